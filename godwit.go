@@ -13,6 +13,8 @@
 //
 // Transactions are strictly serializable, across regions too. A row lives in
 // the region that first wrote it. SQL and this package share the cluster but not their data.
+//
+// Build with -tags gms_pure_go: without it go-mysql-server needs the C library ICU.
 package godwit
 
 import (

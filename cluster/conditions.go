@@ -28,7 +28,7 @@ var conditions = []condition{
 	{"node-down", (*examination).nodesDown},
 	{"path-cut", (*examination).pathsCut},
 	{"node-sick", (*examination).nodesSick},
-	{"clock", (*examination).clocks}, // see clockConditions
+	{"clock", (*examination).clocks}, // see sourceConditions
 	{"led-away-from-home", (*examination).standIns},
 	{"promoted-away-from-home", (*examination).promotedGroups},
 	{"decommissioning", (*examination).nodesLeaving},

@@ -17,12 +17,14 @@
 //	notices.go       closed timestamps between heartbeats
 //	readservers.go   which node to read a snapshot from
 //	heartbeat.go     round trips and signs of life; netmap.go: the network map
+//	lost.go          which nodes do not answer; late.go: which answer late
 //	routing.go       where to send a request
 //	selfcheck.go     a sick node leads nothing
 //	status.go        what people see; conditions.go: and what is wrong
 //
-// Three packages stand alone: join (a process finds out which node it is), health (how well a node
-// is) and policy/placement (which nodes should hold what).
+// Four packages stand alone: join (a process finds out which node it is), fence (which copy of a
+// store is the newest), health (how well a node is) and policy/placement (which nodes should hold
+// what).
 //
 // # The caller's duties
 //

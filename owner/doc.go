@@ -8,20 +8,22 @@
 // floor.
 //
 // What neither waits nor proposes is in sub-packages: state is a function of the log, view one of
-// the store, evaluate one of a view and a request. The table of transactions is txns, the states of
-// a lead are lead, homing is the way to the policy of row homes, gauge what is measured, and tuning
-// the plain settings.
+// the store, evaluate one of a view and a request, rewind one of a promotion. The table of
+// transactions is txns, the states of a lead are lead, and the timestamps of reads are in tscache.
+// The way to the policy of row homes is homing, the way to the leader of a group is route. What is
+// measured is gauge, and the plain settings are tuning.
 //
 // # Lease (TIME-1)
 //
 //	OWN-1 A leader reads and closes timestamps only while clock.Latest() is below the end of a lease
 //	   of its own that was applied in its own term; a read at or above that end waits for the
-//	   renewal. A new leader serves when its clock's lower bound has passed the end of every other
-//	   holder's lease in its log, or the lease's length has passed since it learned of it; a
-//	   leader stops by its monotonic clock as well, for modes without a bound (MODE-5)
-//	   (unless it is known where that holder ended it: handover.go), has applied the join of all
-//	   vectors in its log (HOME-3), and holds the write locks of all prepared transactions again. A
-//	   node that knows nothing of the time asks for no more of leases than time passes.
+//	   renewal. A leader stops by its monotonic clock as well, for modes without a bound (MODE-5).
+//	   A new leader serves when three things hold. Every other holder's lease in its log is over:
+//	   its clock's lower bound has passed the end, or the lease's length has passed since it
+//	   learned of it, or it knows where that holder ended it (handover.go). It has applied the
+//	   join of all vectors in its log (HOME-3). And it holds the write locks of all prepared
+//	   transactions again. A node that knows nothing of the time moves the end of its lease on by
+//	   no more than the time that has passed.
 //
 // # Timestamps
 //
@@ -136,7 +138,7 @@
 // In a cluster that orders by timestamps (docs/protocol.md, ORD) the groups of rows keep OWN-1,
 // OWN-3 (with marks instead of the floor), OWN-4 and OWN-6 to OWN-12. Of OWN-2 remains: no commit
 // at or below the floor, which rises with promises and with what locks, and each is pending
-// (txnState.early) from the moment it has its timestamp. OWN-5 holds for what locks only.
+// (txns.Txn.Early) from the moment it has its timestamp. OWN-5 holds for what locks only.
 //
 // # Lock order
 //

@@ -17,7 +17,7 @@ import (
 
 // Timestamp ordering (docs/protocol.md, ORD): transactions read and write at timestamps chosen by
 // their coordinators, and locks are held only by writes being committed. The owner remembers what
-// was read up to when (tsCache), and moves writes above it.
+// was read up to when (package tscache), and moves writes above it.
 
 // mostAhead is how far above its clock an owner lets a transaction commit at once; else it waits,
 // so that nothing is acknowledged that readers would take for the future.

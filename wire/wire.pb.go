@@ -5160,6 +5160,7 @@ type LinkReport struct {
 	Cut           []uint32               `protobuf:"varint,3,rep,packed,name=cut,proto3" json:"cut,omitempty"`
 	Number        uint64                 `protobuf:"varint,4,opt,name=number,proto3" json:"number,omitempty"`          // grows with each report of a process
 	Doubted       []uint32               `protobuf:"varint,5,rep,packed,name=doubted,proto3" json:"doubted,omitempty"` // not heard for a moment
+	Healing       []uint32               `protobuf:"varint,6,rep,packed,name=healing,proto3" json:"healing,omitempty"` // of cut: heard again, for a moment
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5225,6 +5226,13 @@ func (x *LinkReport) GetNumber() uint64 {
 func (x *LinkReport) GetDoubted() []uint32 {
 	if x != nil {
 		return x.Doubted
+	}
+	return nil
+}
+
+func (x *LinkReport) GetHealing() []uint32 {
+	if x != nil {
+		return x.Healing
 	}
 	return nil
 }
@@ -7900,14 +7908,15 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04node\x18\x06 \x01(\rR\x04node\x12\x12\n" +
 	"\x04kind\x18\a \x01(\rR\x04kind\x12\x12\n" +
 	"\x04body\x18\b \x01(\fR\x04body\x12-\n" +
-	"\x05links\x18\t \x03(\v2\x17.godwit.wire.LinkReportR\x05links\"{\n" +
+	"\x05links\x18\t \x03(\v2\x17.godwit.wire.LinkReportR\x05links\"\x95\x01\n" +
 	"\n" +
 	"LinkReport\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\rR\x04node\x12\x15\n" +
 	"\x06age_ms\x18\x02 \x01(\rR\x05ageMs\x12\x10\n" +
 	"\x03cut\x18\x03 \x03(\rR\x03cut\x12\x16\n" +
 	"\x06number\x18\x04 \x01(\x04R\x06number\x12\x18\n" +
-	"\adoubted\x18\x05 \x03(\rR\adoubted\"t\n" +
+	"\adoubted\x18\x05 \x03(\rR\adoubted\x12\x18\n" +
+	"\ahealing\x18\x06 \x03(\rR\ahealing\"t\n" +
 	"\x06Detour\x12\x16\n" +
 	"\x06origin\x18\x01 \x01(\rR\x06origin\x12\x12\n" +
 	"\x04path\x18\x02 \x03(\rR\x04path\x12\x16\n" +

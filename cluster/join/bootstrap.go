@@ -6,8 +6,9 @@
 // the first topology to its own disk and from then on answers the others with their ids and that
 // topology. So a cluster is decided in one place, and a crash anywhere is mended by asking again.
 //
-// A process that asks an existing cluster is added by that cluster ([Cluster.Admit]). A member
-// sends its address to the others at each start ([Bootstrap.Announce]).
+// A process that asks an existing cluster is added by that cluster ([Cluster.Admit]). At each start
+// a member asks the others whether its store is the newest copy ([Bootstrap.Confirm]), and sends
+// them its address ([Bootstrap.Announce]).
 package join
 
 import (

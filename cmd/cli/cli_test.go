@@ -148,7 +148,7 @@ func TestStatusTables(t *testing.T) {
 	}
 }
 
-// node answers like a node's cluster port.
+// fakeNode answers like a node's cluster port.
 func fakeNode(t *testing.T, handlers map[string]http.HandlerFunc) string {
 	mux := http.NewServeMux()
 	for pattern, h := range handlers {

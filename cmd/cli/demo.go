@@ -361,7 +361,7 @@ func writeConnect(out io.Writer, c demo.Cluster, http string) {
 		}
 	}
 	if http != "" {
-		fmt.Fprintf(out, "look at it: godwit status --addr %s; metrics and profiles at http://%s/metrics and "+
+		fmt.Fprintf(out, "look at it: godwit status --insecure --addr %s; metrics and profiles at http://%s/metrics and "+
 			"/debug/pprof/\n", http, http)
 	}
 	fmt.Fprintln(out)

@@ -124,7 +124,7 @@ func (s *Sidecar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(out) // an error means that the client has gone
 }
 
-// ask reads a sidecar's round trips.
+// sidecar reads a sidecar's round trips.
 func (c *client) sidecar(ctx context.Context, base string) (map[id]time.Duration, error) {
 	text, err := c.do(ctx, http.MethodGet, base+PathRTT, nil)
 	if err != nil {

@@ -56,7 +56,10 @@ func prefix(s string) func(string) bool {
 // newestLog is the write-ahead log that was in use when the node ended.
 func newestLog(t *testing.T, dir string) string {
 	t.Helper()
-	logs := filesOf(t, dir, suffix(".log"))
+	logs := filesOf(t, dir, func(n string) bool { // audit.log is none of them
+		number, ok := strings.CutSuffix(n, ".log")
+		return ok && strings.Trim(number, "0123456789") == ""
+	})
 	slices.Sort(logs) // their names are numbers of equal length
 	return logs[len(logs)-1]
 }

@@ -38,7 +38,7 @@ func newBank(ks *keyspace, cfg *Config) (accounts []string, make func(*client) f
 	}
 }
 
-// open gives every account its first money, in one transaction.
+// openBank gives every account its first money, in one transaction.
 func openBank(c *client, accounts []string) bool {
 	return c.run("open", kv.Options{}, func(t *tx) error {
 		for _, a := range accounts {

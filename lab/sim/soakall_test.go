@@ -45,7 +45,7 @@ func openSoak(dir, root string, first uint64) (*soakRecord, error) {
 	return r, json.Unmarshal(b, r)
 }
 
-// seen notes that the next seed was run.
+// saw notes that the next seed was run.
 func (r *soakRecord) saw(failed bool) error {
 	if failed {
 		r.Failed = append(r.Failed, r.First+r.Seen)

@@ -115,7 +115,7 @@ func (g *Gen) of(k Kind, f form, sc *scope, depth int) *Node {
 func (g *Gen) aggregate(k Kind, sc *scope, depth int) *Node {
 	fs := aggregates[k]
 	if k == Text || len(fs) == 0 {
-		return nil // only as a column of the result: see selectList
+		return nil // only as a column of the result: see Gen.items
 	}
 	f := pick(g, fs)
 	if g.refused[f.text] {

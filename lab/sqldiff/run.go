@@ -259,7 +259,7 @@ func (r *Runner) found(class, q, detail string) {
 	}
 }
 
-// path is why here leaves a query to the engine below; "" if it does not, or does not tell.
+// path is why Godwit leaves a query to go-mysql-server; "" if it does not, or does not tell.
 func (r *Runner) path(q string) string {
 	ctx := context.Background()
 	counts := func() map[string]string {

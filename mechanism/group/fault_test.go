@@ -24,7 +24,7 @@ type op struct {
 	err        error
 }
 
-// history checks the outcome of proposals against the log that came of them:
+// checkHistory checks the outcome of proposals against the log that came of them:
 // the log is a sequential execution, so the history is linearizable iff every
 // acknowledged operation is in it once, with the result it was given, in an order
 // that respects real time; and nothing that was refused is in it.

@@ -226,7 +226,7 @@ func (c *cluster) overlaid(id base.NodeID, tr wan.Transport) wan.Transport {
 	return o
 }
 
-// region of a node in tests: one each.
+// regionOf is the region of a node in tests: one each.
 func regionOf(id base.NodeID) base.RegionID { return base.RegionID(id) }
 
 func newCluster(t testing.TB, seed uint64, n int, net wan.NetOptions, opts HostOptions) *cluster {

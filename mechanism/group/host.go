@@ -292,6 +292,7 @@ func (h *Host) clockwork() {
 }
 
 func (h *Host) tick(beat bool) {
+	h.snaps.giveWay()
 	r := &round{h: h}
 	r.add()
 	h.mu.RLock()

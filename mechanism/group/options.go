@@ -20,6 +20,8 @@ type Transport interface {
 	Send(to base.NodeID, kind wire.Kind, m wan.Msg) error
 	Call(ctx context.Context, to base.NodeID, kind wire.Kind, req, resp wan.Msg) error
 	Region(id base.NodeID) base.RegionID
+	// Lost reports whether nothing is known to arrive from a node, or there.
+	Lost(id base.NodeID) bool
 }
 
 // Sharer is a Transport that can send what several nodes of one region need to that region once, as

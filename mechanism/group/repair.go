@@ -46,7 +46,7 @@ func (h *Host) SendShard(to base.NodeID, shard base.ShardID, least map[base.Grou
 		defer release()
 		defer exp.Close()
 		start := time.Now()
-		bytes, err := s.send(k, exp, groups, heads)
+		bytes, err := s.send(s.ctx, k, exp, groups, heads)
 		if err != nil {
 			s.h.stats.snapFailed.Add(1)
 			s.h.opts.Logger.Warn("a copy of a shard was not sent", "shard", shard, "to", to, "err", err)

@@ -69,12 +69,7 @@ func TestSnapshotOfTwoLives(t *testing.T) {
 			_, _, err := st.CollectVersions(1, below, nil, 0) // the mark goes
 			must(t, err)
 		}
-		c.until("node 3 takes a snapshot", func() bool {
-			sm := c.nodes[3].sms[testGroup]
-			sm.mu.Lock()
-			defer sm.mu.Unlock()
-			return sm.installed > 0
-		})
+		c.until("node 3 takes a snapshot", func() bool { return c.installed(3) })
 		c.converge(testGroup)
 		for id, m := range c.nodes {
 			rd := m.store.NewReader()
@@ -88,23 +83,74 @@ func TestSnapshotOfTwoLives(t *testing.T) {
 	})
 }
 
-// TestSnapshotAfterDeadSender: a sender dies amid a snapshot. Another one is heard soon.
+// TestSnapshotAfterDeadSender: a sender dies amid a snapshot. Another one is heard soon: at once if
+// the node knows that the first one is lost.
 func TestSnapshotAfterDeadSender(t *testing.T) {
-	virtual(t, 1, func(t *testing.T) {
-		c := newCluster(t, 1, 3, wan30(), HostOptions{LogKeepEntries: 50, SnapshotChunkBytes: 1000})
-		defer c.close()
-		halfStream(c)
-		died := time.Now()
-		c.crash(1)
-		c.moved.Store(true)
-		c.until("node 3 takes the snapshot of node 2", func() bool {
-			sm := c.nodes[3].sms[testGroup]
-			sm.mu.Lock()
-			defer sm.mu.Unlock()
-			return sm.installed > 0
+	for _, told := range []bool{false, true} {
+		t.Run(fmt.Sprintf("told %t", told), func(t *testing.T) {
+			virtual(t, 1, func(t *testing.T) {
+				c := newCluster(t, 1, 3, wan30(), HostOptions{LogKeepEntries: 50, SnapshotChunkBytes: 1000})
+				defer c.close()
+				halfStream(c)
+				died := time.Now()
+				c.crash(1)
+				c.nodes[3].tr.SetLost(1, told)
+				c.moved.Store(true)
+				c.until("node 3 takes the snapshot of node 2", func() bool { return c.installed(3) })
+				bound := quietStream + 5*time.Second
+				if told {
+					bound = quietStream // most of it is the election
+				}
+				if d := time.Since(died); d > bound {
+					t.Errorf("node 3 was sent a snapshot %v after the sender of another one had died", d)
+				}
+			})
 		})
-		if d := time.Since(died); d > quietStream+5*time.Second {
-			t.Errorf("node 3 was sent a snapshot %v after the sender of another one had died", d)
+	}
+}
+
+// TestSnapshotsGiveWay: a receiver stops amid a snapshot, without a word. Its sender, which sends
+// one at a time, has another receiver that waits; that one gets its snapshot soon after the first
+// is known to be lost. Who is lost and held up nobody keeps its stream.
+func TestSnapshotsGiveWay(t *testing.T) {
+	virtual(t, 1, func(t *testing.T) {
+		c := newCluster(t, 1, 5, wan30(), HostOptions{LogKeepEntries: 50, SnapshotChunkBytes: 1000, SnapshotStreams: 1})
+		defer c.close()
+		c.rows = true
+		c.groups[testGroup] = c.all()
+		c.preferred[testGroup] = 1
+		c.startAll()
+		c.until("node 1 leads", func() bool {
+			n, _ := c.leader(testGroup).Leader()
+			return n == 1
+		})
+		c.crash(3)
+		c.crash(4)
+		c.write(testGroup, 300)
+		c.start(3)
+		c.until("node 1 sends to node 3", func() bool { return c.nodes[3].host.snaps.staged(1) > 6 })
+		c.net.Isolate(3)
+		c.nodes[1].tr.SetLost(3, true)
+		time.Sleep(2 * time.Second)
+		if failed := c.nodes[1].host.snaps.h.stats.snapFailed.Load(); failed != 0 {
+			t.Errorf("%d snapshots were given up, with nobody waiting", failed)
 		}
+		c.start(4)
+		began := time.Now()
+		c.until("node 4 takes a snapshot", func() bool { return c.installed(4) })
+		if d := time.Since(began); d > 5*time.Second {
+			t.Errorf("node 4 waited %v for a snapshot", d)
+		}
+		c.net.Rejoin(3)
+		c.nodes[1].tr.SetLost(3, false)
+		c.converge(testGroup)
 	})
+}
+
+// installed reports whether a node has taken a snapshot.
+func (c *cluster) installed(id base.NodeID) bool {
+	sm := c.nodes[id].sms[testGroup]
+	sm.mu.Lock()
+	defer sm.mu.Unlock()
+	return sm.installed > 0
 }

@@ -65,6 +65,7 @@ type snapshots struct {
 	jobs    map[streamKey][]*snapJob // waiting
 	riding  map[*snapJob]bool        // under way
 	active  map[streamKey]bool
+	cancel  map[streamKey]context.CancelCauseFunc // of the streams that have a place
 	streams int
 	in      map[inKey]*inbound
 	shards  map[base.ShardID]bool // with an import under way
@@ -72,7 +73,8 @@ type snapshots struct {
 
 func newSnapshots(h *Host) *snapshots {
 	s := &snapshots{h: h, jobs: map[streamKey][]*snapJob{}, riding: map[*snapJob]bool{}, active: map[streamKey]bool{},
-		in: map[inKey]*inbound{}, shards: map[base.ShardID]bool{}}
+		cancel: map[streamKey]context.CancelCauseFunc{},
+		in:     map[inKey]*inbound{}, shards: map[base.ShardID]bool{}}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	// Streams of successive lives of a process must differ: a receiver that still holds a part of
 	// one would take chunks of the other one for more of it, and merge both copies (STORE-5).
@@ -159,6 +161,8 @@ func (s *snapshots) work() {
 		k := s.queue[n]
 		s.queue = slices.Delete(s.queue, n, n+1)
 		s.active[k] = true
+		ctx, cancel := context.WithCancelCause(s.ctx)
+		s.cancel[k] = cancel
 		jobs := s.jobs[k]
 		delete(s.jobs, k)
 		for _, j := range jobs {
@@ -166,7 +170,8 @@ func (s *snapshots) work() {
 		}
 		s.mu.Unlock()
 		start := time.Now()
-		bytes, err := s.stream(k, jobs)
+		bytes, err := s.stream(ctx, k, jobs)
+		cancel(nil)
 		if err != nil {
 			s.h.stats.snapFailed.Add(1)
 			s.h.opts.Logger.Warn("snapshot not sent", "shard", k.shard, "to", k.to, "err", err)
@@ -188,12 +193,33 @@ func (s *snapshots) work() {
 			delete(s.riding, j)
 		}
 		delete(s.active, k)
+		delete(s.cancel, k)
 		s.mu.Unlock()
 	}
 }
 
+var errGaveWay = base.Errorf(base.CodeUnavailable, "its receiver is lost, and others wait for its place")
+
+// giveWay ends streams to lost nodes where others wait for their places. A stream to a node that
+// does not answer takes SnapshotTimeout to notice it, and far longer in its last step: that is time
+// that nobody else needs otherwise, and the node may come back.
+func (s *snapshots) giveWay() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lost := s.h.opts.Transport.Lost
+	if s.streams < s.h.opts.SnapshotStreams ||
+		!slices.ContainsFunc(s.queue, func(k streamKey) bool { return !s.active[k] && !lost(k.to) }) {
+		return
+	}
+	for k, cancel := range s.cancel {
+		if lost(k.to) {
+			cancel(errGaveWay)
+		}
+	}
+}
+
 // stream sends one shard to one node, for all jobs.
-func (s *snapshots) stream(k streamKey, jobs []*snapJob) (int64, error) {
+func (s *snapshots) stream(ctx context.Context, k streamKey, jobs []*snapJob) (int64, error) {
 	exp, err := s.h.opts.Store.ExportShard(k.shard)
 	if err != nil {
 		return 0, err
@@ -207,17 +233,18 @@ func (s *snapshots) stream(k streamKey, jobs []*snapJob) (int64, error) {
 			continue
 		}
 		done[j.g.id] = true
-		m, err := j.g.snapMessage(s.ctx, j, exp.Applied[j.g.id.Region()])
+		m, err := j.g.snapMessage(ctx, j, exp.Applied[j.g.id.Region()])
 		if err != nil {
 			return 0, err
 		}
 		heads, groups = append(heads, m), append(groups, j.g.id)
 	}
-	return s.send(k, exp, groups, heads)
+	return s.send(ctx, k, exp, groups, heads)
 }
 
 // send sends a copy of a shard, with the header of each group that it is of.
-func (s *snapshots) send(k streamKey, exp *store.Export, groups []base.GroupID, heads []*pb.Message) (bytes int64, err error) {
+func (s *snapshots) send(within context.Context, k streamKey, exp *store.Export, groups []base.GroupID,
+	heads []*pb.Message) (bytes int64, err error) {
 	o := &s.h.opts
 	id := s.id.Add(1)
 	seq := uint32(0)
@@ -227,7 +254,7 @@ func (s *snapshots) send(k streamKey, exp *store.Export, groups []base.GroupID, 
 			return 0, err
 		}
 		c := &wire.SnapshotChunk{Group: uint32(groups[i]), Id: id, Seq: seq, Raft: body, Incarnations: exp.Incarnations.Numbers()}
-		if err := s.call(s.ctx, k.to, c, o.SnapshotTimeout); err != nil {
+		if err := s.call(within, k.to, c, o.SnapshotTimeout); err != nil {
 			return 0, err
 		}
 		seq++
@@ -236,7 +263,7 @@ func (s *snapshots) send(k streamKey, exp *store.Export, groups []base.GroupID, 
 		window = make(chan struct{}, o.SnapshotWindow)
 		calls  sync.WaitGroup
 	)
-	ctx, fail := context.WithCancelCause(s.ctx) // the first chunk that fails ends all
+	ctx, fail := context.WithCancelCause(within) // the first chunk that fails ends all
 	defer fail(nil)
 	err = exp.Chunks(o.SnapshotChunkBytes, func(keys, vals [][]byte) error {
 		select {
@@ -266,7 +293,7 @@ func (s *snapshots) send(k streamKey, exp *store.Export, groups []base.GroupID, 
 		return bytes, err
 	}
 	// The merge of a large shard takes its time.
-	return bytes, s.call(s.ctx, k.to, &wire.SnapshotChunk{Group: uint32(groups[0]), Id: id, Seq: seq, Last: true},
+	return bytes, s.call(within, k.to, &wire.SnapshotChunk{Group: uint32(groups[0]), Id: id, Seq: seq, Last: true},
 		20*o.SnapshotTimeout)
 }
 
@@ -276,6 +303,9 @@ func (s *snapshots) call(ctx context.Context, to base.NodeID, c *wire.SnapshotCh
 	c.Crc = chunkCRC(c)
 	ack := new(wire.SnapshotAck)
 	if err := s.h.opts.Transport.Call(ctx, to, wire.KindSnapshot, c, ack); err != nil {
+		if cause := context.Cause(ctx); cause == errGaveWay {
+			return cause
+		}
 		return err
 	}
 	if st := ack.Status; st.GetCode() != 0 || st.GetMsg() != "" {

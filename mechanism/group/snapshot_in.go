@@ -72,12 +72,13 @@ const quietStream = 5 * time.Second
 
 // abandoned lists the streams that stand in the way of a new one and have ended at their sender: a
 // sender has one stream at a time for a shard, so that a new one says that the one before has
-// failed; another sender has died, or is cut off.
+// failed; another sender is lost, or says nothing. A voter that lacks a snapshot confirms nothing:
+// with a sender that died it may be the second of three that is missing.
 func (s *snapshots) abandoned(from base.NodeID, shard base.ShardID) (out []*inbound) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for k, in := range s.in {
-		if in.shard == shard && k.from == from || time.Since(in.heard) > quietStream {
+		if in.shard == shard && k.from == from || s.h.opts.Transport.Lost(k.from) || time.Since(in.heard) > quietStream {
 			out = append(out, in)
 		}
 	}

@@ -50,6 +50,13 @@ func (l *lost) watch() (ch <-chan struct{}, is bool) {
 	return l.ch, false
 }
 
+// get reports whether the peer is lost.
+func (l *lost) get() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.is
+}
+
 // hurried reports whether Calls of a kind end when the peer is lost. Somebody waits for each but
 // those of snapshots, which take their time.
 func hurried(k wire.Kind) bool { return classOf(k) != classBulk }
@@ -63,6 +70,9 @@ func (c *core) SetLost(id base.NodeID, is bool) {
 		c.log.Info("what waits for the answer of a peer", "peer", uint32(id), "lost", is)
 	}
 }
+
+// Lost implements [Transport].
+func (c *core) Lost(id base.NodeID) bool { return id != c.self && c.counters(id).lost.get() }
 
 // refuseLost is the error of a Call to a lost peer; nil if it may be tried.
 func (c *core) refuseLost(id base.NodeID, kind wire.Kind) error {

@@ -51,6 +51,8 @@ type Transport interface {
 	// arrive here, nor ours there. Calls that wait for its answers end with CodeUnavailable, and
 	// new ones are not sent. Only snapshots are left alone, and whatever is sent one way.
 	SetLost(id base.NodeID, lost bool)
+	// Lost reports what SetLost has said of a peer.
+	Lost(id base.NodeID) bool
 	// Region is the region of a peer; 0 if unknown.
 	Region(id base.NodeID) base.RegionID
 	// SetCompression says how this node compresses what it sends to other regions, from now on.

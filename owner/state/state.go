@@ -98,11 +98,10 @@ const (
 
 // encode makes the record of the state, which is all of uvarints. Its versions:
 //
-//	1  closed, lastTS, join (16), and for each lease: holder, end, flags
+//	1  closed, LastTS, join (16), and for each lease: holder, end, flags
 //	2  a lease has its length in ns behind its flags
 //	3  behind the join: the target of the lease transfer entry, and if that is not 0 its term,
-//	index,
-//	   end, flags and length
+//	   index, end, flags and length
 func (s *State) encode() []byte {
 	b := make([]byte, 0, 64)
 	b = append(b, 3)

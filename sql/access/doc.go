@@ -4,8 +4,8 @@
 //   - [Statement] is made for each statement. It knows the session, and all reads of the statement
 //     that have been started.
 //   - [Table] is one table of it: an algebra.Table for the binder and the optimiser, and an
-//     exec.Source for the operators. Tables that are not stored (system tables, t__homes) are read
-//     through the engine's iterators.
+//     exec.Source for the operators. A table that is not stored can be scanned through the engine's
+//     iterators. (Package query leaves system tables and t__homes to the engine.)
 //
 // # Order
 //

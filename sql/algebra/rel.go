@@ -51,7 +51,7 @@ type Scan struct {
 	Force       bool
 }
 
-// Values yields rows of expressions; without rows nothing, without columns one empty row a row.
+// Values yields rows of expressions: nothing without rows, empty rows without columns.
 type Values struct {
 	IDs  []expr.ColID
 	Rows [][]expr.Node

@@ -119,7 +119,7 @@ func Bind(stmt Stmt, s *Session) (*Query, error) {
 	return q, nil
 }
 
-// kindOf names a kind of statement for the count of what is left to the old engine.
+// kindOf names a kind of statement for the count of what is left to go-mysql-server.
 func kindOf(stmt ast.StmtNode) string {
 	switch stmt.(type) {
 	case *ast.SelectStmt, *ast.SetOprStmt:
@@ -219,5 +219,5 @@ func (b *binder) interrupted() error {
 	return nil
 }
 
-// col finds a column of a bound query by its number in the list.
+// fold is a name in lower case, as names of columns are compared.
 func fold(s string) string { return strings.ToLower(s) }

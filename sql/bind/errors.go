@@ -9,14 +9,14 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 )
 
-// Unsupported says why the old engine has to run a statement. Reasons are few and stable: they are
+// Unsupported says why go-mysql-server has to run a statement. Reasons are few and stable: they are
 // counted.
 type Unsupported struct{ Reason string }
 
 // Error implements error.
 func (u *Unsupported) Error() string { return "not supported by the binder: " + u.Reason }
 
-// Reason is why a statement is left to the old engine; ok is false for other errors.
+// Reason is why a statement is left to go-mysql-server; ok is false for other errors.
 func Reason(err error) (reason string, ok bool) {
 	var u *Unsupported
 	if errors.As(err, &u) {
@@ -33,10 +33,10 @@ func fail(code int, state, format string, args ...any) error {
 	return mysql.NewSQLError(code, state, format, args...)
 }
 
-// Refusal is the error of a statement that is wrong in a way that the old engine does not see.
+// Refusal is the error of a statement that is wrong in a way that go-mysql-server does not see.
 type Refusal struct {
 	Err error
-	// Kind is the error as a kind of the old engine; nil: it has none.
+	// Kind is the error as a kind of go-mysql-server; nil: it has none.
 	Kind error
 }
 
@@ -54,7 +54,7 @@ func unknownColumn(name, clause string) error {
 	return fail(1054, "42S22", "Unknown column '%s' in '%s'", name, clause)
 }
 
-// ambiguous is error 1052, which the old engine does not see everywhere.
+// ambiguous is error 1052, which go-mysql-server does not see everywhere.
 func ambiguous(name, clause string) *Refusal {
 	return &Refusal{fail(1052, "23000", "Column '%s' in %s is ambiguous", name, clause),
 		sql.ErrAmbiguousColumnName.New(name, clause)}

@@ -95,7 +95,7 @@ func (c *changer) newRow(t *Target, name string) *assigned {
 	return a
 }
 
-// generatedGiven is error 3105, also as a kind of the old engine.
+// generatedGiven is error 3105, also as a kind of go-mysql-server.
 func generatedGiven(t *Target, pos int) error {
 	col := t.Table.Columns()[pos].Name
 	r := refuse(3105, "HY000", "The value specified for generated column '%s' in table '%s' is not allowed.", col, t.Table.Name())

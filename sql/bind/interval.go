@@ -28,7 +28,7 @@ func signIntervals(text string) string {
 	return out.String() + text[from:]
 }
 
-// oneArgument reports whether there is no comma before the parenthesis that is open is closed.
+// oneArgument reports whether the parentheses that are open hold no comma.
 func oneArgument(ws []word) bool {
 	depth := 0
 	for _, w := range ws {

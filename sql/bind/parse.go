@@ -55,7 +55,7 @@ func (m Mode) parser() (out mysql.SQLMode) {
 	return out
 }
 
-// Parse parses one statement. What the parser does not take is Unsupported: the old engine has a
+// Parse parses one statement. What the parser does not take is Unsupported: go-mysql-server has a
 // parser of its own, and words the error.
 func Parse(text string, m Mode) (ast.StmtNode, error) {
 	p := parsers.Get().(*parser.Parser)

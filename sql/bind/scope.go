@@ -120,7 +120,7 @@ func (s *scope) lookup(db, table, name, clause string) (*expr.Col, *scope, error
 }
 
 // aliasFor lets subqueries in HAVING name the SELECT list of the query around them; that is left to
-// the old engine.
+// go-mysql-server.
 func (s *scope) aliasFor(from *scope, table, name string) (*expr.Col, error) {
 	if s == from || table != "" || s.q == nil {
 		return nil, nil

@@ -89,7 +89,7 @@ func (b *binder) selectStmt(n *ast.SelectStmt, outer *scope) (*bound, error) {
 	return q.finish(rel, n)
 }
 
-// plainSelect refuses what only the old engine knows.
+// plainSelect refuses what only go-mysql-server knows.
 func plainSelect(n *ast.SelectStmt) error {
 	if n.SelectIntoOpt != nil {
 		return unsupported("SELECT INTO")

@@ -52,7 +52,7 @@ type rewriter struct {
 	job   *job
 }
 
-// rewriteRows is the size of a batch; below flushRows, so that the editor keeps a batch together.
+// rewriteRows is the size of a batch; below FlushRows, so that the editor keeps a batch together.
 const rewriteRows = table.FlushRows / 2
 
 type rewritten struct {

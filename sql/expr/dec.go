@@ -145,7 +145,7 @@ func IntOfDec(d *apd.Decimal) (int64, bool) {
 	return math.MaxInt64, false
 }
 
-// UintOfDec is intOfDec for unsigned numbers. Negative ones wrap, as MySQL's do.
+// UintOfDec is IntOfDec for unsigned numbers. Negative ones wrap, as MySQL's do.
 func UintOfDec(d *apd.Decimal) (uint64, bool) {
 	if d.Negative {
 		x, ok := IntOfDec(d)

@@ -28,7 +28,7 @@ import (
 // (a value that must be converted with a warning, say) it leaves to the engine before it has done
 // anything.
 
-// fastCall is one statement on its way through the fast path.
+// Call is one statement on its way through the fast path.
 type Call struct {
 	r        *Runner
 	s        *session.Session
@@ -389,7 +389,7 @@ func operand(c *schema.Column, l Literal) (any, bool) {
 	return nil, false
 }
 
-// apply computes column ± constant; ok is false if it overflows or needs rounding.
+// applied computes column ± constant; ok is false if it overflows or needs rounding.
 func applied(c *schema.Column, ctx *sql.Context, old any, op byte, operand any) (any, bool) {
 	switch x := operand.(type) {
 	case int64:
@@ -651,7 +651,7 @@ func (f *Call) Learn(r *sqltypes.Result) {
 	if p == nil || len(p.sch) != len(r.Fields) {
 		return
 	}
-	if p.boundSpan == nil || p.sum < 0 || r.Fields[0].Type == sqltypes.Decimal { // the old engine adds up in DOUBLE
+	if p.boundSpan == nil || p.sum < 0 || r.Fields[0].Type == sqltypes.Decimal { // go-mysql-server adds up in DOUBLE
 		p.fields.Store(f.s.GetCharacterSetResults(), r.Fields)
 	}
 }

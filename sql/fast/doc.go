@@ -11,6 +11,4 @@
 //
 // An UPDATE whose result depends on nothing but its row can be shipped to the owner of the row as a
 // patch (ship.go, package kv/patch).
-//
-// A planner and an executor of our own will replace all of this.
 package fast

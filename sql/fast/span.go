@@ -23,7 +23,7 @@ import (
 // left to the engine, which sends rows as it reads them.
 const maxFastSpan = 1024
 
-// fastSpan is the rest of a SELECT whose condition is primary key BETWEEN two constants.
+// keySpan is the rest of a SELECT whose condition is primary key BETWEEN two constants.
 type keySpan struct {
 	col      string
 	lo, hi   int
@@ -33,7 +33,7 @@ type keySpan struct {
 	distinct bool
 }
 
-// boundSpan is a fastSpan bound to one version of a table; -1 stands for no column.
+// boundSpan is a keySpan bound to one version of a table; -1 stands for no column.
 type boundSpan struct {
 	lo, hi     int
 	sum, order int

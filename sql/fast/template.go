@@ -28,7 +28,7 @@ const (
 	Delete
 )
 
-// fastShape is what a statement says, with its constants left out: a statement on one row by its
+// Template is what a statement says, with its constants left out: a statement on one row by its
 // whole primary key. nil where a template is expected means that the statement is not one.
 type Template struct {
 	kind      Kind
@@ -39,7 +39,7 @@ type Template struct {
 	sets      []assignment
 	values    []int // insert: constant of each column, -1 for DEFAULT
 	span      *keySpan
-	fixed     []Literal // constants of the text itself; their numbers begin at fixedArg
+	fixed     []Literal // constants of the text itself; their numbers begin at FixedArg
 	bound     atomic.Pointer[boundPlan]
 }
 
@@ -55,7 +55,7 @@ func (f *Template) arg(e sqlparser.Expr) (int, bool) {
 	return Placeholder(e)
 }
 
-// fastSet is one assignment: column = constant, or column = column op constant.
+// assignment is one assignment: column = constant, or column = column op constant.
 type assignment struct {
 	col string
 	op  byte // 0, '+', '-'
@@ -209,7 +209,7 @@ func (f *Template) lockClause(l *sqlparser.Lock) bool {
 	return f.lock != kv.LockNone && len(l.Tables) == 0 && !strings.Contains(text, "skip") && !strings.Contains(text, "nowait")
 }
 
-// tableShape takes exactly one plain table and a conjunction of column = constant.
+// tableTemplate takes exactly one plain table and a conjunction of column = constant.
 func tableTemplate(k Kind, from sqlparser.TableExprs, w *sqlparser.Where) *Template {
 	if len(from) != 1 || w == nil {
 		return nil

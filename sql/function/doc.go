@@ -1,6 +1,6 @@
 // Package function is where SQL functions of Godwit are added for statements that go-mysql-server
-// runs, and where those of the engine are replaced that answer otherwise than MySQL's. SELECTs have
-// their functions in package expr/fn: a new function goes to both.
+// runs, and where those of the engine are replaced that answer otherwise than MySQL's. Our own
+// engine has its functions in package expr/fn: a new function goes to both.
 //
 // A function is an entry of the table in function.go: a name and how to make an expression from
 // its arguments. The provider of package ddl shows the table to the engine, which looks there

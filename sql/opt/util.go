@@ -72,7 +72,7 @@ func (s set) sorted() []expr.ColID {
 
 func colsOf(n expr.Node) set { return set{}.addNodes(n) }
 
-// left is the error that leaves a statement to the old engine.
+// left is the error that leaves a statement to go-mysql-server.
 func left(reason string) error { return &bind.Unsupported{Reason: reason} }
 
 func call(name string, args ...expr.Node) (expr.Node, error) {

@@ -17,7 +17,7 @@ const (
 	aheadBytes = 4 << 20
 )
 
-// aheadPlan is what a statement is going to do with the rows of one of its nodes.
+// readPlan is what a statement is going to do with the rows of one of its nodes.
 type readPlan struct {
 	node  sql.Node
 	blind bool // rows are inserted without a look at their keys

@@ -18,5 +18,6 @@
 // The builder of package server tells the [Planner] of the nodes of each plan from the root down,
 // before the engine builds them. What it keeps of a statement is in its session.Statement.
 //
-// A planner and an executor of our own will replace all of this.
+// Our own engine reads ahead by itself (package access). Of this package it uses what follows
+// foreign keys.
 package prefetch

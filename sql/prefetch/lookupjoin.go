@@ -133,7 +133,7 @@ func (o *outerIter) fill(ctx *sql.Context) error {
 	return nil
 }
 
-// prefetch are lookups of one table that are fetched together.
+// pre are lookups of one table that are fetched together.
 type pre struct {
 	st    *table.Table
 	x     *schema.EngineIndex

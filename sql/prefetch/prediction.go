@@ -20,7 +20,7 @@ const (
 	aheadTasks = 1 << 16 // rows of one level
 )
 
-// aheadTask is one row that is going to be changed.
+// rowTask is one row that is going to be changed.
 type rowTask struct {
 	st       *table.Table
 	fk       *plan.ForeignKeyEditor // nil: no foreign keys
@@ -31,7 +31,7 @@ type rowTask struct {
 	exists func(f *prediction, existing sql.Row) []rowTask
 }
 
-// aheadWant is a lookup that is going to be made.
+// wantedLookup is a lookup that is going to be made.
 type wantedLookup struct {
 	st    *table.Table
 	x     *schema.Index // nil: the primary key
@@ -48,7 +48,7 @@ type prediction struct {
 	seen    map[string]bool
 	will    map[string]sql.Row // what becomes of rows, by primary key
 	words   map[*schema.Table]*wordNotes
-	blind   bool // see aheadPlan
+	blind   bool // see readPlan
 }
 
 // latest is what has become of a row when the statement gets to it again.

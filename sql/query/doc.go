@@ -2,7 +2,7 @@
 // over the tables of the statement (access), and encodes the result for the protocol. UPDATE,
 // DELETE, INSERT and REPLACE are queries whose rows are written (change.go, insert.go): store.go
 // converts values to what columns hold, formula.go computes what follows from a row, references.go
-// follows foreign keys.
+// follows foreign keys. weigh.go refuses what would take too much to parse.
 //
 // What it does not run is left to the engine before anything was done, and counted by its reason
 // ([Fallbacks]). Everything around the statement is as with the engine: privileges of each table

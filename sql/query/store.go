@@ -164,7 +164,7 @@ func (s *setter) decimalOf(v *expr.Vec, i int32) (d *apd.Decimal, ok, left bool,
 	return d, true, false, nil
 }
 
-// number is decimalOf with the errors of a column of whole numbers or decimals.
+// numberOf is decimalOf with the errors of a column of whole numbers or decimals.
 func (s *setter) numberOf(v *expr.Vec, i int32, row int, typ string) (*apd.Decimal, error) {
 	d, ok, left, err := s.decimalOf(v, i)
 	switch {

@@ -19,13 +19,13 @@ import (
 // changes often is elsewhere.
 //
 //	table                index       columns                 value
-//	tabCatalog           ixDatabase  lower(db)               dbDesc
-//	tabCatalog           ixTable     lower(db), lower(name)  tableDesc
-//	tabCatalog           ixView ...  lower(db), lower(name)  objectDesc
-//	tabCatalog           ixGarbage   table id, index id      garbageDesc
-//	tabCounter           0           "table id" or table id  counterDesc
-//	tabPrivileges        0           "users"                 blob of mysql_db
-//	tabSettings          0           name                    text of the value
+//	TabCatalog           IxDatabase  lower(db)               DatabaseDesc
+//	TabCatalog           ixTable     lower(db), lower(name)  TableDesc
+//	TabCatalog           IxView ...  lower(db), lower(name)  ObjectDesc
+//	TabCatalog           IxGarbage   table id, index id      garbageDesc (package ddl)
+//	TabCounter           0           "table id" or table id  8 bytes: the next value
+//	TabPrivileges        0           "users"                 blob of mysql_db
+//	TabSettings          0           name                    text of the value
 var (
 	TabCatalog    = base.CatalogTable
 	TabCounter    = base.MakeTableID(3, 0)

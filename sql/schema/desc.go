@@ -12,7 +12,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 )
 
-// descVersion is the format of all descriptors. History:
+// DescVersion is the format of all descriptors. History:
 //
 //	1: first
 //	2: asynchronous tables, whose descriptors only have it

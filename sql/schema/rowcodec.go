@@ -40,7 +40,7 @@ func (t *Table) DecodeRow(ctx context.Context, b []byte, out sql.Row) error {
 	return t.DecodeCols(ctx, b, out, nil)
 }
 
-// DecodeCols is decodeRow for the columns whose positions are set in want; others
+// DecodeCols is DecodeRow for the columns whose positions are set in want; others
 // may be left nil. A nil want is all of them.
 func (t *Table) DecodeCols(ctx context.Context, b []byte, out sql.Row, want []bool) error {
 	if len(b) == 0 || b[0] != rowfmt.Version {

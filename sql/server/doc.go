@@ -8,7 +8,8 @@
 //	prefetch  what a statement will ask for, read ahead
 //	ddl       the catalog as the engine sees it, and its changes
 //	fast      statements on one row, past the engine
-//	query     SELECTs, in our own engine
+//	query     SELECTs and changes of many rows, in our own engine
+//	rights    what an account may do
 //
 // Only packages below sql/ import go-mysql-server.
 //
@@ -23,9 +24,10 @@
 // # Where to add things
 //
 // A statement of our own is parsed in syntax.go and becomes an ownNode. A table of the database
-// godwit is a Topic (system.go), which the Cluster of Config tells about. A SQL function goes to
-// package expr/fn for SELECTs and to package function for all other statements. If it depends on
-// the region, as UUID() does, it takes the place of the engine's in the plan (uuid.go).
+// godwit is a Topic (system.go), which the Cluster of Config tells about. A cluster setting is one
+// of the Settings of Config, which package node makes. A SQL function goes to package expr/fn for
+// our own engine, and to package function for the statements that go-mysql-server runs. If it
+// depends on the region, as UUID() does, it takes the place of the engine's in the plan (uuid.go).
 //
 // # Errors
 //

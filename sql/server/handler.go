@@ -57,8 +57,8 @@ func (h *handler) ConnectionAuthenticated(c *mysql.Conn) error {
 }
 
 // short executes a statement without the engine, where that can be done: what begins or ends a
-// transaction, what is forwarded whole, reads and writes by key, and SELECTs. p is nil for text. If
-// it is not done, f learns from what the engine makes of it.
+// transaction, what is forwarded whole, reads and writes by key, and what our own engine runs. p is
+// nil for text. If it is not done, f learns from what the engine makes of it.
 func (h *handler) short(ctx context.Context, s *session.Session, c *mysql.Conn, query string, p *mysql.PrepareData,
 	sent *bool, cb func(*sqltypes.Result) error) (f *fast.Call, done bool, err error) {
 	if done, err := h.fastTx(ctx, s, c, query, sent, cb); done {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// quick makes the connections of a listener quickConns.
+// quick makes each TCP connection of a listener a quickConn.
 func quick(l net.Listener) net.Listener { return quickListener{l} }
 
 type quickListener struct{ net.Listener }

@@ -309,7 +309,7 @@ type routeKeys struct {
 	out []base.Key
 }
 
-// add converts the constant of a primary-key column; false if that needs judgement.
+// set converts the constant of a primary-key column; false if that needs judgement.
 func (k *routeKeys) set(i int, l fast.Literal) bool {
 	pos := k.t.PK[i]
 	v, ok := fast.Exact(k.ctx, k.t.Cols[pos], l, true)

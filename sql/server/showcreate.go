@@ -35,7 +35,7 @@ func (b *builder) showCreateDatabase(ctx *sql.Context, s *session.Session, n *pl
 	return &clauseIter{it, " " + ddl.LocalityMark + "REPLICATION ASYNC */"}, nil
 }
 
-// createTable keeps for [sqlDatabase.CreateTable] what the engine does not pass on to it.
+// createTable keeps for CreateTable of package ddl what the engine does not pass on to it.
 func (b *builder) createTable(s *session.Session, n *plan.CreateTable) error {
 	s.Stmt.Create = session.TableOptions{}
 	if c, ok := n.TableOpts["comment"].(string); ok {

@@ -111,7 +111,7 @@ func (g *gateway) topics() []Topic {
 			Columns: []TopicColumn{{Name: "variable"}, {Name: "value"}, {Name: "default_value"}, {Name: "description"}}})
 	}
 	if g.cluster != nil {
-		out = append(out, Topic{Name: "fallbacks", Comment: "SELECTs that this node has left to the old engine, by reason",
+		out = append(out, Topic{Name: "fallbacks", Comment: "statements that this node has left to go-mysql-server, by reason",
 			Columns: []TopicColumn{{Name: "reason"}, {Name: "statements", Kind: TopicInt}}})
 	}
 	return out

@@ -45,7 +45,7 @@ type Txn struct {
 	Made     map[base.TableID]struct{} // tables created by this transaction
 	declared map[base.TableID]bool     // MULTI MASTER tables that it changes; true: removes
 	Raw      error                     // the last error of kv as it was
-	LastHome RowHome                   // of the last row read with keepHomes
+	LastHome RowHome                   // of the last row read with KeepHomes
 	top      int                       // the newest savepoint of kv that exists
 }
 

@@ -54,7 +54,7 @@ func (c *Counters) fence(t *schema.Table, v values) {
 	wg.Wait()
 }
 
-// fences are the keys, by shard, with which values begin in what the owners of gaps order by the
+// fencesOf are the keys, by shard, with which values begin in what the owners of gaps order by the
 // AUTO_INCREMENT column: the table itself, indexes beside its rows, and unique ones.
 func fencesOf(t *schema.Table, v values) map[base.ShardID][]base.Key {
 	col := t.Desc.AutoIncCol()

@@ -40,7 +40,7 @@ type Source struct {
 
 	check  sql.Expression // over full rows; may be nil
 	Buf    []sql.Row
-	homes  []session.RowHome // of the rows in buf, with keepHomes
+	homes  []session.RowHome // of the rows in Buf, with KeepHomes
 	exists bool              // only whether there is a row matters; values are not decoded
 	Whole  bool              // read to the end at the first Next
 	Want   []bool            // by position, the columns that matter; nil: all. Not with check

@@ -90,7 +90,7 @@ func (s setup) run(ctx context.Context, p rig.Params) (err error) {
 	return s.emit(p, results)
 }
 
-// emit gives out the results. Wrong answers, and queries that the old engine ran, are errors.
+// emit gives out the results. Wrong answers, and queries that go-mysql-server ran, are errors.
 func (s setup) emit(p rig.Params, results []Result) (err error) {
 	for _, r := range results {
 		x := fmt.Sprintf("Q%d", r.Query)

@@ -32,7 +32,7 @@ type Result struct {
 	Here, There time.Duration // least times: Godwit's, and that of the reference
 	// Wrong says how the answers differ; empty: they do not.
 	Wrong string
-	// FellBack: Godwit left the query to its old engine.
+	// FellBack: Godwit left the query to go-mysql-server.
 	FellBack bool
 	// Trips are the WAN round trips that the query waited for.
 	Trips float64
@@ -196,7 +196,7 @@ func beside(ctx context.Context, h, t *sql.Conn, n int, o Options) (Result, erro
 	return r, err
 }
 
-// fallbacks is how many statements the gateway has left to the old engine.
+// fallbacks is how many statements the gateway has left to go-mysql-server.
 func fallbacks(ctx context.Context, con *sql.Conn) (n float64, err error) {
 	err = con.QueryRowContext(ctx, "SELECT COALESCE(SUM(statements), 0) FROM godwit.fallbacks WHERE reason <> 'system table'").Scan(&n)
 	return n, err

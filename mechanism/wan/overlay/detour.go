@@ -142,7 +142,7 @@ func (o *Overlay) watch() {
 func (o *Overlay) choose(p *peer, now time.Duration) {
 	d := p.out.now.Load()
 	o.linkMu.Lock()
-	cut := o.links.cut(p.id, now)
+	cut, silent := o.links.cut(p.id, now), o.links.silent(p.id, now)
 	o.linkMu.Unlock()
 	var path []base.NodeID
 	var took time.Duration
@@ -157,7 +157,7 @@ func (o *Overlay) choose(p *peer, now time.Duration) {
 	switch {
 	case !cut && d != nil:
 		p.straight(d)
-	case path != nil && !good:
+	case path != nil && !good && (silent || d != nil):
 		p.out.mu.Lock()
 		start := !p.out.opening && (p.out.tried == 0 || now-p.out.tried >= openAgain)
 		if start {
@@ -552,6 +552,14 @@ func (o *Overlay) SetLost(id base.NodeID, lost bool) {
 	}
 	u.mu.Unlock()
 	o.Transport.SetLost(id, lost || d != nil)
+}
+
+// Lost implements [wan.Transport].
+func (o *Overlay) Lost(id base.NodeID) bool {
+	u := &o.peer(id).out
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.lost
 }
 
 // # 4. Back to the direct path

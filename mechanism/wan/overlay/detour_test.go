@@ -299,6 +299,35 @@ func TestNobodyIsCut(t *testing.T) {
 	})
 }
 
+// TestNobodyIsCutByARestart: a node that was away for long is back. Its peers hear it again, one a
+// little before the other. Nobody makes a detour to it, nor it to anybody.
+func TestNobodyIsCutByARestart(t *testing.T) {
+	for late := time.Duration(0); late < 10*ms; late += ms {
+		synctest.Test(t, func(t *testing.T) {
+			w := roundWorld(t, 4, Params{})
+			defer w.close()
+			again := func(id base.NodeID, after time.Duration) {
+				w.net.Crash(id)
+				w.leave(id)
+				w.talk(after)
+				w.join(id, base.RegionID(id))
+			}
+			again(2, 30*ms) // or all would look at their links at the same moments
+			again(3, 40*ms+late)
+			w.talk(5 * time.Second)
+			again(4, 5*time.Second+5*late)
+			w.talk(5 * time.Second)
+			for _, a := range w.ids() {
+				for _, b := range w.ids() {
+					if s := w.stats(a, b); s.Detours != 0 {
+						t.Errorf("late by %v: node %d made a detour to node %d", late, a, b)
+					}
+				}
+			}
+		})
+	}
+}
+
 // TestDetoursHaveAnEnd: what does not lead over the node that gets it, or over too many, goes
 // nowhere.
 func TestDetoursHaveAnEnd(t *testing.T) {

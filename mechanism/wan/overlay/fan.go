@@ -13,8 +13,8 @@ func (o *Overlay) FansOut(region base.RegionID) bool {
 	return region != 0 && region != o.Region(o.Self()) && o.Params().FanOut
 }
 
-// fan-out proxy chooses the node of a region that gets what the others need, too: the one before,
-// if it is well; else the nearest of the receivers. 0 if none is well.
+// proxy chooses the fan-out proxy of a region, the node that gets what the others need, too: the
+// one before, if it is well; else the nearest of the receivers. 0 if none is well.
 func (o *Overlay) proxy(region base.RegionID, shares []*wire.RaftShare) base.NodeID {
 	now := o.now()
 	o.proxyMu.Lock()

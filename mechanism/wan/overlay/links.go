@@ -57,9 +57,9 @@ type link struct {
 
 // linkReport is whom a node does not hear.
 type linkReport struct {
-	number       uint64
-	at           time.Duration
-	cut, doubted []base.NodeID
+	number                uint64
+	at                    time.Duration
+	cut, doubted, healing []base.NodeID
 }
 
 // newLinks begins with a number above those of the processes before this one, if the clock is
@@ -126,7 +126,7 @@ func (l *links) learn(reports []*wire.LinkReport, now time.Duration) (news bool)
 		if old, ok := l.reports[id]; id == l.self || ok && now-old.at <= freshFor && old.number >= r.Number {
 			continue
 		}
-		x := linkReport{number: r.Number, at: at, cut: idsOf(r.Cut), doubted: idsOf(r.Doubted)}
+		x := linkReport{number: r.Number, at: at, cut: idsOf(r.Cut), doubted: idsOf(r.Doubted), healing: idsOf(r.Healing)}
 		news = news || !slices.Equal(x.cut, l.reports[id].cut) || !slices.Equal(x.doubted, l.reports[id].doubted)
 		l.reports[id] = x
 	}
@@ -199,12 +199,16 @@ func (l *links) told(now time.Duration) []*wire.LinkReport {
 		switch {
 		case x.cut:
 			own.Cut = append(own.Cut, uint32(id))
+			if now-x.heard <= doubtAfter {
+				own.Healing = append(own.Healing, uint32(id))
+			}
 		case now-x.heard > doubtAfter:
 			own.Doubted = append(own.Doubted, uint32(id))
 		}
 	}
 	slices.Sort(own.Cut)
 	slices.Sort(own.Doubted)
+	slices.Sort(own.Healing)
 	out := []*wire.LinkReport{own}
 	for id, r := range l.reports {
 		if now-r.at > freshFor {
@@ -212,7 +216,7 @@ func (l *links) told(now time.Duration) []*wire.LinkReport {
 			continue
 		}
 		out = append(out, &wire.LinkReport{Node: uint32(id), Number: r.number, AgeMs: uint32((now - r.at).Milliseconds()) + 1,
-			Cut: numbersOf(r.cut), Doubted: numbersOf(r.doubted)})
+			Cut: numbersOf(r.cut), Doubted: numbersOf(r.doubted), Healing: numbersOf(r.healing)})
 	}
 	return out
 }
@@ -236,6 +240,15 @@ func (l *links) whole(a, b base.NodeID, now time.Duration) bool {
 func (l *links) cut(id base.NodeID, now time.Duration) bool {
 	x, r := l.peers[id], l.reports[id]
 	return x != nil && x.cut || now-r.at <= freshFor && slices.Contains(r.cut, l.self)
+}
+
+// silent reports whether one of this node and a peer hears nothing of the other one directly. A
+// link that is cut and not silent is healing: who makes a detour goes on with it for a while, and
+// who makes none begins none.
+func (l *links) silent(id base.NodeID, now time.Duration) bool {
+	x, r := l.peers[id], l.reports[id]
+	return x != nil && x.cut && now-x.heard > doubtAfter ||
+		now-r.at <= freshFor && slices.Contains(r.cut, l.self) && !slices.Contains(r.healing, l.self)
 }
 
 // route is the best way to a peer over others: of those with the fewest nodes, the fastest one. Nil

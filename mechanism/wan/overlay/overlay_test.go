@@ -23,11 +23,12 @@ import (
 // world is nodes with overlays on an emulated network, in virtual time. What arrives is judged as
 // it does.
 type world struct {
-	t     *testing.T
-	net   *wan.Network
-	begin time.Time
-	on    Params
-	nodes map[base.NodeID]*testNode
+	t      *testing.T
+	net    *wan.Network
+	begin  time.Time
+	on     Params
+	nodes  map[base.NodeID]*testNode
+	joined []base.NodeID
 	// lose, if not nil, says whether a node is to miss a message that arrives, whatever it is.
 	lose func(at, from base.NodeID, kind wire.Kind, body []byte) bool
 
@@ -119,6 +120,13 @@ func (w *world) ids() []base.NodeID {
 	return slices.Sorted(maps.Keys(w.nodes))
 }
 
+// members are all nodes that have ever joined: those that are away, too.
+func (w *world) members() []base.NodeID {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.joined)
+}
+
 // leave forgets a node that has crashed.
 func (w *world) leave(id base.NodeID) {
 	w.mu.Lock()
@@ -150,7 +158,7 @@ func (w *world) join(id base.NodeID, r base.RegionID) {
 	n := &testNode{w: w}
 	var peers func() []base.NodeID
 	if w.beats {
-		peers = w.ids
+		peers = w.members
 	}
 	n.Overlay = New(Options{Transport: lossy{w.net.Join(id, r), w}, Nodes: w.ids, Peers: peers,
 		RTT: func(a, b base.NodeID) time.Duration { // a map that knows nothing of what fails
@@ -163,6 +171,9 @@ func (w *world) join(id base.NodeID, r base.RegionID) {
 	n.SetParams(w.on)
 	w.mu.Lock()
 	w.nodes[id] = n
+	if !slices.Contains(w.joined, id) {
+		w.joined = append(w.joined, id)
+	}
 	w.mu.Unlock()
 	if err := n.Start(); err != nil {
 		w.t.Error(err)
@@ -243,7 +254,7 @@ func (w *world) stats(at, peer base.NodeID) Stats {
 
 const ms = time.Millisecond
 
-// detour is three regions of which 1-2-3 is faster than 1-3, by 60 ms of 100.
+// triangle is three regions of which 1-2-3 is faster than 1-3, by 60 ms of 100.
 func triangle() [][]time.Duration {
 	return [][]time.Duration{{0, 20 * ms, 100 * ms}, {20 * ms, 0, 20 * ms}, {100 * ms, 20 * ms, 0}}
 }

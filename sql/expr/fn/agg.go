@@ -9,7 +9,7 @@ import (
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
-// groups is one state for each group.
+// states has one state for each group.
 type states[T any] struct {
 	s    []T
 	zero T
