@@ -352,15 +352,19 @@ func (st *statement) allowed(uses []bind.Use) error {
 			return left("privileges")
 		}
 	}
+	mine := st.rights()
 	var definers map[[2]string]rights.Set
 	for _, u := range uses {
 		if u.As == ([2]string{}) {
-			if !st.may(u.DB, u.Name, sql.PrivilegeType_Select) {
+			if !mine.SomeColumn(u.DB, u.Name, sql.PrivilegeType_Select) {
 				return left("privileges")
+			}
+			if err := mine.Reads(st.ctx, u.DB, u.Name, u.Columns.Names, u.Columns.Star); err != nil {
+				return &bind.Refusal{Err: err}
 			}
 			continue
 		}
-		if st.shown && !st.may(u.DB, u.Name, sql.PrivilegeType_Select) {
+		if st.shown && !mine.Table(u.DB, u.Name, sql.PrivilegeType_Select) {
 			return &bind.Refusal{Err: mysql.NewSQLError(1345, "HY000",
 				"EXPLAIN/SHOW can not be issued; lacking privileges for underlying table")}
 		}
@@ -375,7 +379,8 @@ func (st *statement) allowed(uses []bind.Use) error {
 			}
 			definers[u.As] = set
 		}
-		if !set.Table(u.DB, u.Name, sql.PrivilegeType_Select) {
+		if !set.SomeColumn(u.DB, u.Name, sql.PrivilegeType_Select) ||
+			set.Reads(st.ctx, u.DB, u.Name, u.Columns.Names, nil) != nil {
 			return &bind.Refusal{Err: mysql.NewSQLError(1356, "HY000", "View '%s' references invalid table(s) or column(s) or "+
 				"function(s) or definer/invoker of view lack rights to use them", u.Through[0])}
 		}

@@ -61,10 +61,6 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 			ctx.ClearWarnings()
 		}
 		return nil, b.checkSet(ctx, n, row)
-	case *plan.Grant:
-		return b.grant(ctx, n, row)
-	case *plan.Revoke:
-		return b.revoke(ctx, n, row)
 	}
 	if it, err := b.buildSeen(ctx, s, n, row); it != nil || err != nil {
 		return it, err
@@ -331,7 +327,7 @@ type runner struct{ *sqle.Engine }
 // QueryWithBindings implements sql.StatementRunner.
 func (r runner) QueryWithBindings(ctx *sql.Context, query string, parsed sqlparser.Statement,
 	bindings map[string]sqlparser.Expr, flags *sql.QueryFlags) (sql.Schema, sql.RowIter, *sql.QueryFlags, error) {
-	if s := session.Of(ctx); s != nil && parsed != nil {
+	if s := session.Of(ctx); s != nil {
 		s.Stmt.Tree, s.Stmt.Binds, s.Stmt.Lock = parsed, nil, session.LockClause(parsed)
 	}
 	sch, it, flags, err := r.Engine.QueryWithBindings(ctx, query, parsed, bindings, flags)

@@ -136,12 +136,12 @@ func checkScope(def sql.SystemVariable, scope sql.MysqlSVScopeType) error {
 
 // maySet says whether the user may set a variable. SUPER has all dynamic privileges.
 func (b *builder) maySet(ctx *sql.Context, name string, scope sql.MysqlSVScopeType) error {
-	of := []string{systemAdmin}
+	of := []string{rights.SystemAdmin}
 	if scope == sql.SystemVariableScope_Session {
 		if !restricted[name] {
 			return nil
 		}
-		of = append(of, sessionAdmin)
+		of = append(of, rights.SessionAdmin)
 	}
 	for _, p := range of {
 		if b.base.Catalog.MySQLDb.UserHasPrivileges(ctx, sql.NewDynamicPrivilegedOperation(p)) {
