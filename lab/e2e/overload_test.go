@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"slices"
@@ -75,9 +76,10 @@ func TestOverload(t *testing.T) {
 	defer stop()
 	var attack sync.WaitGroup
 	for i, q := range hungry {
-		attack.Go(func() { eat(ctx, victim.open(t, "a"), q, i >= len(hungry)/2) })
+		db := victim.open(t, "a")
+		attack.Go(func() { eat(ctx, db, q, i >= len(hungry)/2) })
 	}
-	in := login(ctx, &attack, victim, manyLogins)
+	in := login(ctx, t, &attack, victim, manyLogins)
 	beSilent(ctx, &attack, victim.addr)
 	beSilent(ctx, &attack, victim.sql)
 	most := make(chan int64, 1)
@@ -146,18 +148,14 @@ func eat(ctx context.Context, db *sql.DB, q string, old bool) {
 }
 
 // login logs clients in and keeps them until the end.
-func login(ctx context.Context, wg *sync.WaitGroup, n *node, clients int) *atomic.Int32 {
+func login(ctx context.Context, t *testing.T, wg *sync.WaitGroup, n *node, clients int) *atomic.Int32 {
 	in := new(atomic.Int32)
 	turn := make(chan struct{}, 50)
+	pool := n.open(t, "")
 	for range clients {
 		wg.Go(func() {
 			turn <- struct{}{}
-			db, err := sql.Open("mysql", fmt.Sprintf("root@tcp(%s)/?timeout=10s", n.sql))
-			var k *sql.Conn
-			if err == nil {
-				defer db.Close()
-				k, err = db.Conn(ctx)
-			}
+			k, err := pool.Conn(ctx)
 			<-turn
 			if err != nil {
 				return // there are too many
@@ -170,22 +168,23 @@ func login(ctx context.Context, wg *sync.WaitGroup, n *node, clients int) *atomi
 	return in
 }
 
-// beSilent opens connections that say nothing, again when they are closed.
+// beSilent opens connections that say nothing, again a second after they are closed. They come from
+// another address than those who talk.
 func beSilent(ctx context.Context, wg *sync.WaitGroup, addr string) {
 	for range manySilent {
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				c, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
-				if err != nil {
-					time.Sleep(100 * time.Millisecond)
-					continue
+				from := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}
+				if c, err := (&net.Dialer{LocalAddr: from}).DialContext(ctx, "tcp", addr); err == nil {
+					end := context.AfterFunc(ctx, func() { c.Close() })
+					_, _ = io.Copy(io.Discard, c) // until the node closes it
+					end()
+					_ = c.Close()
 				}
-				end := context.AfterFunc(ctx, func() { c.Close() })
-				for b := make([]byte, 4096); err == nil; {
-					_, err = c.Read(b)
+				select {
+				case <-ctx.Done():
+				case <-time.After(time.Second):
 				}
-				end()
-				_ = c.Close()
 			}
 		})
 	}

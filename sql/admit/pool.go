@@ -39,6 +39,11 @@ const (
 	// time, and most by how much those that have computed for long come later.
 	behind = 100 * time.Millisecond
 	most   = 200 * time.Millisecond
+	// Every adaptEvery a slot is closed if one in a hundred goroutines waits for longer than tooLate,
+	// and opened if they wait for less than inTime.
+	adaptEvery = 100 * time.Millisecond
+	tooLate    = 3 * time.Millisecond
+	inTime     = time.Millisecond
 )
 
 // Pool is the slots of a node.
@@ -46,9 +51,13 @@ type Pool struct {
 	// Most is how many statements may wait, and Patience how long one waits for its first slot.
 	Most     int
 	Patience time.Duration
+	// Delay is how long goroutines waited for a processor since it was last asked; nil: not at all.
+	Delay func() time.Duration
 
 	mu    sync.Mutex
 	slots []slot
+	open  int           // how many of them are in use
+	asked time.Duration // for the delay
 	queue queue
 	timer *time.Timer // runs while somebody waits
 	stats [classes]Stats
@@ -83,7 +92,8 @@ func New(n int) *Pool {
 	if n == 0 {
 		n = runtime.GOMAXPROCS(0)
 	}
-	return &Pool{Most: usualMost, Patience: usualPatience, slots: make([]slot, n), start: time.Now()}
+	return &Pool{Most: usualMost, Patience: usualPatience, Delay: schedulerDelay(), slots: make([]slot, n), open: n,
+		start: time.Now()}
 }
 
 // now is the time since the pool began.
@@ -125,8 +135,12 @@ func (p *Pool) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// Slots is how many statements compute at once.
-func (p *Pool) Slots() int { return len(p.slots) }
+// Slots is how many statements may compute at once now.
+func (p *Pool) Slots() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.open
+}
 
 // Stats are the counters of all classes.
 func (p *Pool) Stats() []Stats {
@@ -297,7 +311,7 @@ func (p *Pool) await(ctx context.Context, w *waiter) error {
 // grant gives free slots to those who wait, and sees to it that slots are taken back while somebody
 // waits.
 func (p *Pool) grant(now time.Duration) {
-	for i := range p.slots {
+	for i := range p.slots[:p.open] {
 		if len(p.queue) == 0 {
 			return
 		}
@@ -330,7 +344,24 @@ func (p *Pool) look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.timer = nil
-	p.grant(p.now())
+	now := p.now()
+	p.adapt(now)
+	p.grant(now)
+}
+
+// adapt closes a slot while what is woken waits for a processor, and opens it again later. One
+// stays open.
+func (p *Pool) adapt(now time.Duration) {
+	if p.Delay == nil || now-p.asked < adaptEvery {
+		return
+	}
+	p.asked = now
+	switch d := p.Delay(); {
+	case d > tooLate && p.open > 1:
+		p.open--
+	case d < inTime && p.open < len(p.slots):
+		p.open++
+	}
 }
 
 // waiter waits for a slot.

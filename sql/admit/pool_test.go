@@ -27,6 +27,7 @@ func compute(ctx context.Context, turn *Turn, d time.Duration, step func()) erro
 func TestSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(2)
+		p.Delay = nil
 		var running, top atomic.Int32
 		var wg sync.WaitGroup
 		ends := make([]time.Duration, 20)
@@ -78,6 +79,7 @@ func TestSlots(t *testing.T) {
 func TestClasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(1)
+		p.Delay = nil
 		var wg sync.WaitGroup
 		var locking, reading time.Duration
 		for range 10 {
@@ -104,6 +106,7 @@ func TestClasses(t *testing.T) {
 func TestHolderWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(1)
+		p.Delay = nil
 		lock := make(chan struct{})
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -140,6 +143,7 @@ func TestHolderWaits(t *testing.T) {
 func TestFullQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(1)
+		p.Delay = nil
 		p.Most, p.Patience = 2, 50*time.Millisecond
 		ctx, cancel := context.WithCancelCause(t.Context())
 		killed := errors.New("killed")
@@ -194,4 +198,52 @@ func TestFullQueue(t *testing.T) {
 			t.Errorf("after all: %v", err)
 		}
 	})
+}
+
+// TestSlotsAdapt: while goroutines wait long for a processor, a slot is closed.
+func TestSlotsAdapt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(3)
+		var delay atomic.Int64
+		p.Delay = func() time.Duration { return time.Duration(delay.Load()) }
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for range 6 {
+			wg.Go(func() {
+				turn := p.Turn(Reading)
+				_ = compute(ctx, &turn, 5*time.Second, func() { time.Sleep(time.Millisecond) })
+			})
+		}
+		running := func() int { return p.Stats()[Reading].Running }
+		for _, x := range []struct {
+			delay time.Duration
+			want  int
+		}{{0, 3}, {2 * tooLate, 1}, {(tooLate + inTime) / 2, 1}, {0, 3}} {
+			delay.Store(int64(x.delay))
+			time.Sleep(10 * adaptEvery)
+			synctest.Wait()
+			if n, r := p.Slots(), running(); n != x.want || r != x.want {
+				t.Errorf("at a delay of %v there are %d slots, and %d run, want %d", x.delay, n, r, x.want)
+			}
+		}
+		cancel()
+		wg.Wait()
+	})
+}
+
+// TestPercentile: counts by buckets.
+func TestPercentile(t *testing.T) {
+	bounds := []float64{0, 0.001, 0.01, 0.1}
+	for _, x := range []struct {
+		counts []uint64
+		want   time.Duration
+	}{{[]uint64{0, 0, 0}, 0}, {[]uint64{100, 0, 0}, 0}, {[]uint64{98, 0, 2}, 10 * time.Millisecond}, {[]uint64{10, 990, 1}, time.Millisecond}} {
+		var all uint64
+		for _, n := range x.counts {
+			all += n
+		}
+		if got := percentile(x.counts, bounds, all); got != x.want {
+			t.Errorf("%v: %v, want %v", x.counts, got, x.want)
+		}
+	}
 }
