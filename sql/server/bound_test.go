@@ -126,3 +126,27 @@ func TestEngineInterrupted(t *testing.T) {
 		}
 	}
 }
+
+// TestManyTables: go-mysql-server does not try all orders of a join of many tables, which would
+// take minutes from 13 on, and its answers are those of our own engine.
+func TestManyTables(t *testing.T) {
+	_, c := newGreedy(t)
+	old, own := conn(t, c), conn(t, c)
+	exec(t, old, "SET sql_select_limit = 1000000")
+	for n := 10; n <= 16; n++ {
+		inner, outer, comma := "SELECT COUNT(*), SUM(t0.a) FROM t t0", "SELECT COUNT(*), SUM(t0.a) FROM t t0", []string{"t t0"}
+		var where []string
+		for i := 1; i < n; i++ {
+			inner += fmt.Sprintf(" JOIN t t%d USING (a)", i)
+			outer += fmt.Sprintf(" LEFT JOIN t t%d ON t%d.a = t%d.a", i, i, i-1)
+			comma = append(comma, fmt.Sprintf("t t%d", i))
+			where = append(where, fmt.Sprintf("t%d.a = t%d.a", i, i-1))
+		}
+		for _, q := range []string{inner, outer, outer + " WHERE t3.a > 100", "SELECT COUNT(*), SUM(t0.a) FROM " +
+			strings.Join(comma, ", ") + " WHERE " + strings.Join(where, " AND ")} {
+			if got, want := query(t, old, q), query(t, own, q); got[0] != want[0] {
+				t.Errorf("%s: %v, want %v", q, got, want)
+			}
+		}
+	}
+}
