@@ -21,6 +21,7 @@ import (
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/obs/audit"
 	"github.com/godwitdb/godwit/sql/ddl"
+	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/session"
 )
 
@@ -182,6 +183,7 @@ func (g *gateway) buildSession(_ context.Context, c *mysql.Conn, addr string) (s
 	s := session.New(sql.NewBaseSessionWithClientServer(addr, client, c.ConnectionID), g.sessionEnv())
 	s.Source, s.Remote = c.ClientData.(base.RegionID)
 	s.InitVariables()
+	rights.Login(s, g.engine.Analyzer.Catalog.MySQLDb)
 	if t, ok := c.Conn.(*tls.Conn); ok {
 		state := t.ConnectionState()
 		_ = s.SetStatusVariable(nil, "Ssl_cipher", tls.CipherSuiteName(state.CipherSuite))
