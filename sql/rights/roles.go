@@ -42,7 +42,8 @@ var (
 	reAccount = regexp.MustCompile(`(?s)(` + nameRE + `)(?:\s*@\s*(` + nameRE + `))?`)
 )
 
-// ParseSetRole parses SET ROLE, SET DEFAULT ROLE and ALTER USER ... DEFAULT ROLE; nil if a statement is none of them.
+// ParseSetRole parses SET ROLE, SET DEFAULT ROLE and ALTER USER ... DEFAULT ROLE; nil if a
+// statement is none of them.
 func ParseSetRole(q string) *SetRole {
 	if m := reSetRole.FindStringSubmatch(q); m != nil {
 		x := &SetRole{kind: strings.ToUpper(m[1] + m[2]), list: accounts(m[3] + m[4])}

@@ -79,8 +79,10 @@ func newGateway(cfg Config) *gateway {
 		return g.engine.Analyzer.Catalog.MySQLDb
 	})}
 	g.Ended = func(s *session.Session) {
-		g.sessions.Delete(s.ID())
-		g.presences.Delete(s.ID())
+		// The connection may have another session by now (COM_RESET_CONNECTION).
+		if g.sessions.CompareAndDelete(s.ID(), s) {
+			g.presences.Delete(s.ID())
+		}
 	}
 	session.InitSystemVariables()
 	rights.Install()

@@ -57,6 +57,10 @@ func TestRoles(t *testing.T) {
 	if n := forwarded(); n != 1142 {
 		t.Errorf("a forwarded statement without roles: error %d", n)
 	}
+	exec(t, few, "SET ROLE rt")
+	if n := forwarded(); n != 0 {
+		t.Errorf("a forwarded statement with one role: error %d", n)
+	}
 	// A connection that is handed on.
 	if err := s.h.ComResetConnection(conn); err != nil {
 		t.Fatal(err)
@@ -90,6 +94,11 @@ func TestRoles(t *testing.T) {
 	}
 	if got := login("other"); got != "`rt`@`%`" {
 		t.Errorf("CREATE USER ... DEFAULT ROLE: a login has the roles %s", got)
+	}
+	exec(t, few, "SET ROLE ALL")
+	exec(t, few, "SET SESSION group_concat_max_len = 2048") // another session executes what is forwarded
+	if n := forwarded(); n != 0 {
+		t.Errorf("a forwarded statement with all roles: error %d", n)
 	}
 	refused(t, root, 1235, "SET GLOBAL mandatory_roles = 'rt'")
 }

@@ -175,6 +175,9 @@ func (s *Session) Assume(ctx context.Context, st *wire.SessionState) error {
 			return err
 		}
 	}
+	if s.roles.chosen.Some { // by the default of this node
+		s.SetRoles(Roles{})
+	}
 	for _, v := range st.Variables {
 		if v.Kind == valueRoles {
 			r, err := decodeRoles(v.Text)
