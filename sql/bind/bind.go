@@ -1,6 +1,7 @@
 package bind
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -69,6 +70,31 @@ type Use struct {
 	Through []string
 	// As is the account, name and host, with whose rights it is read; zero: the user's.
 	As [2]string
+	// Columns are those that the statement reads.
+	Columns *Columns
+}
+
+// Columns are the columns of a table or view that a statement reads, in the order in which it
+// names them.
+type Columns struct {
+	Names []string
+	// Star are those that it names by * alone.
+	Star map[string]bool
+}
+
+// add notes that a column is read.
+func (c *Columns) add(name string, star bool) {
+	if !slices.Contains(c.Names, name) {
+		c.Names = append(c.Names, name)
+		if star {
+			if c.Star == nil {
+				c.Star = map[string]bool{}
+			}
+			c.Star[name] = true
+		}
+	} else if !star {
+		delete(c.Star, name)
+	}
 }
 
 // Stmt is the syntax tree of a statement.
@@ -121,9 +147,11 @@ type binder struct {
 	updates []Use
 	// blocks is how many query blocks were bound, steps in how many recursive ones the binder is.
 	blocks, steps int
-	ctes          *cteScope
-	cteNo         int
-	lock          algebra.LockKind // the strongest that a clause asks for
+	// exists is the query of the EXISTS bound last: * in it reads no column.
+	exists ast.Node
+	ctes   *cteScope
+	cteNo  int
+	lock   algebra.LockKind // the strongest that a clause asks for
 }
 
 // scanned is a scan, and what it reads.

@@ -34,6 +34,9 @@ type Change struct {
 	Ignore bool
 	// Insert is more about an INSERT or REPLACE.
 	Insert *Insertion
+	// Reads are the columns of the table of an INSERT that its values and ON DUPLICATE KEY UPDATE
+	// read.
+	Reads Columns
 }
 
 // Target is a table whose rows are changed.
@@ -177,7 +180,9 @@ func (c *changer) target(s *algebra.Scan) (*Target, error) {
 	}
 	id := s.IDs[t.RowColumn()]
 	out := &Target{Table: t, Row: id}
-	c.items = append(c.items, algebra.Item{ID: id, Node: c.ownColumn(id).node()})
+	row := *c.ownColumn(id)
+	row.of = nil // nobody is told what is in it
+	c.items = append(c.items, algebra.Item{ID: id, Node: row.node()})
 	c.out.Targets = append(c.out.Targets, out)
 	return out, nil
 }
@@ -280,6 +285,7 @@ func (c *changer) assign(s *algebra.Scan) (*assigned, error) {
 	for _, id := range s.IDs {
 		a.cols = append(a.cols, *c.ownColumn(id))
 	}
+	a.cols = readInto(a.cols, nil)
 	return a, nil
 }
 

@@ -200,6 +200,7 @@ func (x *exprs) defaultOf(n *ast.ColumnName) (expr.Node, error) {
 	if col == nil {
 		return nil, &Refusal{Err: unknownColumn(name, x.clause)}
 	}
+	col.read(false)
 	t, _, err := x.q.b.s.Catalog.Resolve(col.org.DB, col.org.OrgTable)
 	target, ok := t.(algebra.Target)
 	if err != nil || !ok || col.org.Column == "" {
@@ -615,6 +616,9 @@ func (x *exprs) scalarSub(n *ast.SubqueryExpr) (expr.Node, error) {
 }
 
 func (x *exprs) exists(n *ast.ExistsSubqueryExpr) (expr.Node, error) {
+	if s, ok := n.Sel.(*ast.SubqueryExpr); ok {
+		x.q.b.exists = s.Query
+	}
 	r, outer, err := x.sub(n.Sel, 0)
 	if err != nil {
 		return nil, err

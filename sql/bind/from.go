@@ -179,6 +179,7 @@ func (q *query) table(n *ast.TableName, alias string) (algebra.Rel, []column, er
 	}
 	u := b.use(t.DB(), t.Name())
 	rel, cols, err := q.scan(t, n, alias)
+	cols = readInto(cols, u.Columns)
 	if s, ok := rel.(*algebra.Scan); ok {
 		b.of = append(b.of, scanned{s, u})
 	}
@@ -195,7 +196,7 @@ func (b *binder) rename(account [2]string) {
 
 // use notes that the statement reads a table or view.
 func (b *binder) use(db, name string) Use {
-	u := Use{db, name, slices.Clone(b.views), b.as}
+	u := Use{db, name, slices.Clone(b.views), b.as, &Columns{}}
 	b.uses = append(b.uses, u)
 	return u
 }
@@ -249,7 +250,7 @@ func (q *query) view(v *algebra.View, alias string) (algebra.Rel, []column, erro
 	if len(b.views) >= maxViews {
 		return nil, nil, unsupported("deep views")
 	}
-	b.use(v.DB, v.Name)
+	u := b.use(v.DB, v.Name)
 	stmt, err := Parse(v.Text, ModeOf(v.SQLMode))
 	if err != nil {
 		return nil, nil, unsupported("text of a view")
@@ -276,7 +277,7 @@ func (q *query) view(v *algebra.View, alias string) (algebra.Rel, []column, erro
 	}
 	cols, err := derived(r.cols, alias, v.Columns)
 	for i := range cols {
-		cols[i].db = v.DB
+		cols[i].db, cols[i].of = v.DB, u.Columns
 	}
 	return r.rel, cols, err
 }

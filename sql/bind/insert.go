@@ -1,7 +1,6 @@
 package bind
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -20,6 +19,9 @@ type Insertion struct {
 	// Rows are those of VALUES; each has the cells of the columns Cols.
 	Values bool
 	Cols   []int
+	// Given are the columns that the statement gives values of. Listed: it names them.
+	Given  []int
+	Listed bool
 	Rows   [][]Cell
 	// Missing are the columns that get no value though they have no default.
 	Missing []int
@@ -39,17 +41,6 @@ type Formula struct {
 	Name string
 	// Node is nil for DEFAULT of a column that has none.
 	Node expr.Node
-}
-
-// ReadsOld reports whether ON DUPLICATE KEY UPDATE reads the row that is there.
-func (n *Insertion) ReadsOld() bool {
-	found := false
-	for _, f := range n.Updates {
-		if f.Node != nil {
-			expr.Cols(f.Node, func(id expr.ColID) { found = found || slices.Contains(n.Old, id) })
-		}
-	}
-	return found
 }
 
 // Cell is a value of VALUES: a constant, a column of the query, or DEFAULT of a column that has
@@ -74,7 +65,7 @@ func (c *changer) insert(n *ast.InsertStmt, alias rowAlias) error {
 	if err != nil {
 		return err
 	}
-	ins := &Insertion{Replace: n.IsReplace, Values: n.Select == nil}
+	ins := &Insertion{Replace: n.IsReplace, Values: n.Select == nil, Given: cols, Listed: n.Columns != nil}
 	c.out.Insert, c.out.Ignore = ins, n.IgnoreErr
 	a := c.newRow(t, t.Table.Name())
 	ins.IDs = a.ids
@@ -191,7 +182,7 @@ func (c *changer) valueRows(n *ast.InsertStmt, a *assigned, cols []int) error {
 		empty = empty && len(l) == 0
 	}
 	if empty {
-		cols = nil
+		cols, ins.Given = nil, nil
 	}
 	given := map[int]bool{}
 	for _, pos := range cols {
@@ -204,7 +195,7 @@ func (c *changer) valueRows(n *ast.InsertStmt, a *assigned, cols []int) error {
 		}
 	}
 	c.rel = &algebra.Values{Rows: [][]expr.Node{{}}}
-	c.scope.cols = a.cols
+	c.scope.cols = readInto(a.cols, &c.out.Reads)
 	for i, l := range n.Lists {
 		if len(l) != len(cols) {
 			return wrongCount(i + 1)
@@ -371,7 +362,7 @@ func (c *changer) onDuplicate(list []*ast.Assignment, a *assigned, alias rowAlia
 	}
 	old := c.newRow(a.Target, a.Table.Name())
 	ins.Old = old.ids
-	cols := old.cols
+	cols := readInto(old.cols, &c.out.Reads)
 	if alias.name != "" {
 		named, err := alias.columns(a, ins.Cols)
 		if err != nil {

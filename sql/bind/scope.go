@@ -2,6 +2,7 @@ package bind
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/godwitdb/godwit/sql/expr"
@@ -20,6 +21,25 @@ type column struct {
 	second bool
 	// src is the base column, for the description of the result.
 	org Origin
+	// of are the columns that are read of the table or view that it is one of; nil: of none that
+	// takes a privilege.
+	of *Columns
+}
+
+// read notes that the statement reads the column.
+func (c *column) read(star bool) {
+	if c.of != nil {
+		c.of.add(c.name, star)
+	}
+}
+
+// readInto are the columns, which note in a list that they are read; nil: nowhere.
+func readInto(in []column, of *Columns) []column {
+	out := slices.Clone(in)
+	for i := range out {
+		out[i].of = of
+	}
+	return out
 }
 
 // Origin is the base column that a column of a result comes from; it is empty if there is none.
@@ -71,7 +91,11 @@ func qualified(db, table, name string) string {
 	return s
 }
 
-func (c *column) node() *expr.Col { return &expr.Col{ID: c.id, Name: c.name, T: c.typ} }
+// node is an expression that reads the column.
+func (c *column) node() *expr.Col {
+	c.read(false)
+	return &expr.Col{ID: c.id, Name: c.name, T: c.typ}
+}
 
 // lookup finds a column in this scope or the ones around it, and notes in the queries between that
 // they use a column of an outer one.

@@ -148,7 +148,7 @@ func (q *query) finish(rel algebra.Rel, n *ast.SelectStmt) (*bound, error) {
 	if err := q.named(n.WindowSpecs); err != nil {
 		return nil, err
 	}
-	if err := q.list(n.Fields); err != nil {
+	if err := q.list(n.Fields, q.b.exists == n); err != nil {
 		return nil, err
 	}
 	if err := q.unused(n.WindowSpecs); err != nil {
@@ -192,12 +192,12 @@ func (q *query) output() []column {
 	return out
 }
 
-// list binds the SELECT list.
-func (q *query) list(fields *ast.FieldList) error {
+// list binds the SELECT list. unread: nobody reads what * stands for.
+func (q *query) list(fields *ast.FieldList, unread bool) error {
 	x := &exprs{q: q, s: q.scope, clause: "field list", agg: true, win: true}
 	for _, f := range fields.Fields {
 		if f.WildCard != nil {
-			if err := q.star(f.WildCard); err != nil {
+			if err := q.star(f.WildCard, !unread); err != nil {
 				return err
 			}
 			continue
@@ -228,7 +228,7 @@ func (q *query) ownColumn(id expr.ColID) *column {
 }
 
 // star expands * and t.*.
-func (q *query) star(w *ast.WildCardField) error {
+func (q *query) star(w *ast.WildCardField, read bool) error {
 	found := false
 	for _, c := range q.scope.cols {
 		if c.hidden || w.Table.O == "" && c.second {
@@ -239,6 +239,10 @@ func (q *query) star(w *ast.WildCardField) error {
 			continue
 		}
 		found = true
+		if read {
+			c.read(true)
+		}
+		c.of = nil
 		q.items = append(q.items, item{id: c.id, name: c.name, node: c.node(), col: c, wild: true})
 	}
 	switch {

@@ -142,18 +142,15 @@ func (c *change) make(text string, params []expr.Node) error {
 	if err != nil {
 		return err
 	}
-	if err := st.mayUpdate(tree); err != nil {
-		return err
-	}
 	st.cat.changes = true
 	c.tree, c.params = tree, params
-	if c.c, err = bind.BindChange(tree, st.r.facts(st.ctx, st.cat, params)); err != nil {
+	if c.c, err = bind.BindChange(tree, st.r.facts(st.ctx, st.env.Ctx, st.cat, params)); err != nil {
 		return err
 	}
 	if st.cat.ordered() {
 		return left("ordering by timestamps")
 	}
-	if err := c.mayRead(tree); err != nil {
+	if err := c.mayRead(); err != nil {
 		return err
 	}
 	c.modes()
@@ -212,26 +209,18 @@ func (c *change) modes() {
 	}
 }
 
-var privileges = map[bind.ChangeKind]sql.PrivilegeType{
-	bind.Delete: sql.PrivilegeType_Delete, bind.Update: sql.PrivilegeType_Update, bind.Insert: sql.PrivilegeType_Insert,
-}
-
 // permitted refuses tables of which a change involves more than their rows, and users that may not
 // change them.
 func (c *change) permitted(t *bind.Target) error {
 	ctx := c.ctx
-	needs := []sql.PrivilegeType{privileges[c.c.Kind]}
+	if err := c.mayWrite(t); err != nil {
+		return err
+	}
 	what := []string{events[c.c.Kind]}
 	if n := c.c.Insert; n != nil && n.Replace {
-		needs, what = append(needs, sql.PrivilegeType_Delete), append(what, "delete")
+		what = append(what, "delete")
 	} else if n != nil && len(n.Updates) > 0 {
-		needs, what = append(needs, sql.PrivilegeType_Update), append(what, "update")
-		if n.ReadsOld() && !c.may(t.Table.DB(), t.Table.Name(), sql.PrivilegeType_Select) {
-			return c.unreadable(bind.ReadColumn(c.tree))
-		}
-	}
-	if !c.may(t.Table.DB(), t.Table.Name(), needs...) {
-		return left("privileges")
+		what = append(what, "update")
 	}
 	st := t.Table.(*access.Table).Stored()
 	if st.Def.HasFulltext() {

@@ -4,65 +4,87 @@ import (
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/rights"
 )
 
-// mayRead checks that the user may read all tables and views of a change. The tables that an UPDATE
-// or DELETE changes need that right only if the statement reads a column: which rows a condition
-// meets tells what is in them.
-func (c *change) mayRead(tree bind.Stmt) error {
+// mayRead checks that the user may read all tables and views of a change, and the columns that it
+// reads of them. The tables that an UPDATE or DELETE changes need that right only for columns:
+// which rows a condition meets tells what is in them.
+func (c *change) mayRead() error {
 	if err := c.mayLock(c.c.Updates); err != nil {
 		return err
 	}
-	err := c.allowed(c.c.Uses)
-	if err == nil || c.c.Kind == bind.Insert || c.c.Joined {
-		return err
-	}
+	mine := c.rights()
 	var others []bind.Use
 	for _, u := range c.c.Uses {
-		if !c.changes(u) {
+		if !c.changes(u) || c.again(u) {
 			others = append(others, u)
+		} else if err := mine.Reads(c.ctx, u.DB, u.Name, u.Columns.Names, u.Columns.Star); err != nil {
+			return &bind.Refusal{Err: err}
 		}
 	}
-	if len(others) > 0 {
+	if len(others) > 0 || len(c.c.Uses) == 0 {
 		if err := c.allowed(others); err != nil {
 			return err
 		}
 	}
-	col := bind.ReadColumn(tree)
-	if col == "" {
-		return nil
+	for _, t := range c.c.Targets {
+		if err := mine.Reads(c.ctx, t.Table.DB(), t.Table.Name(), c.c.Reads.Names, nil); err != nil {
+			return &bind.Refusal{Err: err}
+		}
 	}
-	return c.unreadable(col)
+	return nil
 }
 
-// unreadable is the error of a column that the user may not read.
-func (c *change) unreadable(col string) error {
-	client := c.ctx.Client()
-	return &bind.Refusal{Err: mysql.NewSQLError(1143, "42000",
-		"SELECT command denied to user '%s'@'%s' for column '%s' in table '%s'",
-		client.User, client.Address, col, c.c.Targets[0].Table.Name())}
+// mayWrite checks that the user may change a table as the statement does. If it may not at all, the
+// engine words the error.
+func (c *change) mayWrite(t *bind.Target) error {
+	mine, db, name := c.rights(), t.Table.DB(), t.Table.Name()
+	writes := func(p sql.PrivilegeType, columns []int, listed bool) error {
+		if !mine.SomeColumn(db, name, p) {
+			return left("privileges")
+		}
+		names := make([]string, len(columns))
+		for i, pos := range columns {
+			names[i] = t.Table.Columns()[pos].Name
+		}
+		if err := mine.Writes(c.ctx, p, db, name, names, listed); err != nil {
+			return &bind.Refusal{Err: err}
+		}
+		return nil
+	}
+	var updated []int
+	switch n := c.c.Insert; {
+	case c.c.Kind == bind.Update:
+		for _, s := range t.Sets {
+			if !s.Derived {
+				updated = append(updated, s.Col)
+			}
+		}
+	case c.c.Kind == bind.Delete || n.Replace && !mine.Table(db, name, sql.PrivilegeType_Delete):
+		if !mine.Table(db, name, sql.PrivilegeType_Delete) {
+			return left("privileges")
+		}
+		return nil
+	default:
+		if err := writes(sql.PrivilegeType_Insert, n.Given, n.Listed); err != nil {
+			return err
+		}
+		for _, f := range n.Updates {
+			updated = append(updated, f.Col)
+		}
+		if len(n.Updates) == 0 {
+			return nil
+		}
+	}
+	return writes(sql.PrivilegeType_Update, updated, true)
 }
 
-// mayUpdate refuses ON DUPLICATE KEY UPDATE to users who may only insert. The engine asks for the
-// right to insert alone.
-func (st *statement) mayUpdate(tree bind.Stmt) error {
-	db, name, ok := bind.OnDuplicate(tree)
-	if !ok {
-		return nil
-	}
-	if db == "" {
-		db = st.ctx.GetCurrentDatabase()
-	}
-	if st.may(db, name, sql.PrivilegeType_Update) {
-		return nil
-	}
-	client := st.ctx.Client()
-	return &bind.Refusal{Err: mysql.NewSQLError(1142, "42000", "UPDATE command denied to user '%s'@'%s' for table '%s'",
-		client.User, client.Address, name)}
+// rights are what the user may do.
+func (st *statement) rights() rights.Set {
+	return rights.Of(st.ctx, st.r.Engine.Analyzer.Catalog.MySQLDb)
 }
 
 // mayLock refuses FOR UPDATE to users who may only read: their locks would hold up writers. Through
@@ -71,7 +93,7 @@ func (st *statement) mayLock(tables []bind.Use) error {
 	if len(tables) == 0 {
 		return nil
 	}
-	mine := rights.Of(st.ctx, st.r.Engine.Analyzer.Catalog.MySQLDb)
+	mine := st.rights()
 	for _, u := range tables {
 		db, name := u.DB, u.Name
 		if len(u.Through) > 0 {
@@ -84,10 +106,15 @@ func (st *statement) mayLock(tables []bind.Use) error {
 	return nil
 }
 
-// may reports whether the user has rights to a table.
-func (st *statement) may(db, table string, needs ...sql.PrivilegeType) bool {
-	op := sql.NewPrivilegedOperation(sql.PrivilegeCheckSubject{Database: db, Table: table}, needs...)
-	return st.r.Engine.Analyzer.Catalog.MySQLDb.UserHasPrivileges(st.ctx, op)
+// again reports whether the statement reads a table under several names.
+func (c *change) again(u bind.Use) bool {
+	n := 0
+	for _, o := range c.c.Uses {
+		if len(o.Through) == 0 && strings.EqualFold(o.DB, u.DB) && strings.EqualFold(o.Name, u.Name) {
+			n++
+		}
+	}
+	return n > 1
 }
 
 // changes reports whether the statement names a table in order to change its rows.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/go-mysql-server/sql/information_schema"
 	"github.com/dolthub/go-mysql-server/sql/mysql_db"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/vitess/go/mysql"
@@ -41,6 +42,8 @@ func (f factory) CreateHandler(cat sql.Catalog) sql.AuthorizationHandler {
 // Install makes the engine ask this package. It is to be called before the first engine is made.
 var Install = sync.OnceFunc(func() {
 	sql.SetAuthorizationHandlerFactory(factory{sql.GetAuthorizationHandlerFactory()})
+	columns := information_schema.NewColumnsTable // made anew for each use
+	information_schema.NewColumnsTable = func() *information_schema.ColumnsTable { return coverColumns(columns()) }
 })
 
 // HandleAuth implements sql.AuthorizationHandler.
@@ -86,6 +89,9 @@ func (h handler) check(ctx *sql.Context, state sql.AuthorizationQueryState, auth
 	if err := mayDefine(ctx, mine, auth); err != nil {
 		return err
 	}
+	if err := mayReference(ctx, mine, auth); err != nil {
+		return err
+	}
 	return h.checkHere(ctx, state, mine, auth)
 }
 
@@ -94,8 +100,13 @@ func (h handler) checkHere(ctx *sql.Context, state sql.AuthorizationQueryState, 
 	auth sqlparser.AuthInformation) error {
 	err := h.AuthorizationHandler.HandleAuth(ctx, state, auth)
 	switch {
-	case err != nil && ownGrants(ctx):
+	case err != nil && (ownGrants(ctx) || describes(ctx, mine) && auth.AuthType == sqlparser.AuthType_SELECT || mayGrantColumns(ctx, mine, auth.Extra)):
 		return nil
+	case needsColumns(ctx, mine, auth):
+		if err := h.columns(ctx, mine, auth); err != nil {
+			return err
+		}
+		return mayLock(ctx, mine, auth)
 	case err == nil && (auth.AuthType == sqlparser.AuthType_UPDATE || auth.AuthType == sqlparser.AuthType_DELETE):
 		auth.AuthType = sqlparser.AuthType_SELECT
 		return h.AuthorizationHandler.HandleAuth(ctx, state, auth)
@@ -153,6 +164,27 @@ func ownGrants(ctx *sql.Context) bool {
 	n, ok := s.Stmt.Tree.(*sqlparser.ShowGrants)
 	me := ctx.Client()
 	return ok && (n.For == nil || n.For.Name == me.User && hostOf(*n.For) == me.Address)
+}
+
+// describes reports whether a statement shows nothing but the columns or keys of a table or view
+// that the user sees. Those of a view take no rights to what it is made of.
+func describes(ctx *sql.Context, mine Set) bool {
+	s := session.Of(ctx)
+	if s == nil {
+		return false
+	}
+	n, ok := s.Stmt.Tree.(*sqlparser.Show)
+	if !ok || !strings.EqualFold(n.Type, "columns") && !strings.EqualFold(n.Type, "fields") ||
+		!mine.Sees(DatabaseOf(ctx, n.Table.DbQualifier.String()), n.Table.Name.String()) {
+		return false
+	}
+	queries := false
+	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
+		_, q := n.(*sqlparser.Subquery)
+		queries = queries || q
+		return !queries, nil
+	}, n)
+	return !queries && n.Filter == nil
 }
 
 // isGlobal reports whether a part of a statement asks for a global privilege.
@@ -265,6 +297,57 @@ func mayDefine(ctx *sql.Context, r Set, auth sqlparser.AuthInformation) error {
 		return nil
 	}
 	return ErrNeeds("SUPER", SetUserID)
+}
+
+// mayReference asks for REFERENCES for the tables, or columns, that foreign keys of a definition
+// refer to: who makes one learns which values there are.
+func mayReference(ctx *sql.Context, r Set, auth sqlparser.AuthInformation) error {
+	switch auth.AuthType {
+	case sqlparser.AuthType_CREATE, sqlparser.AuthType_ALTER, sqlparser.AuthType_FOREIGN_KEY:
+	default:
+		return nil
+	}
+	s := session.Of(ctx)
+	if s == nil {
+		return nil
+	}
+	var parts []*sqlparser.DDL
+	switch n := s.Stmt.Tree.(type) {
+	case *sqlparser.DDL:
+		parts = append(parts, n)
+	case *sqlparser.AlterTable:
+		parts = n.Statements
+	}
+	for _, d := range parts {
+		if d.TableSpec == nil {
+			continue
+		}
+		for _, c := range d.TableSpec.Constraints {
+			fk, ok := c.Details.(*sqlparser.ForeignKeyDefinition)
+			if !ok || d.Action == sqlparser.CreateStr && sameTable(ctx, fk.ReferencedTable, d.Table) {
+				continue
+			}
+			db, name := DatabaseOf(ctx, fk.ReferencedTable.DbQualifier.String()), fk.ReferencedTable.Name.String()
+			if fk.ReferencedTable.DbQualifier.IsEmpty() && !d.Table.DbQualifier.IsEmpty() {
+				db = d.Table.DbQualifier.String()
+			}
+			for _, col := range fk.ReferencedColumns {
+				if !r.Column(db, name, col.String(), sql.PrivilegeType_References) {
+					return Refusal(ctx, "REFERENCES", name)
+				}
+			}
+			if !r.SomeColumn(db, name, sql.PrivilegeType_References) {
+				return Refusal(ctx, "REFERENCES", name)
+			}
+		}
+	}
+	return nil
+}
+
+// sameTable reports whether two names are of one table.
+func sameTable(ctx *sql.Context, a, b sqlparser.TableName) bool {
+	return strings.EqualFold(a.Name.String(), b.Name.String()) && (a.DbQualifier.IsEmpty() ||
+		strings.EqualFold(a.DbQualifier.String(), DatabaseOf(ctx, b.DbQualifier.String())))
 }
 
 // worded words a refusal as MySQL does.
@@ -399,6 +482,9 @@ func grantRefusal(ctx *sql.Context, auth sqlparser.AuthInformation) error {
 // CREATE TRIGGER was judged.
 func (h handler) CheckTable(ctx *sql.Context, state sql.AuthorizationQueryState, db, sch, table string) error {
 	if s := session.Of(ctx); s != nil && s.Stmt.Trigger {
+		return nil
+	}
+	if c, ok := h.cat.(*analyzer.Catalog); ok && describes(ctx, Of(ctx, c.MySQLDb)) {
 		return nil
 	}
 	err := h.AuthorizationHandler.CheckTable(ctx, state, db, sch, table)

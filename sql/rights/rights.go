@@ -10,7 +10,6 @@ import (
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/mysql_db"
-	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
@@ -110,7 +109,8 @@ func (s Set) Sees(db, table string) bool {
 
 // Locks reports whether rows of a table may be locked for an update.
 func (s Set) Locks(db, table string) bool {
-	return s.Table(db, table, sql.PrivilegeType_Update, sql.PrivilegeType_Delete, sql.PrivilegeType_LockTables)
+	return s.SomeColumn(db, table, sql.PrivilegeType_Update) ||
+		s.Table(db, table, sql.PrivilegeType_Delete, sql.PrivilegeType_LockTables)
 }
 
 // SeesText asks for the privileges SHOW VIEW and SELECT of a view whose text is shown.
@@ -146,15 +146,4 @@ func hostOf(n sqlparser.AccountName) string {
 		return "%"
 	}
 	return n.Host
-}
-
-// NoColumns refuses privileges for columns, before any of the statement is carried out.
-func NoColumns(privileges []plan.Privilege) error {
-	for _, p := range privileges {
-		if len(p.Columns) > 0 {
-			return mysql.NewSQLError(1235, "42000", "a privilege for columns is not supported (make a view of them, and "+
-				"grant that)")
-		}
-	}
-	return nil
 }

@@ -1,9 +1,11 @@
 package rights
 
 import (
+	"reflect"
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/analyzer"
 	"github.com/dolthub/go-mysql-server/sql/information_schema"
 	"github.com/dolthub/go-mysql-server/sql/mysql_db"
 	"github.com/dolthub/go-mysql-server/sql/plan"
@@ -48,6 +50,11 @@ func Cover(is sql.Database, users *mysql_db.MySQLDb) {
 	for _, name := range names {
 		t, _, err := is.GetTableInsensitive(ctx, name)
 		x, ok := t.(*information_schema.InformationSchemaTable)
+		if v := reflect.Indirect(reflect.ValueOf(t)); !ok && v.Kind() == reflect.Struct { // that of the statistics has it embedded
+			if f := v.FieldByName("InformationSchemaTable"); f.IsValid() {
+				x, ok = f.Interface().(*information_schema.InformationSchemaTable)
+			}
+		}
 		if err != nil || !ok {
 			continue
 		}
@@ -58,6 +65,8 @@ func Cover(is sql.Database, users *mysql_db.MySQLDb) {
 			})
 		case name == information_schema.ViewsTableName:
 			x.Reader = covered(readWhole(users, read), coverViews(users))
+		case name == information_schema.ColumnPrivilegesTableName:
+			x.Reader = columnPrivileges(users)
 		case name == information_schema.TriggersTableName:
 			x.Reader = covered(readWhole(users, read), coverTriggers(users))
 		case strings.HasPrefix(name, "innodb_"):
@@ -106,13 +115,15 @@ func readWhole(users *mysql_db.MySQLDb, read schemaReader) schemaReader {
 
 // coverTables leaves out rows about tables that the user has no privilege for.
 func coverTables(users *mysql_db.MySQLDb, sch sql.Schema, read schemaReader) schemaReader {
-	db, table := -1, -1
+	db, table, column := -1, -1, -1
 	for i, c := range sch {
 		switch strings.ToUpper(c.Name) {
 		case "TABLE_SCHEMA":
 			db = i
 		case "TABLE_NAME":
 			table = i
+		case "COLUMN_NAME":
+			column = i
 		}
 	}
 	if db < 0 || table < 0 {
@@ -124,9 +135,44 @@ func coverTables(users *mysql_db.MySQLDb, sch sql.Schema, read schemaReader) sch
 			return it
 		}
 		return &filterIter{it, func(r sql.Row) bool {
-			return strings.EqualFold(text(r[db]), sql.InformationSchemaDatabaseName) || mine.Sees(text(r[db]), text(r[table]))
+			if strings.EqualFold(text(r[db]), sql.InformationSchemaDatabaseName) {
+				return true
+			}
+			return mine.Sees(text(r[db]), text(r[table])) &&
+				(column < 0 || mine.SeesColumn(text(r[db]), text(r[table]), text(r[column])))
 		}}
 	})
+}
+
+// Columns of information_schema.columns.
+const columnDB, columnTable, columnName = 1, 2, 3
+
+// coverColumns leaves out columns that the user has no privilege for.
+func coverColumns(t *information_schema.ColumnsTable) *information_schema.ColumnsTable {
+	read := t.RowIter
+	t.RowIter = func(ctx *sql.Context, cat sql.Catalog, all sql.Schema) (sql.RowIter, error) {
+		it, err := read(ctx, cat, all)
+		if err != nil {
+			return nil, err
+		}
+		c, ok := cat.(*analyzer.Catalog)
+		if !ok {
+			return it, nil
+		}
+		mine := Of(ctx, c.MySQLDb)
+		return &filterIter{it, func(r sql.Row) bool {
+			db := text(r[columnDB])
+			return strings.EqualFold(db, sql.InformationSchemaDatabaseName) ||
+				mine.SeesColumn(db, text(r[columnTable]), text(r[columnName]))
+		}}, nil
+	}
+	return t
+}
+
+// ShownColumns leaves out columns that the user has no privilege for, of SHOW COLUMNS (at 0) or
+// SHOW INDEX (at 4).
+func (s Set) ShownColumns(db, table string, it sql.RowIter, at int) sql.RowIter {
+	return &filterIter{it, func(r sql.Row) bool { return s.SeesColumn(db, table, text(r[at])) }}
 }
 
 // Columns of information_schema.views and triggers.

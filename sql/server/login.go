@@ -22,6 +22,7 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/godwitdb/godwit/obs/audit"
+	"github.com/godwitdb/godwit/sql/rights"
 )
 
 // logins says who may log in. It is the protocol library's AuthServer: the methods of the engine
@@ -509,7 +510,7 @@ func (l *logins) admit(c *mysql.Conn) error {
 	if cc == nil || u == nil {
 		return nil
 	}
-	admin := u.PrivilegeSet.Has(sql.PrivilegeType_Super) || u.PrivilegeSet.HasDynamic(connectionAdmin)
+	admin := u.PrivilegeSet.Has(sql.PrivilegeType_Super) || u.PrivilegeSet.HasDynamic(rights.ConnectionAdmin)
 	limit, all, most := limitsOf(u), intVariable("max_user_connections"), intVariable("max_connections")
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/rights"
@@ -41,12 +42,65 @@ func (b *builder) buildSeen(ctx *sql.Context, s *session.Session, n sql.Node, ro
 			return nil, err
 		}
 		return rights.OwnThreads(ctx, b.base.Catalog.MySQLDb, it, showProcessUser), nil
+	case *plan.Grant:
+		return b.changer(ctx, s, row).Grant(ctx, n)
+	case *plan.Revoke:
+		return b.changer(ctx, s, row).Revoke(ctx, n)
+	case *plan.ShowGrants:
+		return b.showGrants(ctx, s, n, row)
+	case *plan.ShowColumns:
+		return b.shownColumns(ctx, s, n, n.Child, 0)
+	case *plan.ShowIndexes:
+		return b.shownColumns(ctx, s, n, n.Child, 4)
 	case *plan.ShowTriggers:
 		return b.engineBuilds(ctx, s, b.g.rights(ctx).ShowTriggers(n), row)
 	case *plan.ShowCreateTrigger:
 		return nil, b.g.maySeeTrigger(ctx, n)
 	}
 	return nil, nil
+}
+
+func (b *builder) changer(ctx *sql.Context, s *session.Session, row sql.Row) rights.Changer {
+	return rights.Changer{Catalog: b.base.Catalog, Engine: func(n sql.Node) error {
+		_, err := b.engineBuilds(ctx, s, n, row)
+		return err
+	}}
+}
+
+// showGrants is SHOW GRANTS with privileges for columns.
+func (b *builder) showGrants(ctx *sql.Context, s *session.Session, n *plan.ShowGrants, row sql.Row) (sql.RowIter, error) {
+	it, err := b.engineBuilds(ctx, s, n, row)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := sql.RowIterToRows(ctx, it)
+	if err != nil {
+		return nil, err
+	}
+	return sql.RowsToRowIter(rights.ShownGrants(b.base.Catalog.MySQLDb, n.For.Name, n.For.Host, rows)...), nil
+}
+
+// shownColumns shows the columns of a table, or its keys, that the user may see.
+func (b *builder) shownColumns(ctx *sql.Context, s *session.Session, n, of sql.Node, at int) (sql.RowIter, error) {
+	it, err := b.engineBuilds(ctx, s, n, nil)
+	show, ok := s.Stmt.Tree.(*sqlparser.Show)
+	if err != nil || !ok {
+		return it, err
+	}
+	db := rights.DatabaseOf(ctx, show.Table.DbQualifier.String())
+	if show.Database != "" {
+		db = show.Database
+	}
+	if t, ok := of.(*plan.ResolvedTable); ok && t.SqlDatabase != nil {
+		db = t.SqlDatabase.Name()
+	}
+	if strings.EqualFold(db, sql.InformationSchemaDatabaseName) {
+		return it, nil
+	}
+	if mine := b.g.rights(ctx); !mine.Sees(db, show.Table.Name.String()) {
+		return nil, rights.Refusal(ctx, "SELECT", show.Table.Name.String())
+	}
+	return b.g.rights(ctx).ShownColumns(db, show.Table.Name.String(), it, at), nil
 }
 
 // maySeeTrigger asks for the TRIGGER privilege of the table.
@@ -74,7 +128,7 @@ func (g *gateway) mayKill(ctx *sql.Context, id uint32) error {
 	if !ok {
 		return mysql.NewSQLError(1094, "HY000", "Unknown thread id: %d", id)
 	}
-	if v.(*session.Session).Client().User != ctx.Client().User && !g.rights(ctx).Dynamic(connectionAdmin) {
+	if v.(*session.Session).Client().User != ctx.Client().User && !g.rights(ctx).Dynamic(rights.ConnectionAdmin) {
 		return mysql.NewSQLError(1095, "HY000", "You are not owner of thread %d", id)
 	}
 	return nil

@@ -36,7 +36,7 @@ var restricted = nameSet(`binlog_format binlog_row_image bulk_insert_buffer_size
 var effective = nameSet(`automatic_sp_privileges autocommit connect_timeout character_set_client character_set_connection
 	character_set_database character_set_results character_set_server collation_connection collation_database
 	collation_server cte_max_recursion_depth default_week_format div_precision_increment foreign_key_checks
-	group_concat_max_len local_infile long_query_time mandatory_roles max_allowed_packet max_connections max_execution_time
+	group_concat_max_len interactive_timeout local_infile mandatory_roles max_allowed_packet max_connections max_execution_time
 	max_user_connections require_secure_transport wait_timeout regexp_buffer_size server_id
 	show_external_procedures sql_mode sql_select_limit strict_mysql_compatibility time_zone transaction_isolation transaction_read_only
 	tx_isolation validate_password.length validate_password.mixed_case_count validate_password.number_count
@@ -136,12 +136,12 @@ func checkScope(def sql.SystemVariable, scope sql.MysqlSVScopeType) error {
 
 // maySet says whether the user may set a variable. SUPER has all dynamic privileges.
 func (b *builder) maySet(ctx *sql.Context, name string, scope sql.MysqlSVScopeType) error {
-	of := []string{systemAdmin}
+	of := []string{rights.SystemAdmin}
 	if scope == sql.SystemVariableScope_Session {
 		if !restricted[name] {
 			return nil
 		}
-		of = append(of, sessionAdmin)
+		of = append(of, rights.SessionAdmin)
 	}
 	for _, p := range of {
 		if b.base.Catalog.MySQLDb.UserHasPrivileges(ctx, sql.NewDynamicPrivilegedOperation(p)) {

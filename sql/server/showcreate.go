@@ -69,6 +69,11 @@ func (b *builder) showCreate(ctx *sql.Context, s *session.Session, n *plan.ShowC
 	if !ok || s.Stmt.Explained == n {
 		return nil, nil
 	}
+	if rt.SqlDatabase != nil {
+		if err := b.g.rights(ctx).SeesWhole(ctx, rt.SqlDatabase.Name(), rt.Name()); err != nil {
+			return nil, err
+		}
+	}
 	t := table.Of(rt.Table)
 	if t == nil {
 		return nil, nil

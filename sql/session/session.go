@@ -292,6 +292,9 @@ func (s *Session) ReleaseSavepoint(ctx *sql.Context, tx sql.Transaction, name st
 // PrepareQuery implements sql.Session; unlike the base session it can forget (see UnprepareQuery).
 func (s *Session) PrepareQuery(query string, stmt sqlparser.Statement) { s.prepared[query] = stmt }
 
+// Prepared is the statement that the client has prepared under a name; nil if there is none.
+func (s *Session) Prepared(name string) sqlparser.Statement { return s.prepared[name] }
+
 // UnprepareQuery implements sql.Session.
 func (s *Session) UnprepareQuery(query string) { delete(s.prepared, query) }
 

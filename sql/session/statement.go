@@ -58,8 +58,9 @@ type Statement struct {
 	// CheckKey reads the rows of a table for the check of the foreign key that the statement makes;
 	// nil: it makes none.
 	CheckKey func(id base.TableID, rows sql.RowIter) sql.RowIter
-	// Prefetch is what package prefetch keeps of the statement.
-	Prefetch any
+	// Prefetch is what package prefetch keeps of the statement, Columns what package rights does of
+	// the columns that it uses.
+	Prefetch, Columns any
 
 	// newest is the newest definition among the tables that the statement names.
 	newest base.Timestamp
