@@ -28,6 +28,7 @@ import (
 	"github.com/godwitdb/godwit/obs/audit"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/policy/crossing"
+	"github.com/godwitdb/godwit/sql/admit"
 	"github.com/godwitdb/godwit/sql/server"
 	"github.com/godwitdb/godwit/txn"
 	"github.com/godwitdb/godwit/txn/multimaster"
@@ -49,6 +50,7 @@ const (
 type Node struct {
 	log   *slog.Logger
 	stats *obs.Statements
+	turns *admit.Pool // of SQL statements that compute for long
 	began time.Time
 	// samples are counts of the time server's answers; nil: there is none.
 	samples func() map[string]uint64
@@ -102,7 +104,7 @@ type front struct {
 }
 
 func newNode(log *slog.Logger) *Node {
-	n := &Node{log: log, stats: obs.NewStatements(), began: time.Now()}
+	n := &Node{log: log, stats: obs.NewStatements(), turns: admit.New(0), began: time.Now()}
 	n.tier = crossing.New(time.Now())
 	n.mender = newMender(n)
 	n.lifecycle.init()
@@ -124,6 +126,7 @@ func (n *Node) serveSQL(p Parts) {
 		RootAuth: p.Identity.Root, AwaitRoot: !p.Identity.Founding,
 		OnStatement:   func(word string, d time.Duration, _ int, err error) { n.stats.Done(statementKind(word), d, err != nil) },
 		OnFallback:    n.stats.Fallback,
+		Turns:         n.turns,
 		OnTransaction: func(c server.TxnCost) { n.stats.Cost(c.Transactions, c.Hops, c.Messages, c.Bytes) }}
 	var srv *server.Server
 	for {
@@ -261,7 +264,7 @@ func (n *Node) Register(mux *http.ServeMux) {
 	mux.HandleFunc("POST "+cluster.PathLeader, n.serveLeader)
 	mux.HandleFunc("POST "+cluster.PathResetRoot, n.serveResetRoot)
 	mux.HandleFunc("POST "+cluster.PathEpochsCopy, n.serveEpochsCopy)
-	reg.MustRegister(n.stats, clockCollector{n}, healthCollector{n}, epochCollector{n}, mapCollector{n}, auditCollector(n.audit),
+	reg.MustRegister(n.stats, n.turns, clockCollector{n}, healthCollector{n}, epochCollector{n}, mapCollector{n}, auditCollector(n.audit),
 		wan.Collector(n.trans, nil), n.over.Collector(nil), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))

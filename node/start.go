@@ -103,8 +103,7 @@ func (n *Node) start(startCtx context.Context, cfg Config, st *store.Store) erro
 		return errors.Join(fmt.Errorf("listen for MySQL clients: %w (choose another --sql-listen if another process "+
 			"has that address)", err), ln.Close())
 	}
-	// The engine makes its own listener. Holding the port until then makes a second process on it
-	// fail early.
+	calls := newEarly(sqlLn.(*net.TCPListener))
 	n.addr, n.sqlAddr = ln.Addr().String(), sqlLn.Addr().String()
 	cfg.adopt(n.addr, n.sqlAddr)
 	split := wan.SplitOptions{Logger: n.log}
@@ -134,10 +133,10 @@ func (n *Node) start(startCtx context.Context, cfg Config, st *store.Store) erro
 		cancel()
 		<-running
 		return srv.Close()
-	}, frames.Close, sqlLn.Close)
+	}, frames.Close, calls.Close)
 	go func() {
 		defer close(running)
-		if err := n.join(ctx, joining{cfg, st, boot, files, port, frames, sqlLn, self.Process, mux}); err != nil && ctx.Err() == nil {
+		if err := n.join(ctx, joining{cfg, st, boot, files, port, frames, calls, self.Process, mux}); err != nil && ctx.Err() == nil {
 			n.fail(err)
 		}
 	}()
@@ -210,9 +209,6 @@ func (n *Node) join(ctx context.Context, j joining) error {
 	if err != nil {
 		return err
 	}
-	if err := j.sqlLn.Close(); err != nil {
-		return err
-	}
 	src, err := cfg.clockSource()
 	if err != nil {
 		return errors.Join(err, tr.Close())
@@ -220,7 +216,7 @@ func (n *Node) join(ctx context.Context, j joining) error {
 	n.closeLast(src.Close)
 	n.samples = src.counts
 	if err := n.assemble(Parts{Store: st, Identity: id, Transport: tr, Source: src.Source, SourceName: src.Name,
-		Log: n.log, GCAge: cfg.GCAge, SQLListen: n.sqlAddr, SQLTLS: j.port.Server(),
+		Log: n.log, GCAge: cfg.GCAge, SQLListen: n.sqlAddr, SQLListener: j.sqlLn, SQLTLS: j.port.Server(),
 		SQLMemory: int64(cfg.SQLMemoryMB) << 20,
 		Tune:      cfg.tune}); err != nil {
 		return err

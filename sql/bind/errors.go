@@ -63,8 +63,16 @@ func ambiguous(name, clause string) *Refusal {
 // Interrupted is the error of a statement whose context ends while it is bound or planned; nil if
 // it has not ended.
 func Interrupted(ctx context.Context) error {
-	if ctx == nil || ctx.Err() == nil {
+	if ctx == nil {
 		return nil
+	}
+	err := ctx.Err()
+	if err == nil {
+		return nil
+	}
+	var me *mysql.SQLError
+	if errors.As(err, &me) {
+		return &Refusal{Err: me}
 	}
 	return refuse(1317, "70100", "Query execution was interrupted")
 }

@@ -55,7 +55,8 @@ func (m *Mem) Grow(n int64) error {
 // short is the error of a lack of memory.
 func (m *Mem) short() error {
 	return mysql.NewSQLError(mysql.EROutOfSortMemory, "HY001",
-		"Out of memory: the statement needs more than its limit of %d bytes", m.tightest())
+		"Out of memory: the statement needs more than its limit of %d bytes, a quarter of sql-memory-mb and at most 256 MiB",
+		m.tightest())
 }
 
 func (m *Mem) tightest() int64 {

@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 
+	"github.com/godwitdb/godwit/sql/admit"
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
@@ -28,6 +29,17 @@ type Ctx struct {
 	// error at once.
 	TempDir string
 	NoSpill bool
+	// Turn is the statement's place among those that compute; nil: it waits for nobody.
+	Turn *admit.Turn
+}
+
+// Err implements context.Context. Operators ask between batches, so a statement that computes for
+// long waits here for its turn.
+func (c *Ctx) Err() error {
+	if err := c.Turn.Yield(c.Context); err != nil {
+		return err
+	}
+	return c.Context.Err()
 }
 
 // Lock says how rows that are read are locked.

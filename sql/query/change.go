@@ -144,7 +144,7 @@ func (c *change) make(text string, params []expr.Node) error {
 	}
 	st.cat.changes = true
 	c.tree, c.params = tree, params
-	if c.c, err = bind.BindChange(tree, st.r.facts(st.ctx, st.cat, params)); err != nil {
+	if c.c, err = bind.BindChange(tree, st.r.facts(st.ctx, st.env.Ctx, st.cat, params)); err != nil {
 		return err
 	}
 	if st.cat.ordered() {

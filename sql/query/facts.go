@@ -1,6 +1,7 @@
 package query
 
 import (
+	"context"
 	"strings"
 	"time"
 
@@ -14,15 +15,16 @@ import (
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
-// facts are what the session says about the meaning of a statement.
-func (r *Runner) facts(ctx *sql.Context, cat *catalog, params []expr.Node) *bind.Session {
+// facts are what the session says about the meaning of a statement. The binder asks pace whether it
+// may go on.
+func (r *Runner) facts(ctx *sql.Context, pace context.Context, cat *catalog, params []expr.Node) *bind.Session {
 	mode := sql.LoadSqlMode(ctx)
 	return &bind.Session{
 		Catalog: cat, DB: ctx.GetCurrentDatabase(), Mode: bind.ModeOf(mode.String()), Collation: ctx.GetCollation(),
 		DefaultCollation: defaultCollation, Params: params,
 		SysVar:  func(name string, global bool) (expr.Node, error) { return sysVar(ctx, name, global) },
 		UserVar: func(name string) (expr.Node, error) { return userVar(ctx, name) },
-		Check:   func() error { return bind.Interrupted(ctx) },
+		Check:   func() error { return bind.Interrupted(pace) },
 	}
 }
 

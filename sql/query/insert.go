@@ -159,7 +159,7 @@ func (c *change) evaluate() error {
 	if err == nil || !c.opened && c.failure == nil {
 		return err
 	}
-	again, rerr := bind.BindChange(c.tree, c.r.facts(c.ctx, c.cat, c.params))
+	again, rerr := bind.BindChange(c.tree, c.r.facts(c.ctx, c.env.Ctx, c.cat, c.params))
 	if rerr != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 
 	"github.com/godwitdb/godwit/sql/access"
+	"github.com/godwitdb/godwit/sql/admit"
 	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/exec"
@@ -44,6 +46,8 @@ type Runner struct {
 
 	// Limit is what all statements together may keep in memory, in bytes; 0 is 2 GiB.
 	Limit int64
+	// Turns are those of the node's statements; nil: none waits.
+	Turns *admit.Pool
 
 	mem *exec.Mem
 	one sync.Once
@@ -56,10 +60,19 @@ const (
 	nodeMemory      = 2 << 30
 )
 
-// budget is the budget of a new statement: no more than a quarter of all.
-func (r *Runner) budget() *exec.Mem {
+// Budget is the budget of a new statement: no more than a quarter of all.
+func (r *Runner) Budget() *exec.Mem {
 	all := r.Memory()
 	return exec.NewMem(all, min(statementMemory, all.Limit()/4))
+}
+
+// Turn begins a statement's place among those that compute. Who reads outside of a transaction can
+// hold up nobody.
+func (r *Runner) Turn(ctx *sql.Context, s *session.Session, text string) admit.Turn {
+	if kindOf(text) == changing || s.Explicit(ctx) {
+		return r.Turns.Turn(admit.Locking)
+	}
+	return r.Turns.Turn(admit.Reading)
 }
 
 // Memory is the budget of the node's statements.
@@ -87,6 +100,8 @@ type statement struct {
 	// mem is what it may keep in memory, from the constants that the planner evaluates to the rows
 	// that wait to be sent.
 	mem *exec.Mem
+	// turn is its place among the statements that compute.
+	turn admit.Turn
 	// opened: all expressions have been compiled, and rows may have been read.
 	opened bool
 	// locks: it has FOR UPDATE or FOR SHARE.
@@ -178,7 +193,7 @@ func params(binds map[string]*querypb.BindVariable, coll sql.CollationID) ([]exp
 func (r *Runner) prepare(ctx *sql.Context, s *session.Session, text string,
 	params func(sql.CollationID) ([]expr.Node, error),
 	build func(*statement, string, []expr.Node) error) (*statement, error) {
-	st := &statement{r: r, s: s, ctx: ctx, mem: r.budget()}
+	st := &statement{r: r, s: s, ctx: ctx, mem: r.Budget(), turn: r.Turn(ctx, s, text)}
 	err := st.ready()
 	var given []expr.Node
 	if err == nil {
@@ -247,7 +262,7 @@ func (st *statement) begin(text string) (bind.Stmt, error) {
 	if st.env, err = st.r.environment(st.ctx); err != nil {
 		return nil, err
 	}
-	st.env.Mem = st.mem
+	st.env.Mem, st.env.Ctx = st.mem, st.paced()
 	return tree, nil
 }
 
@@ -257,11 +272,13 @@ func (st *statement) make(text string, params []expr.Node) error {
 	if err != nil {
 		return err
 	}
-	q, err := bind.Bind(tree, st.r.facts(st.ctx, st.cat, params))
+	q, err := bind.Bind(tree, st.r.facts(st.ctx, st.env.Ctx, st.cat, params))
 	if err != nil {
 		return err
 	}
-	st.locks = q.Lock != algebra.NoLock
+	if st.locks = q.Lock != algebra.NoLock; st.locks {
+		st.turn.Locks()
+	}
 	if err := st.allowed(q.Uses); err != nil {
 		return err
 	}
@@ -415,15 +432,16 @@ func (st *statement) refused(err error) (reason string, ok bool) {
 
 // drain runs the plan to its end.
 func (st *statement) drain(take func(*expr.Batch) error) error {
-	ec := &exec.Ctx{Context: st.ctx, Mem: st.mem, Env: st.env}
+	ec := st.paced()
+	ec.Mem, ec.Env = st.mem, st.env
 	defer st.op.Close()
 	if err := st.op.Open(ec); err != nil {
 		return err
 	}
 	st.opened = true
 	for {
-		if err := st.ctx.Err(); err != nil {
-			return context.Cause(st.ctx)
+		if err := ec.Err(); err != nil {
+			return cmp.Or(context.Cause(st.ctx), err)
 		}
 		b, err := st.op.Next()
 		if err != nil || b == nil {
@@ -438,7 +456,11 @@ func (st *statement) drain(take func(*expr.Batch) error) error {
 	}
 }
 
+// paced is the statement's context. Who asks it whether the statement goes on waits for its turn.
+func (st *statement) paced() *exec.Ctx { return &exec.Ctx{Context: st.ctx, Turn: &st.turn} }
+
 func (st *statement) close() {
+	st.turn.End()
 	if st.cat != nil {
 		st.cat.reads.Close()
 	}

@@ -9,31 +9,38 @@ import (
 
 // mends are what is wrapped around rules of the engine, by the names of these.
 var mends = map[string]func(analyzer.RuleFunc) analyzer.RuleFunc{
-	"optimizeJoins":   keepFilters,
+	"optimizeJoins":   func(optimize analyzer.RuleFunc) analyzer.RuleFunc { return keepFilters(fewOrders(optimize)) },
 	"simplifyFilters": keepEscapes,
 }
 
 // Install puts the mends into an analyzer. It returns the names of those that found no rule: the
 // engine has changed, and they do nothing.
 func Install(a *analyzer.Analyzer) (missing []string) {
-	found := map[string]bool{}
-	for _, b := range a.Batches {
-		mended := make([]analyzer.Rule, len(b.Rules)) // the engine's lists are shared
-		for i, r := range b.Rules {
-			if mend := mends[r.Id.String()]; mend != nil {
-				found[r.Id.String()] = true
-				r.Apply = mend(r.Apply)
-			}
-			mended[i] = r
-		}
-		b.Rules = mended
-	}
-	for name := range mends {
-		if !found[name] {
+	for name, mend := range mends {
+		if !Around(a, name, mend) {
 			missing = append(missing, name)
 		}
 	}
+	if !engines() {
+		missing = append(missing, "engines")
+	}
 	return missing
+}
+
+// Around puts a mend around a rule of an analyzer. It reports whether there is such a rule.
+func Around(a *analyzer.Analyzer, name string, mend func(analyzer.RuleFunc) analyzer.RuleFunc) (found bool) {
+	for _, b := range a.Batches {
+		rules := make([]analyzer.Rule, len(b.Rules)) // the engine's lists are shared
+		for i, r := range b.Rules {
+			if r.Id.String() == name {
+				found = true
+				r.Apply = mend(r.Apply)
+			}
+			rules[i] = r
+		}
+		b.Rules = rules
+	}
+	return found
 }
 
 // topJoins rewrites the joins that are below no other join of the same statement.

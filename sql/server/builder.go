@@ -14,6 +14,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/prefetch"
 	"github.com/godwitdb/godwit/sql/session"
@@ -23,16 +24,17 @@ import (
 // builder sees every node of a plan before the engine builds it. It notes what the statement is and
 // how it uses its tables, and replaces a few nodes by ones that know the network.
 type builder struct {
-	g    *gateway
-	base *analyzer.Analyzer
-	pre  *prefetch.Planner
+	g     *gateway
+	base  *analyzer.Analyzer
+	pre   *prefetch.Planner
+	bound *bound.Builder
 }
 
 // Build implements sql.NodeExecBuilder; a nil iterator leaves the node to the engine.
 func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter, error) {
 	s := session.Of(ctx)
 	if s == nil {
-		return nil, nil
+		return b.bound.Build(ctx, n, row)
 	}
 	root := !s.Stmt.Planned
 	if root {
@@ -63,7 +65,10 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 	if it, err := b.buildSeen(ctx, s, n, row); it != nil || err != nil {
 		return it, err
 	}
-	return b.buildQuery(ctx, s, n, row)
+	if it, err := b.buildQuery(ctx, s, n, row); it != nil || err != nil {
+		return it, err
+	}
+	return b.bound.Build(ctx, n, row)
 }
 
 // buildQuery builds nodes that read.
@@ -325,5 +330,9 @@ func (r runner) QueryWithBindings(ctx *sql.Context, query string, parsed sqlpars
 	if s := session.Of(ctx); s != nil {
 		s.Stmt.Tree, s.Stmt.Binds, s.Stmt.Lock = parsed, nil, session.LockClause(parsed)
 	}
-	return r.Engine.QueryWithBindings(ctx, query, parsed, bindings, flags)
+	sch, it, flags, err := r.Engine.QueryWithBindings(ctx, query, parsed, bindings, flags)
+	if err == nil {
+		it = bound.Results(ctx, it)
+	}
+	return sch, it, flags, err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/obs"
+	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/fast"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
@@ -147,7 +148,7 @@ func (b *builder) explain(ctx *sql.Context, s *session.Session, n *plan.Describe
 					r[i] = nil
 				}
 			}
-			r[1], r[len(r)-1] = strings.ToUpper(statementKind(explainedText(ctx))), "Execution: "+where
+			r[1], r[len(r)-1] = strings.ToUpper(bound.Kind(explainedText(ctx))), "Execution: "+where
 		}
 	case n.Format.Analyze:
 		for _, line := range after() {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/obs/audit"
+	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/fast"
 	"github.com/godwitdb/godwit/sql/prefetch"
@@ -95,11 +96,13 @@ func newGateway(cfg Config) *gateway {
 	}
 	a.Catalog.StatsProvider = analyzing{a.Catalog.StatsProvider, g.tableEnv()}
 	g.prefetch = prefetch.New(g.tableEnv(), a)
-	a.ExecBuilder = rowexec.NewBuilder(&builder{g: g, base: a, pre: g.prefetch}, overrides)
+	keeps := &bound.Builder{Overrides: overrides}
+	a.ExecBuilder = rowexec.NewBuilder(&builder{g: g, base: a, pre: g.prefetch, bound: keeps}, overrides)
+	keeps.Install(a)
 	g.engine = sqle.New(a, &sqle.Config{VersionPostfix: "Godwit"})
 	g.prefetch.Engine = g.engine
 	g.fast = &fast.Runner{Env: g.tableEnv(), Engine: g.engine}
-	g.query = &selects.Runner{Engine: g.engine, Limit: cfg.Memory, Fallbacks: selects.Fallbacks{On: cfg.OnFallback}, Where: g.explained,
+	g.query = &selects.Runner{Engine: g.engine, Limit: cfg.Memory, Turns: cfg.Turns, Fallbacks: selects.Fallbacks{On: cfg.OnFallback}, Where: g.explained,
 		Meter: measured}
 	a.Runner = runner{g.engine}
 	g.logins = newLogins(g)

@@ -1,10 +1,8 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"runtime"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -16,7 +14,9 @@ import (
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/fast"
+	"github.com/godwitdb/godwit/sql/rules"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 )
@@ -98,7 +98,7 @@ func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb 
 		if done {
 			return err
 		}
-		ctx, stop := whileThere(ctx, c.Conn)
+		ctx, stop := h.left(ctx, s, c, query)
 		defer stop()
 		times := &timeColumns{g: h.g}
 		return h.Handler.ComQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
@@ -121,7 +121,7 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 		if done {
 			return err
 		}
-		ctx, stop := whileThere(ctx, c.Conn)
+		ctx, stop := h.left(ctx, s, c, query)
 		defer stop()
 		times := &timeColumns{g: h.g}
 		rest, err = h.Handler.ComMultiQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
@@ -145,7 +145,7 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.Pr
 		if done {
 			return err
 		}
-		ctx, stop := whileThere(ctx, c.Conn)
+		ctx, stop := h.left(ctx, s, c, p.PrepareStmt)
 		defer stop()
 		s.Binds = p.BindVars
 		defer func() { s.Binds = nil }()
@@ -158,6 +158,14 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.Pr
 			return cb(r)
 		})
 	}))
+}
+
+// left is the context of a statement that is left to the engine: it bounds what the statement may
+// keep, and ends when the client has gone away. stop must be called.
+func (h *handler) left(ctx context.Context, s *session.Session, c *mysql.Conn, query string) (_ context.Context, stop func()) {
+	ctx, done := bound.With(ctx, h.g.query.Budget(), h.g.query.Turn(sql.NewEmptyContext(), s, query))
+	ctx, away := whileThere(ctx, c.Conn)
+	return ctx, func() { away(); done() }
 }
 
 // leastInfo is the least length of the information of an OK packet. The protocol library puts a '#'
@@ -231,14 +239,14 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 	hops, bytes, msgs, moves := s.Trace.Hops(), s.Trace.Bytes(), s.Trace.Messages(), s.Trace.Moves()
 	err = h.tries(ctx, s, start, exec)
 	s.EndTries()
-	kind := statementKind(query)
+	kind := bound.Kind(query)
 	h.noteStatement(c, s, kind, query, err)
 	cost := session.StatementCost{
 		Hops: s.Trace.Hops() - hops, Bytes: s.Trace.Bytes() - bytes, Messages: s.Trace.Messages() - msgs,
 		Moves:   s.Trace.Moves() - moves,
 		Elapsed: time.Since(start), Kind: kind,
 	}
-	if !strings.HasPrefix(kind, "show") && !costQuery(query) {
+	if !strings.HasPrefix(kind, "show") && !strings.Contains(strings.ToLower(query), "@@last_statement_") {
 		s.NoteCost(cost)
 	}
 	if c, ok := s.Charge(); ok && h.g.onTxn != nil {
@@ -288,20 +296,10 @@ func (h *handler) guarded(exec func() error) (err error) {
 		if r := recover(); r != nil {
 			stack := debug.Stack()
 			h.g.Log.Error("statement panicked", "panic", r, "stack", string(stack))
-			err = panicError(r, stack)
+			err = rules.PanicError(r, stack)
 		}
 	}()
 	return exec()
-}
-
-// panicError is what a client is told of a panic. The engine binds a UNION by the columns of its
-// left side, whatever the number of those at the right.
-func panicError(r any, stack []byte) error {
-	if _, ok := r.(runtime.Error); ok && bytes.Contains(stack, []byte("planbuilder/set_op.go")) {
-		return sql.ErrColumnNumberDoesNotMatch.New()
-	}
-	return mysql.NewSQLError(schema.ErrUnknown, "HY000", "the statement failed by an error of the server, "+
-		"which its log describes: %v", r)
 }
 
 // cleanUp ends the transaction of a failed statement where it must not go on: lost ones, and those
@@ -327,7 +325,7 @@ func (h *handler) wording(s *session.Session, err error) error {
 		return nil
 	}
 	var me *mysql.SQLError
-	if !errors.As(err, &me) {
+	if err = bound.Interrupted(err); !errors.As(err, &me) {
 		me = sql.CastSQLError(err)
 	}
 	if me.Num == schema.ErrDupEntry && s.Stmt.Duplicate != "" {
@@ -345,25 +343,3 @@ func (h *handler) wording(s *session.Session, err error) error {
 	}
 	return me
 }
-
-// statementKind is the first word of a statement, in lower case.
-func statementKind(q string) string {
-	q = strings.TrimLeft(q, " \t\r\n(")
-	for strings.HasPrefix(q, "/*") {
-		i := strings.Index(q, "*/")
-		if i < 0 {
-			break
-		}
-		q = strings.TrimLeft(q[i+2:], " \t\r\n(")
-	}
-	if i := strings.IndexAny(q, " \t\n\r;("); i >= 0 {
-		q = q[:i]
-	}
-	if len(q) > 16 {
-		q = q[:16]
-	}
-	return strings.ToLower(q)
-}
-
-// costQuery reports whether a statement asks for the cost of the one before it.
-func costQuery(q string) bool { return strings.Contains(strings.ToLower(q), "@@last_statement_") }

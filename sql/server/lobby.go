@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/tls"
+	"encoding/binary"
 	"math"
 	"net"
 	"slices"
@@ -104,9 +105,12 @@ type clientConn struct {
 	// read is how many bytes came since the last answer.
 	read int
 	// Until the client has logged in:
-	in   bool
-	body int  // what is still to come of the packet that is sent
-	seq  byte // its number
+	in bool
+	// first is the beginning of the first packet, also of a client that goes on with TLS: a header,
+	// and the client's flags.
+	first []byte
+	body  int  // what is still to come of the packet that is sent
+	seq   byte // its number
 	// shift is added to the sequence number of the next packet: the protocol library does not know
 	// of packets that were exchanged past it.
 	shift byte
@@ -128,6 +132,9 @@ func clientOf(c *mysql.Conn) *clientConn {
 // Read implements net.Conn.
 func (c *clientConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
+	if more := packetHeader + 4 - len(c.first); more > 0 {
+		c.first = append(c.first, b[:min(n, more)]...)
+	}
 	switch c.read += n; {
 	case c.in && c.read > requestBytes && c.read > mostOfRequest():
 		// The connection ends, as in MySQL: the client is in the middle of sending.
@@ -172,6 +179,13 @@ func (c *clientConn) Write(b []byte) (int, error) {
 	c.shift, c.seq = 0, head[3]
 	c.body = int(head[0]) | int(head[1])<<8 | int(head[2])<<16
 	return c.Conn.Write(head[:])
+}
+
+// interactive reports whether a person seems to be at the other end: the client asked for
+// interactive_timeout.
+func (c *clientConn) interactive() bool {
+	const flag = 1 << 10
+	return len(c.first) == packetHeader+4 && binary.LittleEndian.Uint32(c.first[packetHeader:])&flag != 0
 }
 
 // packetHeader is the length of a packet's header.

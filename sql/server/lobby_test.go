@@ -134,3 +134,47 @@ func TestSilentClients(t *testing.T) {
 		t.Errorf("a patient client: %v", err)
 	}
 }
+
+// TestInteractiveClients: a client that says that it is interactive gets interactive_timeout.
+func TestInteractiveClients(t *testing.T) {
+	s, c := newServer(t)
+	exec(t, c, "SET GLOBAL interactive_timeout = 77")
+	defer exec(t, c, "SET GLOBAL interactive_timeout = 28800")
+	for _, interactive := range []bool{false, true} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			up, err := net.Dial("tcp", s.Addr().String())
+			if err != nil {
+				client.Close()
+				return
+			}
+			go io.Copy(client, up)
+			first := make([]byte, 8) // the header, and the flags
+			if _, err := io.ReadFull(client, first); err == nil {
+				if interactive {
+					first[5] |= 1 << 2
+				}
+				_, _ = up.Write(first)     // the server may have ended
+				_, _ = io.Copy(up, client) // until the client goes
+			}
+			up.Close()
+		}()
+		k := openDSN(t, fmt.Sprintf("root@tcp(%s)/test", l.Addr()))
+		want := "28800"
+		if interactive {
+			want = "77"
+		}
+		if out := query(t, k, "SELECT @@wait_timeout"); out[0] != want {
+			t.Errorf("interactive %v: wait_timeout is %s, want %s", interactive, out[0], want)
+		}
+		k.Close()
+		l.Close()
+	}
+}

@@ -20,6 +20,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/obs/audit"
+	"github.com/godwitdb/godwit/sql/admit"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/session"
@@ -49,6 +50,8 @@ type Config struct {
 	// Memory is what all statements together may keep in memory, in bytes; 0 is 2 GiB. One of them
 	// gets a quarter of it at most, and no more than 256 MiB.
 	Memory int64
+	// Turns are those of statements that compute for long; nil makes some for this server.
+	Turns *admit.Pool
 	// MaxForwarded bounds the statements of other gateways in execution here; 0 is 256.
 	MaxForwarded int
 	// Relay says whether transactions of sessions that have not chosen cross regions in a tier of
@@ -130,6 +133,9 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Drain == 0 {
 		cfg.Drain = 5 * time.Second
 	}
+	if cfg.Turns == nil {
+		cfg.Turns = admit.New(0)
+	}
 	logrus.SetOutput(io.Discard) // the engine's own log; ours is structured
 	logrus.SetLevel(logrus.PanicLevel)
 	g := newGateway(cfg)
@@ -184,6 +190,12 @@ func (g *gateway) buildSession(_ context.Context, c *mysql.Conn, addr string) (s
 	s.Source, s.Remote = c.ClientData.(base.RegionID)
 	s.InitVariables()
 	rights.Login(s, g.engine.Analyzer.Catalog.MySQLDb)
+	if cc := clientOf(c); cc != nil && cc.interactive() {
+		ctx := sql.NewContext(context.Background(), sql.WithSession(s))
+		if err := s.SetSessionVariable(ctx, "wait_timeout", intVariable("interactive_timeout")); err != nil {
+			return nil, err
+		}
+	}
 	if t, ok := c.Conn.(*tls.Conn); ok {
 		state := t.ConnectionState()
 		_ = s.SetStatusVariable(nil, "Ssl_cipher", tls.CipherSuiteName(state.CipherSuite))

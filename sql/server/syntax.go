@@ -10,6 +10,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
@@ -171,7 +172,7 @@ var reAfter = regexp.MustCompile("(?is)'(?:[^'\\\\]|\\\\.)*'|\"(?:[^\"\\\\]|\\\\
 // quoteAfter quotes the name of the column behind which ALTER TABLE puts another: the engine takes
 // no keyword there, and status, name and type are keywords.
 func quoteAfter(q string) string {
-	if statementKind(q) != "alter" || !base.ContainsFold(q, "AFTER") {
+	if bound.Kind(q) != "alter" || !base.ContainsFold(q, "AFTER") {
 		return q
 	}
 	return reAfter.ReplaceAllStringFunc(q, func(m string) string {

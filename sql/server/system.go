@@ -112,7 +112,11 @@ func (g *gateway) topics() []Topic {
 	}
 	if g.cluster != nil {
 		out = append(out, Topic{Name: "fallbacks", Comment: "statements that this node has left to go-mysql-server, by reason",
-			Columns: []TopicColumn{{Name: "reason"}, {Name: "statements", Kind: TopicInt}}})
+			Columns: []TopicColumn{{Name: "reason"}, {Name: "statements", Kind: TopicInt}}},
+			Topic{Name: "admission", Comment: "how statements that compute for long take turns on this node", Columns: []TopicColumn{
+				{Name: "class"}, {Name: "slots", Kind: TopicInt}, {Name: "running", Kind: TopicInt}, {Name: "waiting", Kind: TopicInt},
+				{Name: "granted", Kind: TopicInt}, {Name: "waited_ms", Kind: TopicInt}, {Name: "lost", Kind: TopicInt},
+				{Name: "refused", Kind: TopicInt}}})
 	}
 	return out
 }
@@ -134,6 +138,13 @@ func (g *gateway) topicRows(ctx *sql.Context, t *Topic) ([]sql.Row, error) {
 	if t.Name == "fallbacks" {
 		for _, f := range g.query.Fallbacks.All() {
 			out = append(out, sql.NewRow(f.Reason, f.Count))
+		}
+		return out, nil
+	}
+	if t.Name == "admission" {
+		for _, s := range g.query.Turns.Stats() {
+			out = append(out, sql.NewRow(s.Class.String(), int64(g.query.Turns.Slots()), int64(s.Running), int64(s.Waiting), s.Granted,
+				s.Waited.Milliseconds(), s.Lost, s.Refused))
 		}
 		return out, nil
 	}

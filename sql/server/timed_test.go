@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/kv/memkv"
+	"github.com/godwitdb/godwit/sql/bound"
 )
 
 // TestMaxTime: which statements are bounded, and by what.
@@ -30,7 +31,7 @@ func TestMaxTime(t *testing.T) {
 		{0, "DELETE /*+ MAX_EXECUTION_TIME(9) */ FROM t", 0},
 		{0, "SELECT 1 FROM t" + strings.Repeat(" ", 9999) + "/*+ MAX_EXECUTION_TIME(9) */", 0},
 	} {
-		if got := maxTime(x.variable, x.query); got != time.Duration(x.want)*time.Millisecond {
+		if got := bound.MaxTime(x.variable, x.query); got != time.Duration(x.want)*time.Millisecond {
 			t.Errorf("%d: %s: %v, want %d ms", x.variable, x.query, got, x.want)
 		}
 	}

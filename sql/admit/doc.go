@@ -1,0 +1,27 @@
+// Package admit lets statements that compute for long take turns, so that a node with more of them
+// than processors still answers others, and keeps its leases and heartbeats.
+//
+// The Go scheduler knows no priorities: whatever is woken waits behind all goroutines that
+// compute, for up to 10 ms each. So no more statements compute at once than there are [Pool]
+// slots. What takes less than a millisecond needs none: statements on single rows, and all of the
+// node's own work.
+//
+// A statement calls [Turn.Yield] between its batches of rows. Once it has computed for a
+// millisecond it needs a slot, and waits until it gets one. It keeps the slot for [quantum], then
+// it goes to the end of the queue if somebody waits. Who has computed least comes first, and
+// statements that may hold locks come before those that cannot: whoever waits for their locks
+// would wait for the queue, too.
+//
+// # No deadlocks
+//
+// A slot is lent. Who does not renew it for [lease] has lost it: it waits for a row, a lock,
+// another node or its client, and nobody waits for that in the queue. It queues again when it goes
+// on. So the holder of a slot may wait for somebody who waits for a slot, and that one gets it all
+// the same.
+//
+// # Bounds
+//
+// The queue holds [Pool.Most] statements. One more that has not had a slot yet is an error, and so
+// is one that has not got its first within [Pool.Patience]. Statements that have begun always may
+// queue: they are no more than connections.
+package admit

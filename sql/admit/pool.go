@@ -1,0 +1,369 @@
+package admit
+
+import (
+	"container/heap"
+	"context"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Class says what a statement is.
+type Class uint8
+
+// The classes, in the order in which they come to their turns.
+const (
+	// Locking statements change rows, lock them, or are in a transaction that may have done so.
+	Locking Class = iota
+	// Reading statements hold nothing that others wait for.
+	Reading
+	classes
+)
+
+// String is the class as users see it.
+func (c Class) String() string { return [...]string{"locking", "reading"}[c] }
+
+const (
+	// grace is how long a statement computes without a slot.
+	grace = time.Millisecond
+	// quantum is how long it keeps a slot while others wait.
+	quantum = 5 * time.Millisecond
+	// lease is how long it keeps one without saying anything.
+	lease = 20 * time.Millisecond
+	// stand is how often it lets other goroutines of its processor go first.
+	stand = 500 * time.Microsecond
+	// behind is by how much Reading statements come later than Locking ones that ask at the same
+	// time, and most by how much those that have computed for long come later.
+	behind = 100 * time.Millisecond
+	most   = 200 * time.Millisecond
+)
+
+// Pool is the slots of a node.
+type Pool struct {
+	// Most is how many statements may wait, and Patience how long one waits for its first slot.
+	Most     int
+	Patience time.Duration
+
+	mu    sync.Mutex
+	slots []slot
+	queue queue
+	timer *time.Timer // runs while somebody waits
+	stats [classes]Stats
+	start time.Time
+}
+
+// slot is lent to a turn; nil: it is free.
+type slot struct {
+	turn *Turn
+	seen time.Duration
+}
+
+// Stats are the counters of a class.
+type Stats struct {
+	Class   Class
+	Running int // have a slot
+	Waiting int
+	Granted int64         // slots given
+	Waited  time.Duration // for them
+	Lost    int64         // slots that were taken back from who was silent
+	Refused int64         // statements
+}
+
+// The usual bounds of a pool.
+const (
+	usualMost     = 1000
+	usualPatience = 30 * time.Second
+)
+
+// New makes a pool with n slots; 0: one for each processor.
+func New(n int) *Pool {
+	if n == 0 {
+		n = runtime.GOMAXPROCS(0)
+	}
+	return &Pool{Most: usualMost, Patience: usualPatience, slots: make([]slot, n), start: time.Now()}
+}
+
+// now is the time since the pool began.
+func (p *Pool) now() time.Duration { return time.Since(p.start) }
+
+var descs = struct{ slots, running, waiting, granted, waited, lost, refused *prometheus.Desc }{
+	prometheus.NewDesc("godwit_admission_slots", "Statements that may compute at once.", nil, nil),
+	prometheus.NewDesc("godwit_admission_running", "Statements that have a slot.", labels, nil),
+	prometheus.NewDesc("godwit_admission_waiting", "Statements that wait for a slot.", labels, nil),
+	prometheus.NewDesc("godwit_admission_granted_total", "Slots given.", labels, nil),
+	prometheus.NewDesc("godwit_admission_wait_seconds_total", "Time for which statements waited for slots.", labels, nil),
+	prometheus.NewDesc("godwit_admission_lost_total", "Slots taken back from statements that waited elsewhere.", labels, nil),
+	prometheus.NewDesc("godwit_admission_refused_total", "Statements refused, because too many wait, or for too long.",
+		labels, nil),
+}
+
+var labels = []string{"class"}
+
+// Describe implements prometheus.Collector.
+func (p *Pool) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descs.slots, descs.running, descs.waiting, descs.granted, descs.waited, descs.lost,
+		descs.refused} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (p *Pool) Collect(ch chan<- prometheus.Metric) {
+	ch <- prometheus.MustNewConstMetric(descs.slots, prometheus.GaugeValue, float64(p.Slots()))
+	for _, s := range p.Stats() {
+		class := s.Class.String()
+		for d, v := range map[*prometheus.Desc]int{descs.running: s.Running, descs.waiting: s.Waiting} {
+			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(v), class)
+		}
+		for d, v := range map[*prometheus.Desc]float64{descs.granted: float64(s.Granted), descs.waited: s.Waited.Seconds(),
+			descs.lost: float64(s.Lost), descs.refused: float64(s.Refused)} {
+			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, class)
+		}
+	}
+}
+
+// Slots is how many statements compute at once.
+func (p *Pool) Slots() int { return len(p.slots) }
+
+// Stats are the counters of all classes.
+func (p *Pool) Stats() []Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := append([]Stats(nil), p.stats[:]...)
+	for c := range out {
+		out[c].Class = Class(c)
+	}
+	for _, s := range p.slots {
+		if s.turn != nil {
+			out[s.turn.class].Running++
+		}
+	}
+	for _, w := range p.queue {
+		out[w.turn.class].Waiting++
+	}
+	return out
+}
+
+// Turn is a statement's place among others. It is used by one goroutine at a time. The zero value,
+// without a pool, waits for nobody.
+type Turn struct {
+	pool  *Pool
+	class Class
+
+	last  time.Duration // Yield was called
+	used  time.Duration // of computing, about
+	since time.Duration // it has its slot
+	stood time.Duration // it last let others go first
+	begun bool          // it has had a slot
+}
+
+// Turn begins a statement. Without a pool it waits for nobody.
+func (p *Pool) Turn(c Class) Turn { return Turn{pool: p, class: c} }
+
+// Locks says that the statement may hold locks after all.
+func (t *Turn) Locks() { t.class = Locking }
+
+// errs are what statements are told that do not get a slot.
+var (
+	errFull = mysql.NewSQLError(3168, "HY000",
+		"Server isn't available: too many statements wait for a processor; try again later")
+	errOld = mysql.NewSQLError(3168, "HY000",
+		"Server isn't available: the statement has waited too long for a processor; try again later")
+)
+
+// Yield waits until the statement may go on computing. The error is the context's cause, or says
+// that there is too much to do.
+func (t *Turn) Yield(ctx context.Context) error {
+	if t == nil || t.pool == nil {
+		return nil
+	}
+	now := t.pool.now()
+	if t.last == 0 {
+		t.last, t.stood = now, now
+		return nil
+	}
+	// Who was away for longer has not computed all the time.
+	t.used += min(now-t.last, quantum)
+	t.last = now
+	if t.used < grace {
+		return nil
+	}
+	return t.pool.renew(ctx, t, now)
+}
+
+// End gives the slot back.
+func (t *Turn) End() {
+	if t == nil || t.pool == nil || !t.begun {
+		return
+	}
+	p := t.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i := p.held(t); i >= 0 {
+		p.slots[i] = slot{}
+		p.grant(p.now())
+	}
+}
+
+// held is the slot of a turn, -1 if it has none.
+func (p *Pool) held(t *Turn) int {
+	for i := range p.slots {
+		if p.slots[i].turn == t {
+			return i
+		}
+	}
+	return -1
+}
+
+// renew keeps a slot, or waits for one.
+func (p *Pool) renew(ctx context.Context, t *Turn, now time.Duration) error {
+	p.mu.Lock()
+	i := p.held(t)
+	if i >= 0 && (now-t.since < quantum || len(p.queue) == 0) {
+		p.slots[i].seen = now
+		p.mu.Unlock()
+		if now-t.stood >= stand {
+			t.stood = now
+			runtime.Gosched()
+		}
+		return nil
+	}
+	if i >= 0 {
+		p.slots[i] = slot{}
+	} else if !t.begun && len(p.queue) >= p.Most {
+		p.stats[t.class].Refused++
+		p.mu.Unlock()
+		return errFull
+	}
+	w := &waiter{turn: t, asked: now, key: now + min(t.used, most), ready: make(chan struct{})}
+	if t.class == Reading {
+		w.key += behind
+	}
+	heap.Push(&p.queue, w)
+	p.grant(now)
+	p.mu.Unlock()
+	return p.await(ctx, w)
+}
+
+// await waits for a slot.
+func (p *Pool) await(ctx context.Context, w *waiter) error {
+	select {
+	case <-w.ready: // at once
+		return nil
+	default:
+	}
+	var late <-chan time.Time
+	if !w.turn.begun {
+		t := time.NewTimer(p.Patience)
+		defer t.Stop()
+		late = t.C
+	}
+	var err error
+	select {
+	case <-w.ready:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	case <-late:
+		err = errOld
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.now()
+	w.turn.last, w.turn.stood = now, now
+	if err == nil {
+		return nil
+	}
+	if w.at >= 0 {
+		heap.Remove(&p.queue, w.at)
+		if err == errOld {
+			p.stats[w.turn.class].Refused++
+		}
+		return err
+	}
+	// It was given a slot in the same moment.
+	if ctx.Err() == nil {
+		return nil
+	}
+	if i := p.held(w.turn); i >= 0 {
+		p.slots[i] = slot{}
+		p.grant(now)
+	}
+	return err
+}
+
+// grant gives free slots to those who wait, and sees to it that slots are taken back while somebody
+// waits.
+func (p *Pool) grant(now time.Duration) {
+	for i := range p.slots {
+		if len(p.queue) == 0 {
+			return
+		}
+		s := &p.slots[i]
+		if s.turn != nil && now-s.seen >= lease {
+			p.stats[s.turn.class].Lost++
+			s.turn = nil
+		}
+		if s.turn != nil {
+			continue
+		}
+		w := heap.Pop(&p.queue).(*waiter)
+		*s = slot{w.turn, now}
+		w.turn.since, w.turn.begun = now, true
+		c := &p.stats[w.turn.class]
+		c.Granted++
+		c.Waited += now - w.asked
+		close(w.ready)
+	}
+	if len(p.queue) == 0 {
+		return
+	}
+	if p.timer == nil {
+		p.timer = time.AfterFunc(lease, p.look)
+	}
+}
+
+// look takes slots back from who is silent.
+func (p *Pool) look() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.timer = nil
+	p.grant(p.now())
+}
+
+// waiter waits for a slot.
+type waiter struct {
+	turn  *Turn
+	asked time.Duration
+	key   time.Duration // the least comes first
+	at    int           // its place in the queue, -1 if it has left it
+	ready chan struct{}
+}
+
+// queue implements heap.Interface.
+type queue []*waiter
+
+func (q queue) Len() int           { return len(q) }
+func (q queue) Less(i, j int) bool { return q[i].key < q[j].key }
+func (q queue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].at, q[j].at = i, j
+}
+
+// Push implements heap.Interface.
+func (q *queue) Push(x any) {
+	w := x.(*waiter)
+	w.at = len(*q)
+	*q = append(*q, w)
+}
+
+// Pop implements heap.Interface.
+func (q *queue) Pop() any {
+	old := *q
+	w := old[len(old)-1]
+	old[len(old)-1] = nil
+	*q, w.at = old[:len(old)-1], -1
+	return w
+}

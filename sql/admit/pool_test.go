@@ -1,0 +1,197 @@
+package admit
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// compute is a statement that computes for d: it goes on in steps of a millisecond of virtual time.
+func compute(ctx context.Context, turn *Turn, d time.Duration, step func()) error {
+	defer turn.End()
+	for range d / time.Millisecond {
+		if err := turn.Yield(ctx); err != nil {
+			return err
+		}
+		step()
+	}
+	return nil
+}
+
+// TestSlots: no more statements compute at once than there are slots, each gets on, and short ones
+// wait for nobody.
+func TestSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(2)
+		var running, top atomic.Int32
+		var wg sync.WaitGroup
+		ends := make([]time.Duration, 20)
+		for i := range ends {
+			wg.Go(func() {
+				turn := p.Turn(Reading)
+				steps := 0
+				err := compute(t.Context(), &turn, 50*time.Millisecond, func() {
+					if steps++; steps <= 2 { // without a slot
+						time.Sleep(time.Millisecond)
+						return
+					}
+					top.Store(max(top.Load(), running.Add(1)))
+					time.Sleep(time.Millisecond)
+					running.Add(-1)
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				ends[i] = p.now()
+			})
+		}
+		short := p.Turn(Reading)
+		if err := compute(t.Context(), &short, time.Millisecond, func() { time.Sleep(time.Millisecond) }); err != nil {
+			t.Error(err)
+		}
+		if d := p.now(); d != time.Millisecond {
+			t.Errorf("a short statement took %v", d)
+		}
+		wg.Wait()
+		if top.Load() != 2 {
+			t.Errorf("%d statements computed at once, want 2", top.Load())
+		}
+		// All take turns, so all end near the end.
+		for i, d := range ends {
+			if d < 300*time.Millisecond || d > 550*time.Millisecond {
+				t.Errorf("statement %d ended after %v", i, d)
+			}
+		}
+		for _, s := range p.Stats() {
+			if s.Running != 0 || s.Waiting != 0 {
+				t.Errorf("left over: %+v", s)
+			}
+		}
+	})
+}
+
+// TestClasses: statements that may hold locks come first.
+func TestClasses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(1)
+		var wg sync.WaitGroup
+		var locking, reading time.Duration
+		for range 10 {
+			wg.Go(func() {
+				turn := p.Turn(Reading)
+				_ = compute(t.Context(), &turn, 30*time.Millisecond, func() { time.Sleep(time.Millisecond) })
+				reading = p.now()
+			})
+		}
+		wg.Go(func() {
+			turn := p.Turn(Locking)
+			_ = compute(t.Context(), &turn, 30*time.Millisecond, func() { time.Sleep(time.Millisecond) })
+			locking = p.now()
+		})
+		wg.Wait()
+		if locking > 80*time.Millisecond || reading < 250*time.Millisecond {
+			t.Errorf("the locking statement ended after %v, the last reading one after %v", locking, reading)
+		}
+	})
+}
+
+// TestHolderWaits: the holder of a slot waits for a lock, which somebody holds who waits for the
+// slot. Both get on.
+func TestHolderWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(1)
+		lock := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			turn := p.Turn(Reading)
+			defer turn.End()
+			for range 20 {
+				_ = turn.Yield(t.Context())
+				time.Sleep(time.Millisecond)
+			}
+			<-lock // with the slot
+			if err := turn.Yield(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		wg.Go(func() {
+			turn := p.Turn(Reading)
+			if err := compute(t.Context(), &turn, 50*time.Millisecond, func() { time.Sleep(time.Millisecond) }); err != nil {
+				t.Error(err)
+			}
+			close(lock)
+		})
+		wg.Wait()
+		if n := p.Stats()[Reading].Lost; n != 1 {
+			t.Errorf("%d slots were taken back, want 1", n)
+		}
+		if d := p.now(); d > 150*time.Millisecond {
+			t.Errorf("it took %v", d)
+		}
+	})
+}
+
+// TestFullQueue: what has not begun is refused when the queue is full, or it has waited too long,
+// and an interrupted statement leaves the queue.
+func TestFullQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(1)
+		p.Most, p.Patience = 2, 50*time.Millisecond
+		ctx, cancel := context.WithCancelCause(t.Context())
+		killed := errors.New("killed")
+		busy := p.Turn(Locking)
+		for range 5 {
+			if err := busy.Yield(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		stop := make(chan struct{})
+		var hog sync.WaitGroup
+		hog.Go(func() { // keeps the slot: it never lets it lie for as long as a lease
+			for {
+				select {
+				case <-stop:
+					busy.End()
+					return
+				case <-time.After(time.Millisecond):
+				}
+				p.mu.Lock()
+				p.slots[0].seen = p.now()
+				p.mu.Unlock()
+			}
+		})
+		errs := make(chan error, 3)
+		begin := func(ctx context.Context) {
+			turn := p.Turn(Reading)
+			errs <- compute(ctx, &turn, 5*time.Millisecond, func() { time.Sleep(time.Millisecond) })
+		}
+		go begin(ctx)
+		go begin(t.Context())
+		time.Sleep(10 * time.Millisecond)
+		go begin(t.Context())
+		if err := <-errs; !errors.Is(err, errFull) {
+			t.Errorf("a full queue: %v", err)
+		}
+		cancel(killed)
+		if err := <-errs; !errors.Is(err, killed) {
+			t.Errorf("a killed statement: %v", err)
+		}
+		if err := <-errs; !errors.Is(err, errOld) {
+			t.Errorf("a statement that waits for long: %v", err)
+		}
+		close(stop)
+		hog.Wait()
+		if s := p.Stats()[Reading]; s.Refused != 2 || s.Waiting != 0 {
+			t.Errorf("%+v", s)
+		}
+		last := p.Turn(Reading)
+		if err := compute(t.Context(), &last, 5*time.Millisecond, func() { time.Sleep(time.Millisecond) }); err != nil {
+			t.Errorf("after all: %v", err)
+		}
+	})
+}

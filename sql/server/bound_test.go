@@ -1,0 +1,128 @@
+package server
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/godwitdb/godwit/kv/memkv"
+)
+
+// greedyOld are statements that keep more than they may, as go-mysql-server runs them.
+var greedyOld = []string{
+	"SELECT x.a FROM t x, t y ORDER BY x.b, y.b, x.a + y.a LIMIT 999999, 1",
+	"SELECT * FROM (SELECT x.a, y.b FROM t x, t y ORDER BY x.b, y.b) q ORDER BY 1 LIMIT 5",
+	"SELECT a FROM t UNION ALL SELECT a FROM t ORDER BY a LIMIT 1000000000000",
+	"SELECT COUNT(*) FROM (SELECT x.a, y.a AS ya, COUNT(*) FROM t x, t y GROUP BY x.a, y.a) q",
+	"SELECT COUNT(*) FROM (SELECT x.a + 1000 * y.a FROM t x, t y GROUP BY x.a + 1000 * y.a) q",
+	"SELECT LENGTH(GROUP_CONCAT(x.b, y.b)) FROM t x, t y",
+	"SELECT LENGTH(JSON_ARRAYAGG(CONCAT(x.b, y.b))) FROM t x, t y",
+	"SELECT LENGTH(JSON_OBJECTAGG(CONCAT(x.a, '-', y.a), x.b)) FROM t x, t y",
+	"SELECT COUNT(DISTINCT x.a, y.a) FROM t x, t y",
+	"SELECT COUNT(*) FROM (SELECT DISTINCT x.a, y.a AS ya FROM t x, t y) q",
+	"SELECT SUM(r) FROM (SELECT ROW_NUMBER() OVER (ORDER BY x.b, y.b) AS r FROM t x, t y) q",
+	"SELECT COUNT(*) FROM (SELECT x.a, y.a AS ya FROM t x, t y UNION SELECT x.a, y.b FROM t x, t y) q",
+	"SELECT COUNT(*) FROM (SELECT x.b, y.a FROM t x, t y INTERSECT SELECT x.b, y.a FROM t x, t y) q",
+	"SELECT COUNT(*) FROM (SELECT x.b, y.a FROM t x, t y EXCEPT SELECT x.b, 1 FROM t x, t y) q",
+	"SELECT COUNT(*) FROM t WHERE b IN (SELECT CONCAT(x.b, y.b) FROM t x, t y)",
+	"SELECT COUNT(*) FROM t z WHERE b IN (SELECT CONCAT(x.b, y.b, z.a) FROM t x, t y)",
+	"SELECT COUNT(*) FROM t z JOIN (SELECT CONCAT(x.b, y.b) AS k FROM t x, t y) q ON z.b = q.k",
+	"WITH RECURSIVE r AS (SELECT 1 AS n, REPEAT('x', 1000) AS s UNION SELECT n + 1, CONCAT(s, 'x') FROM r WHERE n < 900) " +
+		"SELECT COUNT(*) FROM r, t x, t y GROUP BY r.s, x.a, y.a",
+	"WITH RECURSIVE r AS (SELECT a FROM t UNION ALL SELECT r.a FROM r, t WHERE t.a < 60) SELECT COUNT(*) FROM r",
+	"SELECT x.b, y.b FROM t x, t y INTO @p, @q",
+	"CALL greedy()",
+	"CALL selects()",
+	"SELECT COUNT(*) FROM information_schema.columns x, information_schema.columns y GROUP BY x.column_name, y.column_name, " +
+		"x.table_name, y.table_name",
+}
+
+// newGreedy makes a server whose statements may keep 4 MiB, with a table of 400 rows.
+func newGreedy(t *testing.T) (*Server, *sql.DB) {
+	s, c := startServer(t, memkv.New(4, "eu", "us"), func(cfg *Config) { cfg.Memory = 16 << 20 })
+	exec(t, c, "CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(300))")
+	rows := make([]string, 400)
+	for i := range rows {
+		rows[i] = fmt.Sprintf("(%d, '%s')", i, strings.Repeat(fmt.Sprintf("v%d", i), 30))
+	}
+	exec(t, c, "INSERT INTO t VALUES "+strings.Join(rows, ", "))
+	exec(t, c, "CREATE PROCEDURE greedy() SELECT x.b, y.b FROM t x, t y ORDER BY x.b, y.b")
+	exec(t, c, "CREATE PROCEDURE selects() BEGIN SELECT x.b, y.b FROM t x, t y; END")
+	return s, c
+}
+
+// TestEngineMemory: no operator of go-mysql-server keeps more than a statement may, and what it
+// kept is given back.
+func TestEngineMemory(t *testing.T) {
+	s, c := newGreedy(t)
+	k := conn(t, c)
+	exec(t, k, "SET sql_select_limit = 1000000") // our own engine leaves it
+	exec(t, k, "SET cte_max_recursion_depth = 1000")
+	exec(t, k, "SET group_concat_max_len = 1000000")
+	for _, q := range greedyOld {
+		out, err := tryQuery(k, q)
+		var e *mysql.MySQLError
+		if !errors.As(err, &e) || e.Number != 1038 {
+			t.Errorf("%s: %.80q, %v; want 1038", q, out, err)
+		}
+		if n := s.g.query.Memory().Used(); n != 0 {
+			t.Errorf("%s: %d bytes were not given back", q, n)
+		}
+	}
+	// A statement that keeps little, many times over, is none of them.
+	if out := query(t, k, "SELECT COUNT(*) FROM t z WHERE EXISTS (SELECT DISTINCT x.b FROM t x WHERE x.a <> z.a ORDER BY x.b LIMIT 1)"); out[0] != "400" {
+		t.Errorf("correlated: %v", out)
+	}
+	if out := query(t, k, "SELECT COUNT(*) FROM t z WHERE z.a IN (SELECT x.a FROM t x WHERE x.a <= z.a)"); out[0] != "400" {
+		t.Errorf("correlated IN: %v", out)
+	}
+	if out := query(t, k, "SELECT COUNT(*) FROM t x, t y WHERE x.a + y.a > 0"); out[0] != "159999" {
+		t.Errorf("join: %v", out)
+	}
+	if out := query(t, k, "SELECT a FROM t ORDER BY b LIMIT 100000, 1"); len(out) != 0 {
+		t.Errorf("large limit: %v", out)
+	}
+	if out := query(t, k, "SELECT a FROM t ORDER BY a DESC LIMIT 2, 100000"); len(out) != 398 || out[0] != "397" {
+		t.Errorf("large limit: %d rows", len(out))
+	}
+	if out := query(t, k, "SELECT a FROM t ORDER BY b LIMIT 1000000000000"); len(out) != 400 {
+		t.Errorf("huge limit: %d rows", len(out))
+	}
+	if out := query(t, k, "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 1000) SELECT SUM(n) FROM r"); out[0] != "500500" {
+		t.Errorf("recursion: %v", out)
+	}
+}
+
+// TestEngineInterrupted: what go-mysql-server executes ends when it is killed, whatever it is at.
+// Each of these would take hours.
+func TestEngineInterrupted(t *testing.T) {
+	_, c := newGreedy(t)
+	k, killer := conn(t, c), conn(t, c)
+	exec(t, k, "SET sql_select_limit = 1000000")
+	id := query(t, k, "SELECT CONNECTION_ID()")[0]
+	for _, q := range []string{
+		"SELECT COUNT(*) FROM t v, t w, t x, t y, t z WHERE v.a + w.a + x.a + y.a + z.a < 0",
+		"SELECT COUNT(*) FROM t v, t w, t x, t y, t z GROUP BY v.a",
+		"SELECT v.a FROM t v, t w, t x, t y, t z ORDER BY v.b, w.b LIMIT 3",
+		"SELECT COUNT(*) FROM (SELECT DISTINCT v.a FROM t v, t w, t x, t y, t z) q",
+		"SELECT COUNT(*) FROM t WHERE a IN (SELECT 1000 + COUNT(*) FROM t v, t w, t x, t y, t z)",
+	} {
+		ended := make(chan error, 1)
+		go func() {
+			_, err := tryQuery(k, q)
+			ended <- err
+		}()
+		eventually(t, "the statement begins", func() bool {
+			return len(query(t, killer, "SELECT 1 FROM information_schema.processlist WHERE id = "+id+" AND info = '"+q+"'")) == 1
+		})
+		exec(t, killer, "KILL QUERY "+id)
+		var e *mysql.MySQLError
+		if err := <-ended; !errors.As(err, &e) || e.Number != 1317 {
+			t.Errorf("%s: %v, want 1317", q, err)
+		}
+	}
+}
