@@ -14,6 +14,14 @@ const PathClock = "/cluster/clock"
 // another one: POST {}.
 const PathEpochsCopy = "/cluster/epochs/copy"
 
+// PathResetRoot gives the user root another password: POST ResetRootRequest.
+const PathResetRoot = "/cluster/reset-root"
+
+// ResetRootRequest has the hash of root's new password for caching_sha2_password.
+type ResetRootRequest struct {
+	Root string `json:"root"`
+}
+
 // PathDecommission takes a node out: POST {"node": 3}.
 const PathDecommission = "/cluster/decommission"
 

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster"
 	"github.com/godwitdb/godwit/cluster/join"
 	"github.com/godwitdb/godwit/mechanism/ident"
 	"github.com/godwitdb/godwit/obs/audit"
@@ -76,7 +77,7 @@ func (c *Config) audited(next http.Handler) http.Handler {
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		e := requestEvent(r, nil)
-		if r.URL.Path != join.PathInit { // that one has the hash of root's password
+		if r.URL.Path != join.PathInit && r.URL.Path != cluster.PathResetRoot { // these have the hash of root's password
 			e.Detail = string(body[:min(len(body), maxDetail)])
 		}
 		s := &statusWriter{ResponseWriter: w, code: http.StatusOK}

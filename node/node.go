@@ -262,6 +262,7 @@ func (n *Node) Register(mux *http.ServeMux) {
 	reg := prometheus.NewRegistry()
 	mux.HandleFunc("POST "+cluster.PathClock, n.serveClockMode)
 	mux.HandleFunc("POST "+cluster.PathLeader, n.serveLeader)
+	mux.HandleFunc("POST "+cluster.PathResetRoot, n.serveResetRoot)
 	mux.HandleFunc("POST "+cluster.PathEpochsCopy, n.serveEpochsCopy)
 	reg.MustRegister(n.stats, n.turns, clockCollector{n}, healthCollector{n}, epochCollector{n}, mapCollector{n}, auditCollector(n.audit),
 		wan.Collector(n.trans, nil), n.over.Collector(nil), collectors.NewGoCollector(),

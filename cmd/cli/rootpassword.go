@@ -26,10 +26,14 @@ type rootPassword struct {
 }
 
 func (p *rootPassword) flags(f *pflag.FlagSet) {
+	p.fileFlag(f)
+	f.BoolVar(&p.none, "no-root-password", false, "root has no password: whoever reaches a SQL port is root")
+}
+
+func (p *rootPassword) fileFlag(f *pflag.FlagSet) {
 	f.StringVar(&p.file, "root-password-file", "",
 		"file with root's password for MySQL clients in its first line, - is standard input (default $"+rootPasswordVar+
 			", or a password is made and printed)")
-	f.BoolVar(&p.none, "no-root-password", false, "root has no password: whoever reaches a SQL port is root")
 }
 
 // choose reads or makes the password. Clusters without TLS have none unless one is given.

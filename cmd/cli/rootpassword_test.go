@@ -11,6 +11,7 @@ import (
 
 	"github.com/dolthub/vitess/go/mysql"
 
+	"github.com/godwitdb/godwit/cluster"
 	"github.com/godwitdb/godwit/cluster/join"
 )
 
@@ -91,5 +92,25 @@ func TestRootPasswordOfUnknownInit(t *testing.T) {
 	reply = answer(409, join.InitReply{Error: "this node already belongs to cluster c1"})
 	if status, _, errs := godwit(t, "init", "--addr", addr); status != 1 || strings.Contains(errs, "password") {
 		t.Errorf("status %d: %s", status, errs)
+	}
+}
+
+// TestResetRoot: the node gets the hash of the password that is shown, or given.
+func TestResetRoot(t *testing.T) {
+	var got cluster.ResetRootRequest
+	addr := fakeNode(t, map[string]http.HandlerFunc{"POST " + cluster.PathResetRoot: func(w http.ResponseWriter, r *http.Request) {
+		got = cluster.ResetRootRequest{}
+		_ = json.NewDecoder(r.Body).Decode(&got)
+		answer(200, struct{}{})(w, r)
+	}})
+	status, out, errs := godwit(t, "reset-root", "--addr", addr)
+	m := regexp.MustCompile(`root's password for MySQL clients: (\S+)\n`).FindStringSubmatch(out)
+	if status != 0 || m == nil || len(m[1]) < 20 || !isHashOf(t, got.Root, m[1]) {
+		t.Errorf("status %d, asked %+v:\n%s%s", status, got, out, errs)
+	}
+	t.Setenv(rootPasswordVar, "from the environment")
+	status, out, _ = godwit(t, "reset-root", "--addr", addr)
+	if status != 0 || !isHashOf(t, got.Root, "from the environment") || strings.Contains(out, "from the environment") {
+		t.Errorf("the environment: status %d, asked %+v:\n%s", status, got, out)
 	}
 }

@@ -22,8 +22,10 @@ type Env struct {
 	System func(name string) sql.Database
 	// Sees says whether the user may know of a table or view.
 	Sees func(ctx *sql.Context, db, name string) bool
-	GC   *Collector
-	Jobs *Jobs
+	// Functions are those that need the gateway, by their names in lower case.
+	Functions map[string]sql.Function
+	GC        *Collector
+	Jobs      *Jobs
 
 	copies sync.Map // successors of tables that this node copies rows to, by id
 }

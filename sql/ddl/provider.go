@@ -29,6 +29,9 @@ func NewProvider(env *Env) *Provider { return &Provider{env} }
 
 // Function implements sql.FunctionProvider. The engine asks here before it looks at its own.
 func (p *Provider) Function(_ *sql.Context, name string) (sql.Function, bool) {
+	if f := p.Env.Functions[strings.ToLower(name)]; f != nil {
+		return f, true
+	}
 	return function.Lookup(name)
 }
 

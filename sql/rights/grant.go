@@ -237,64 +237,7 @@ func mayGrantColumns(ctx *sql.Context, mine Set, extra any) bool {
 	return true
 }
 
-// tableGrant is the line of SHOW GRANTS about a table; "" if there is nothing to tell.
-func tableGrant(db string, t sql.PrivilegeSetTable, to string) string {
-	var parts []string
-	option := ""
-	held := t.ToSlice()
-	names := map[sql.PrivilegeType][]string{}
-	for _, c := range t.GetColumns() {
-		for _, p := range ofColumns {
-			if c.Has(p) {
-				names[p] = append(names[p], quote(c.Name()))
-			}
-		}
-	}
-	for _, p := range ofColumns {
-		if len(names[p]) > 0 {
-			parts = append(parts, p.String()+" ("+strings.Join(names[p], ", ")+")")
-		}
-	}
-	for _, p := range held {
-		if p == sql.PrivilegeType_GrantOption {
-			option = " WITH GRANT OPTION"
-			continue
-		}
-		parts = append(parts, p.String())
-	}
-	if len(parts) == 0 && option == "" {
-		return ""
-	}
-	if len(parts) == 0 {
-		parts = []string{"USAGE"}
-	}
-	return "GRANT " + strings.Join(parts, ", ") + " ON " + quote(db) + "." + quote(t.Name()) + " TO " + to + option
-}
-
 func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
-
-// ShownGrants are the rows of SHOW GRANTS, as the engine has them, with the lines about tables that
-// name columns.
-func ShownGrants(users *mysql_db.MySQLDb, name, host string, rows []sql.Row) []sql.Row {
-	rd := users.Reader()
-	defer rd.Close()
-	u := users.GetUser(rd, name, host, false)
-	if u == nil {
-		return rows
-	}
-	to := u.UserHostToString("`")
-	for _, d := range u.PrivilegeSet.GetDatabases() {
-		for _, t := range d.GetTables() {
-			if len(t.GetColumns()) == 0 {
-				continue
-			}
-			head := " ON " + "`" + d.Name() + "`.`" + t.Name() + "` TO "
-			rows = slices.DeleteFunc(rows, func(r sql.Row) bool { return strings.Contains(text(r[0]), head) || text(r[0]) == "" })
-			rows = append(rows, sql.Row{tableGrant(d.Name(), t, to)})
-		}
-	}
-	return slices.DeleteFunc(rows, func(r sql.Row) bool { return text(r[0]) == "" })
-}
 
 // columnPrivileges are the rows of information_schema.column_privileges: the user's own, or those
 // of all.

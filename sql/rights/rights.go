@@ -12,6 +12,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/mysql_db"
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/godwitdb/godwit/sql/session"
 )
 
 // SystemDatabase is the database of what only those with PROCESS may read.
@@ -58,8 +60,12 @@ func OfAccount(db *mysql_db.MySQLDb, name, host string) (Set, error) {
 func With(ctx *sql.Context, db *mysql_db.MySQLDb, s Set) (restore func()) {
 	db.UserActivePrivilegeSet(ctx) // the session knows their version now
 	was, version := ctx.GetPrivilegeSet()
-	ctx.SetPrivilegeSet(s.PrivilegeSet, version)
-	return func() { ctx.SetPrivilegeSet(was, version) }
+	keep := ctx.SetPrivilegeSet
+	if s := session.Of(ctx); s != nil {
+		keep = s.KeepPrivilegeSet
+	}
+	keep(s.PrivilegeSet, version)
+	return func() { keep(was, version) }
 }
 
 func (s Set) super() bool { return s.Has(sql.PrivilegeType_Super) }

@@ -67,6 +67,10 @@ func Cover(is sql.Database, users *mysql_db.MySQLDb) {
 			x.Reader = covered(readWhole(users, read), coverViews(users))
 		case name == information_schema.ColumnPrivilegesTableName:
 			x.Reader = columnPrivileges(users)
+		case name == information_schema.EnabledRolesTablesName:
+			x.Reader = enabledRoles(users)
+		case name == information_schema.ApplicableRolesTableName:
+			x.Reader = applicableRoles(users)
 		case name == information_schema.TriggersTableName:
 			x.Reader = covered(readWhole(users, read), coverTriggers(users))
 		case strings.HasPrefix(name, "innodb_"):

@@ -16,6 +16,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/sql/rights"
+	"github.com/godwitdb/godwit/sql/session"
 )
 
 // CREATE USER and ALTER USER. The engine ignores most of their options; here they work or are
@@ -207,9 +208,6 @@ func (x *accountChange) refused() error {
 			return notSupported("PASSWORD HISTORY")
 		}
 	}
-	if len(x.syntax.DefaultRoles) > 0 {
-		return notSupported("DEFAULT ROLE (all roles of an account are active)")
-	}
 	return nil
 }
 
@@ -325,6 +323,15 @@ func (x *accountChange) change(u *mysql_db.User, n sqlparser.AccountWithAuth) er
 			return err
 		}
 	}
+	if list := x.syntax.DefaultRoles; len(list) > 0 {
+		var roles []session.Role
+		for _, r := range list {
+			roles = append(roles, session.Role{Name: r.Name, Host: hostName(r)})
+		}
+		if err := rights.SetDefaultRoles(u, roles); err != nil {
+			return err
+		}
+	}
 	return setLimits(u, l)
 }
 
@@ -400,20 +407,14 @@ func requireTLS(u *mysql_db.User, o *sqlparser.TLSOptions) {
 	}
 }
 
-var reRole = regexp.MustCompile(`(?is)^SET\s+(?:ROLE\s+(.+)|DEFAULT\s+ROLE\s+(.+?)\s+TO\s.+)$`)
-
-// setRole answers SET ROLE and SET DEFAULT ROLE: all roles of an account are active.
+// setRole parses SET ROLE and its like.
 func (p *parser) setRole(q string) sqlparser.Statement {
-	m := reRole.FindStringSubmatch(q)
-	if m == nil {
+	x := rights.ParseSetRole(q)
+	if x == nil {
 		return nil
 	}
-	which := strings.ToUpper(m[1] + m[2])
-	return inject(ignoreAuth, &ownNode{g: p.g, name: "SET ROLE", sch: types.OkResultSchema,
-		run: func(*sql.Context) ([]sql.Row, error) {
-			if which != "ALL" && which != "DEFAULT" {
-				return nil, notSupported("SET ROLE " + which + " (all roles of an account are active)")
-			}
-			return []sql.Row{{types.NewOkResult(0)}}, nil
+	return inject(ignoreAuth, &ownNode{g: p.g, name: "SET ROLE", sch: types.OkResultSchema, writes: x.Defaults,
+		run: func(ctx *sql.Context) ([]sql.Row, error) {
+			return []sql.Row{{types.NewOkResult(0)}}, x.Run(ctx, p.g.engine.Analyzer.Catalog.MySQLDb)
 		}})
 }

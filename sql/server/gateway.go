@@ -9,6 +9,7 @@ import (
 	sqle "github.com/dolthub/go-mysql-server"
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/go-mysql-server/sql/mysql_db"
 	"github.com/dolthub/go-mysql-server/sql/rowexec"
 
 	"github.com/godwitdb/godwit/base"
@@ -75,9 +76,14 @@ func newGateway(cfg Config) *gateway {
 	g.Sees = func(ctx *sql.Context, db, name string) bool {
 		return rights.Of(ctx, g.engine.Analyzer.Catalog.MySQLDb).Sees(db, name)
 	}
+	g.Functions = map[string]sql.Function{"current_role": rights.RoleFunction(func() *mysql_db.MySQLDb {
+		return g.engine.Analyzer.Catalog.MySQLDb
+	})}
 	g.Ended = func(s *session.Session) {
-		g.sessions.Delete(s.ID())
-		g.presences.Delete(s.ID())
+		// The connection may have another session by now (COM_RESET_CONNECTION).
+		if g.sessions.CompareAndDelete(s.ID(), s) {
+			g.presences.Delete(s.ID())
+		}
 	}
 	session.InitSystemVariables()
 	rights.Install()

@@ -188,6 +188,7 @@ func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p
 			return nil, err
 		}
 		defer done()
+		s.RefreshRoles(h.g.engine.Analyzer.Catalog.MySQLDb)
 	}
 	err := h.guarded(func() (err error) {
 		f, err = h.Handler.ComPrepare(ctx, c, query, p)
@@ -232,6 +233,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 		return err
 	}
 	defer done()
+	s.RefreshRoles(h.g.engine.Analyzer.Catalog.MySQLDb)
 	start := time.Now()
 	s.BeginPatience()
 	hops, bytes, msgs, moves := s.Trace.Hops(), s.Trace.Bytes(), s.Trace.Messages(), s.Trace.Moves()

@@ -7,10 +7,10 @@ import (
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
-	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/session"
 )
 
@@ -78,7 +78,7 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 	if own := p.accounts(stmt, query); own != nil && err == nil {
 		stmt = own
 	}
-	stmt = p.noFiles(stmt)
+	stmt = p.refuse(stmt)
 	renameIsolation(stmt)
 	splitRanges(stmt)
 	setNames(stmt, query)
@@ -101,7 +101,7 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 	if own := p.accounts(stmt, query); own != nil && err == nil {
 		stmt = own
 	}
-	stmt = p.noFiles(stmt)
+	stmt = p.refuse(stmt)
 	renameIsolation(stmt)
 	splitRanges(stmt)
 	setNames(stmt, query)
@@ -113,29 +113,14 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 	return stmt, n, err
 }
 
-var errFiles = mysql.NewSQLError(1290, "HY000",
-	"The server reads and writes no files of its own (--secure-file-priv): use LOAD DATA LOCAL INFILE, "+
-		"and let the client write what it selects")
-
-// noFiles makes a statement that would read or write a file of the server fail.
-func (p *parser) noFiles(stmt sqlparser.Statement) sqlparser.Statement {
-	switch s := stmt.(type) {
-	case *sqlparser.Load:
-		if bool(s.Local) {
-			return stmt
-		}
-	case sqlparser.SelectStatement:
-		if into := s.GetInto(); into == nil || into.Outfile == "" && into.Dumpfile == "" {
-			return stmt
-		}
-	default:
+// refuse makes a statement fail that go-mysql-server would take and do something else.
+func (p *parser) refuse(stmt sqlparser.Statement) sqlparser.Statement {
+	err := ddl.Refused(stmt)
+	if err == nil {
 		return stmt
 	}
-	if _, v, ok := sql.SystemVariables.GetGlobal(session.FilesVar); !ok || v != session.NoFiles {
-		return stmt
-	}
-	return inject(ignoreAuth, &ownNode{g: p.g, name: "LOAD DATA", sch: types.OkResultSchema,
-		run: func(*sql.Context) ([]sql.Row, error) { return nil, errFiles }})
+	return inject(ignoreAuth, &ownNode{g: p.g, name: "refused", sch: types.OkResultSchema,
+		run: func(*sql.Context) ([]sql.Row, error) { return nil, err }})
 }
 
 var namesCollation = regexp.MustCompile(`(?i)\bnames\s+['"]?\w+['"]?\s+collate\s+['"]?(\w+)`)

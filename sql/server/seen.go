@@ -47,7 +47,7 @@ func (b *builder) buildSeen(ctx *sql.Context, s *session.Session, n sql.Node, ro
 	case *plan.Revoke:
 		return b.changer(ctx, s, row).Revoke(ctx, n)
 	case *plan.ShowGrants:
-		return b.showGrants(ctx, s, n, row)
+		return rights.ShowGrants(ctx, b.base.Catalog.MySQLDb, n)
 	case *plan.ShowColumns:
 		return b.shownColumns(ctx, s, n, n.Child, 0)
 	case *plan.ShowIndexes:
@@ -65,19 +65,6 @@ func (b *builder) changer(ctx *sql.Context, s *session.Session, row sql.Row) rig
 		_, err := b.engineBuilds(ctx, s, n, row)
 		return err
 	}}
-}
-
-// showGrants is SHOW GRANTS with privileges for columns.
-func (b *builder) showGrants(ctx *sql.Context, s *session.Session, n *plan.ShowGrants, row sql.Row) (sql.RowIter, error) {
-	it, err := b.engineBuilds(ctx, s, n, row)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := sql.RowIterToRows(ctx, it)
-	if err != nil {
-		return nil, err
-	}
-	return sql.RowsToRowIter(rights.ShownGrants(b.base.Catalog.MySQLDb, n.For.Name, n.For.Host, rows)...), nil
 }
 
 // shownColumns shows the columns of a table, or its keys, that the user may see.

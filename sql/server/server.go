@@ -22,6 +22,7 @@ import (
 	"github.com/godwitdb/godwit/obs/audit"
 	"github.com/godwitdb/godwit/sql/admit"
 	"github.com/godwitdb/godwit/sql/ddl"
+	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/session"
 )
 
@@ -188,6 +189,7 @@ func (g *gateway) buildSession(_ context.Context, c *mysql.Conn, addr string) (s
 	s := session.New(sql.NewBaseSessionWithClientServer(addr, client, c.ConnectionID), g.sessionEnv())
 	s.Source, s.Remote = c.ClientData.(base.RegionID)
 	s.InitVariables()
+	rights.Login(s, g.engine.Analyzer.Catalog.MySQLDb)
 	if cc := clientOf(c); cc != nil && cc.interactive() {
 		ctx := sql.NewContext(context.Background(), sql.WithSession(s))
 		if err := s.SetSessionVariable(ctx, "wait_timeout", intVariable("interactive_timeout")); err != nil {

@@ -60,6 +60,7 @@ type Session struct {
 
 	remoteState
 	staleState
+	roles activeRoles
 }
 
 // StatementCost is what the last statement cost on the WAN.

@@ -100,6 +100,8 @@ const (
 	valueUint
 	valueFloat
 	valueDecimal
+	// valueRoles are the active roles, which are no variable.
+	valueRoles
 )
 
 // StateBytes is the state that travels, encoded so that equal states have equal bytes; nil if it
@@ -112,6 +114,9 @@ func (s *Session) StateBytes() []byte {
 		var ok bool
 		if st.Variables, ok = s.changedVariables(); !ok {
 			return nil
+		}
+		if r := s.roles.chosen; r.Some {
+			st.Variables = append(st.Variables, &wire.SessionVariable{Kind: valueRoles, Text: r.encode()})
 		}
 		b, err := st.MarshalVT()
 		if err != nil {
@@ -170,7 +175,18 @@ func (s *Session) Assume(ctx context.Context, st *wire.SessionState) error {
 			return err
 		}
 	}
+	if s.roles.chosen.Some { // by the default of this node
+		s.SetRoles(Roles{})
+	}
 	for _, v := range st.Variables {
+		if v.Kind == valueRoles {
+			r, err := decodeRoles(v.Text)
+			if err != nil {
+				return err
+			}
+			s.SetRoles(r)
+			continue
+		}
 		x, err := variableValue(v)
 		if err == nil {
 			err = s.SetSessionVariable(sctx, v.Name, x)

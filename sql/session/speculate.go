@@ -32,7 +32,8 @@ func (s *Session) Speculate(ctx *sql.Context, sp Speculation, k kv.Txn) (own *Se
 	o.SetIgnoreAutoCommit(s.GetIgnoreAutoCommit())
 	o.SetIndexRegistry(s.GetIndexRegistry())
 	o.SetViewRegistry(s.GetViewRegistry())
-	o.SetPrivilegeSet(s.GetPrivilegeSet())
+	o.KeepPrivilegeSet(s.GetPrivilegeSet())
+	o.roles = s.roles
 	o.remoteState, o.staleState, o.prepared = s.remoteState, s.staleState, s.prepared
 	o.Stmt, o.cmd.calls, o.level, o.strict = s.Stmt.speculative(), s.cmd.calls, s.level, s.strict
 	o.Speculation = sp

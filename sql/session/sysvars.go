@@ -72,7 +72,7 @@ func InitSystemVariables() {
 			packet.Default = int64(MaxPacket)
 			sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&packet})
 		}
-		_ = sql.SystemVariables.AssignValues(map[string]any{"version_comment": "Godwit geo-distributed SQL", FilesVar: NoFiles,
+		_ = sql.SystemVariables.AssignValues(map[string]any{"activate_all_roles_on_login": int8(1), "version_comment": "Godwit geo-distributed SQL", FilesVar: NoFiles,
 			"max_connections": int64(MaxConnections)})
 	})
 }

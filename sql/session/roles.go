@@ -1,0 +1,126 @@
+package session
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/mysql_db"
+
+	"github.com/godwitdb/godwit/base"
+)
+
+// Role is the name of a role.
+type Role struct{ Name, Host string }
+
+// Roles are the active roles of a session. The zero value is all that its account has.
+type Roles struct {
+	// Some: only those of the list are, as far as the account has them.
+	Some bool
+	List []Role
+}
+
+// activeRoles is what a session keeps of its roles.
+type activeRoles struct {
+	chosen Roles
+	// rights are what the account may do with these roles, as of the beginning of the statement;
+	// nil: with all of its roles. stale: privileges have changed since.
+	rights *mysql_db.PrivilegeSet
+	stale  bool
+}
+
+// Roles are the session's active roles.
+func (s *Session) Roles() Roles { return s.roles.chosen }
+
+// SetRoles makes roles the active ones.
+func (s *Session) SetRoles(r Roles) {
+	s.roles = activeRoles{chosen: r, stale: true}
+	s.state = nil // what travels with forwarded statements
+	// Nobody knows the privileges of this version: they are found anew.
+	s.BaseSession.SetPrivilegeSet(mysql_db.NewPrivilegeSet(), noVersion)
+}
+
+// noVersion is a version of the privileges that there never is.
+const noVersion = ^uint64(0)
+
+// SetPrivilegeSet implements sql.Session. The engine hands over the privileges of the account with
+// all of its roles, and goes on to use that set: where not all are active, it is made the one of
+// the beginning of the statement. The engine holds the lock of the accounts, so that they cannot be
+// read here.
+func (s *Session) SetPrivilegeSet(set sql.PrivilegeSet, version uint64) {
+	if all, ok := set.(mysql_db.PrivilegeSet); ok && s.roles.chosen.Some {
+		s.roles.stale = true
+		clearPrivileges(all)
+		if s.roles.rights != nil {
+			all.UnionWith(*s.roles.rights)
+		}
+	}
+	s.BaseSession.SetPrivilegeSet(set, version)
+}
+
+// KeepPrivilegeSet makes a set the session's, whatever roles are active.
+func (s *Session) KeepPrivilegeSet(set sql.PrivilegeSet, version uint64) {
+	s.BaseSession.SetPrivilegeSet(set, version)
+}
+
+// clearPrivileges empties a set that others have, too.
+func clearPrivileges(set mysql_db.PrivilegeSet) {
+	set.RemoveGlobalStatic(set.ToSlice()...)
+	set.RemoveGlobalDynamic(set.ToSliceDynamic(true)...)
+	set.RemoveGlobalDynamic(set.ToSliceDynamic(false)...)
+	for _, d := range set.GetDatabases() {
+		set.ClearDatabase(d.Name())
+	}
+}
+
+// RefreshRoles finds out what the session may do with its active roles, before a statement begins.
+func (s *Session) RefreshRoles(db *mysql_db.MySQLDb) {
+	if !s.roles.chosen.Some {
+		return
+	}
+	ctx := sql.NewEmptyContext()
+	ctx.Session = s
+	db.UserActivePrivilegeSet(ctx) // says whether they have changed
+	if !s.roles.stale {
+		return
+	}
+	set := mysql_db.NewPrivilegeSet()
+	rd := db.Reader()
+	client := s.Client()
+	if u := db.GetUser(rd, client.User, client.Address, false); u != nil {
+		set.UnionWith(u.PrivilegeSet)
+		for _, e := range rd.GetToUserRoleEdges(mysql_db.RoleEdgesToKey{ToHost: u.Host, ToUser: u.User}) {
+			if !slices.Contains(s.roles.chosen.List, Role{e.FromUser, e.FromHost}) {
+				continue
+			}
+			if role := db.GetUser(rd, e.FromUser, e.FromHost, true); role != nil {
+				set.UnionWith(role.PrivilegeSet)
+			}
+		}
+	}
+	rd.Close()
+	_, version := s.GetPrivilegeSet()
+	s.roles.rights, s.roles.stale = &set, false
+	s.BaseSession.SetPrivilegeSet(set, version)
+}
+
+// encode writes roles for another node, decodeRoles reads them.
+func (r Roles) encode() string {
+	var b strings.Builder
+	for _, x := range r.List {
+		b.WriteString(x.Name + "\x00" + x.Host + "\x00")
+	}
+	return b.String()
+}
+
+func decodeRoles(text string) (Roles, error) {
+	r := Roles{Some: true}
+	parts := strings.Split(text, "\x00")
+	if len(parts)%2 == 0 {
+		return r, base.Errorf(base.CodeInvalid, "roles of an unknown form")
+	}
+	for i := 0; i+1 < len(parts); i += 2 {
+		r.List = append(r.List, Role{parts[i], parts[i+1]})
+	}
+	return r, nil
+}
