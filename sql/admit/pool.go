@@ -39,8 +39,8 @@ const (
 	// time, and most by how much those that have computed for long come later.
 	behind = 100 * time.Millisecond
 	most   = 200 * time.Millisecond
-	// Every adaptEvery a slot is closed if one in a hundred goroutines waits for longer than tooLate,
-	// and opened if they wait for less than inTime.
+	// Every adaptEvery a slot is closed if one in a hundred goroutines waits for longer than
+	// tooLate, and opened if they wait for less than inTime.
 	adaptEvery = 100 * time.Millisecond
 	tooLate    = 3 * time.Millisecond
 	inTime     = time.Millisecond
