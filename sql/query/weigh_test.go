@@ -42,3 +42,16 @@ func TestWeigh(t *testing.T) {
 		}
 	}
 }
+
+// FuzzWeigh: any text is weighed, and weighs no more than its length.
+func FuzzWeigh(f *testing.F) {
+	for _, q := range []string{"", "SELECT 1 + (2, 3)", "'\\", "/* x", "-- y\n)(", "a.b@`c`", "FROM a, b WHERE c", "/*!1", "\"\\\"'"} {
+		f.Add(q, true, false)
+	}
+	f.Fuzz(func(t *testing.T, q string, ansi, plain bool) {
+		w := weigh(q, bind.Mode{ANSIQuotes: ansi, NoBackslashEscapes: plain})
+		if w.tokens > len(q) || w.deep > len(q) || w.tokens < 0 || w.deep < 0 {
+			t.Errorf("%q weighs %+v", q, w)
+		}
+	})
+}
