@@ -42,8 +42,8 @@ type Parts struct {
 	Seed    uint64
 	// Homes are the first parameters of the home policy; nil takes the defaults.
 	Homes *home.Params
-	// Network says how consensus messages may travel until cluster settings are read; nil takes the
-	// defaults of the settings.
+	// Network says how consensus messages may travel, whatever the cluster settings say; nil: they
+	// decide.
 	Network *overlay.Params
 	// SQLListen is where MySQL clients connect; empty serves no SQL.
 	SQLListen string
@@ -111,6 +111,7 @@ func (a *assembly) connect() {
 	over.SetParams(networkDefaults.overlay())
 	if a.Network != nil {
 		over.SetParams(*a.Network)
+		n.networkGiven = true
 	}
 	a.Transport = over
 	src := a.Source

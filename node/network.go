@@ -60,7 +60,9 @@ func (n *Node) networkSettings() settingGroup {
 		"coordinates_above": "above so many peers a node does not measure all round trips, " +
 			"but has a network coordinate and samples them; 0: never",
 	}, read, func(p networkParams) error {
-		n.over.SetParams(p.overlay())
+		if !n.networkGiven {
+			n.over.SetParams(p.overlay())
+		}
 		n.cluster.SetCoordinates(p.Above)
 		return nil
 	})

@@ -55,6 +55,8 @@ type Node struct {
 	// samples are counts of the time server's answers; nil: there is none.
 	samples func() map[string]uint64
 	addr    string // on which the node listens for other nodes
+	// networkGiven: Parts.Network decides how messages travel, not the settings.
+	networkGiven bool
 	machinery
 	policies
 	front
