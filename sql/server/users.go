@@ -11,6 +11,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
@@ -122,6 +123,7 @@ func (g *gateway) applyUsers(data []byte, ts base.Timestamp) error {
 	if err := db.OverwriteUsersAndGrantData(sql.NewEmptyContext(), ed, data); err != nil {
 		return err
 	}
+	rights.Loaded(ed)
 	g.usersTS.Store(uint64(ts))
 	return nil
 }
