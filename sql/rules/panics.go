@@ -3,6 +3,7 @@ package rules
 import (
 	"bytes"
 	"runtime"
+	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
@@ -16,4 +17,16 @@ func PanicError(r any, stack []byte) error {
 	}
 	return mysql.NewSQLError(1105, "HY000", "the statement failed by an error of the server, "+
 		"which its log describes: %v", r)
+}
+
+// Unstacked is what a client is told of a panic that go-mysql-server has caught itself and made an
+// error of, stack and all; said is that, "" if err is none.
+func Unstacked(err *mysql.SQLError) (_ *mysql.SQLError, said string) {
+	text, ok := strings.CutPrefix(err.Message, "panic recovered: ")
+	if !ok {
+		return err, ""
+	}
+	text, _, _ = strings.Cut(text, "\n")
+	return mysql.NewSQLError(1105, "HY000", "the statement failed by an error of the server, which its log describes: %s",
+		text), err.Message
 }

@@ -328,6 +328,10 @@ func (h *handler) wording(s *session.Session, err error) error {
 	if err = bound.Interrupted(err); !errors.As(err, &me) {
 		me = sql.CastSQLError(err)
 	}
+	if told, said := rules.Unstacked(me); said != "" {
+		h.g.Log.Error("statement panicked", "panic", said)
+		return told
+	}
 	if me.Num == schema.ErrDupEntry && s.Stmt.Duplicate != "" {
 		return mysql.NewSQLError(schema.ErrDupEntry, "23000", "%s", s.Stmt.Duplicate)
 	}
