@@ -33,9 +33,9 @@ func (c *lockCommit) commit(ctx context.Context) (ts base.Timestamp, err error) 
 	if _, err := t.open(ctx); err != nil {
 		return 0, err
 	}
-	for range maxReroutes {
+	for try := range maxReroutes {
 		groups := c.groups()
-		c.margin = t.margin(groups)
+		c.margin = t.margin(groups, try == 0 && len(groups) == 1)
 		if len(groups) > 1 {
 			return c.prepareAll(ctx, groups)
 		}

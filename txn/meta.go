@@ -108,6 +108,10 @@ func (t *Txn) metaSnapshot(ctx context.Context) error {
 // soon forgotten. Too short a horizon costs a transaction of several groups its life. Too long a
 // one makes a commit wait, but never longer than for the next closed timestamp of the meta group:
 // that lies as far ahead when it arrives as it will ever do, so a longer wait would gain nothing.
+//
+// A commit in one group that comes too late is tried again, with the whole horizon. So it begins
+// with what such commits need as a rule: on a busy machine some take ten times as long, and all
+// others need not wait for the meta group because of them.
 const perWrite = 20 * time.Microsecond
 
 type horizon struct {
@@ -117,14 +121,18 @@ type horizon struct {
 	lead recent
 }
 
-// get is the horizon for a commit in groups.
-func (h *horizon) get(now time.Time, groups []base.GroupID, writes int) time.Duration {
+// get is the horizon for a commit in groups; first: for one that can be tried again.
+func (h *horizon) get(now time.Time, groups []base.GroupID, writes int, first bool) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	d := metaMargin
 	for _, g := range groups {
 		if n := h.need[g.Region()]; n != nil {
-			d = max(d, n.nearly(now))
+			need := n.nearly(now)
+			if first {
+				need = min(need, 2*n.usual(now))
+			}
+			d = max(d, need)
 		}
 	}
 	return min(min(d, maxMetaMargin)+time.Duration(writes)*perWrite, mostMargin)
@@ -166,10 +174,11 @@ func (h *horizon) useful(now time.Time, margin time.Duration) time.Duration {
 	return margin
 }
 
-// margin is how far ahead of now the schema has to be known to hold for a commit in groups.
-func (t *Txn) margin(groups []base.GroupID) time.Duration {
+// margin is how far ahead of now the schema has to be known to hold for a commit in groups; first:
+// for one that is tried again if it comes too late.
+func (t *Txn) margin(groups []base.GroupID, first bool) time.Duration {
 	now, h := time.Now(), &t.db.horizon
-	d := max(h.get(now, groups, len(t.buf.byKey)), metaMargin+t.db.cfg.Commits.Lead())
+	d := max(h.get(now, groups, len(t.buf.byKey), first), metaMargin+t.db.cfg.Commits.Lead())
 	if t.db.leadsGroup(base.MetaGroup) { // here the bound is for the asking
 		return d
 	}

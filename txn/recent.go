@@ -12,11 +12,11 @@ const (
 	recentEnough = 8
 )
 
-// recent tells how long something takes at most, by what it took lately. The zero value knows
-// nothing.
+// recent tells how long something takes, by what it took lately. The zero value knows nothing.
 type recent struct {
 	since     time.Time // when now began
 	now, past top
+	mean      time.Duration // moving average of some 8 measurements
 }
 
 // top is the number of measurements and the two largest.
@@ -38,7 +38,7 @@ func (t *top) add(d time.Duration) {
 func (r *recent) turn(now time.Time) {
 	switch age := now.Sub(r.since); {
 	case age >= 2*recentFor:
-		r.past, r.now, r.since = top{}, top{}, now
+		r.past, r.now, r.since, r.mean = top{}, top{}, now, 0
 	case age >= recentFor:
 		r.past, r.now, r.since = r.now, top{}, r.since.Add(recentFor)
 	}
@@ -47,7 +47,17 @@ func (r *recent) turn(now time.Time) {
 // add takes a measurement.
 func (r *recent) add(now time.Time, d time.Duration) {
 	r.turn(now)
+	if r.now.n+r.past.n == 0 {
+		r.mean = d
+	}
+	r.mean += (d - r.mean) / 8
 	r.now.add(d)
+}
+
+// usual is what a measurement is as a rule.
+func (r *recent) usual(now time.Time) time.Duration {
+	r.turn(now)
+	return r.mean
 }
 
 // most is the largest measurement.

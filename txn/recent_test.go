@@ -35,6 +35,31 @@ func TestRecent(t *testing.T) {
 	want(104, 0, 0)
 }
 
+// TestUsual: one slow commit of many hardly changes what is usual, a lasting change soon does, and
+// what is old is forgotten.
+func TestUsual(t *testing.T) {
+	var r recent
+	start := time.Now()
+	for i := range 64 {
+		r.add(start, 10*time.Millisecond)
+		if i%25 == 20 {
+			r.add(start, 80*time.Millisecond)
+		}
+	}
+	if u := r.usual(start); u < 10*time.Millisecond || u > 12*time.Millisecond {
+		t.Errorf("usual with a few slow ones: %v", u)
+	}
+	for range 32 {
+		r.add(start, 80*time.Millisecond)
+	}
+	if u := r.usual(start); u < 75*time.Millisecond {
+		t.Errorf("usual when all are slow: %v", u)
+	}
+	if u := r.usual(start.Add(2 * recentFor)); u != 0 {
+		t.Errorf("usual after a long time: %v", u)
+	}
+}
+
 // TestHorizon: the horizon is what owners of a region have needed, another one's do not matter, and
 // a margin that no closed timestamp will grant is not waited for.
 func TestHorizon(t *testing.T) {
@@ -48,10 +73,10 @@ func TestHorizon(t *testing.T) {
 				t.Errorf("%s: %v, want %v", what, got, want)
 			}
 		}
-		want("at first", h.get(time.Now(), far, 0), metaMargin)
+		want("at first", h.get(time.Now(), far, 0, false), metaMargin)
 		h.needed(time.Now(), far[1], 1400*ms, true)
-		want("far", h.get(time.Now(), far, 0), 1400*ms)
-		want("near", h.get(time.Now(), near, 0), metaMargin)
+		want("far", h.get(time.Now(), far, 0, false), 1400*ms)
+		want("near", h.get(time.Now(), near, 0, false), metaMargin)
 		want("nothing known", h.useful(time.Now(), 1400*ms), 1400*ms)
 		h.led(time.Now(), 240*ms)
 		h.led(time.Now(), 320*ms)
@@ -59,12 +84,23 @@ func TestHorizon(t *testing.T) {
 		for range 100 {
 			h.needed(time.Now(), far[1], 45*ms, false)
 		}
-		want("a refusal counts", h.get(time.Now(), far, 0), 1400*ms)
+		want("a refusal counts", h.get(time.Now(), far, 0, false), 1400*ms)
+		for i := range 100 {
+			h.needed(time.Now(), near[0], 30*ms, false)
+			if i%25 == 0 {
+				h.needed(time.Now(), near[0], 400*ms, false)
+			}
+		}
+		want("some are slow", h.get(time.Now(), near, 0, false), 400*ms)
+		if d := h.get(time.Now(), near, 0, true); d < 60*ms || d > 80*ms {
+			t.Errorf("a first try when some are slow: %v", d)
+		}
 		h.needed(time.Now(), near[0], time.Minute, false)
-		want("a bound", h.get(time.Now(), near, 0), maxMetaMargin)
-		want("a bound of large transactions", h.get(time.Now(), near, 500_000), mostMargin)
+		h.needed(time.Now(), near[0], time.Minute, false)
+		want("a bound", h.get(time.Now(), near, 0, false), maxMetaMargin)
+		want("a bound of large transactions", h.get(time.Now(), near, 500_000, false), mostMargin)
 		time.Sleep(4 * time.Second)
-		want("forgotten", h.get(time.Now(), far, 0), metaMargin)
+		want("forgotten", h.get(time.Now(), far, 0, false), metaMargin)
 		want("nothing is known again", h.useful(time.Now(), 1400*ms), 1400*ms)
 	})
 }
