@@ -3,14 +3,11 @@ package node
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/godwitdb/godwit/cluster/join"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/policy/home"
 )
@@ -72,32 +69,18 @@ func (n *Node) clockHistoryRows(context.Context) (rows [][]any) {
 	return rows
 }
 
-// answer ends a request for a change: with an empty answer, or with the reason of the refusal.
-func answer(w http.ResponseWriter, status int, err error) {
-	var a join.InitReply
-	if err != nil {
-		a.Error = err.Error()
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(a) // an error means that the client is gone
-}
-
 // serveClockMode answers POST cluster.PathClock {"mode": "gtm"}: it sets the cluster setting
 // clock.mode.
 func (n *Node) serveClockMode(w http.ResponseWriter, r *http.Request) {
 	var q struct {
 		Mode string `json:"mode"`
 	}
-	if err := json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&q); err != nil {
-		answer(w, http.StatusBadRequest, errors.New("malformed request: "+err.Error()))
+	if !decode(w, r, &q) {
 		return
 	}
-	n.mu.Lock()
-	srv := n.sql
-	n.mu.Unlock()
-	if srv == nil {
-		answer(w, http.StatusServiceUnavailable, errors.New("this node does not serve SQL yet: retry"))
+	srv, err := n.server()
+	if err != nil {
+		answer(w, http.StatusServiceUnavailable, err)
 		return
 	}
 	if err := srv.SetClusterSetting(r.Context(), "clock.mode", q.Mode); err != nil {

@@ -3,8 +3,6 @@ package node
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"net/http"
 	"slices"
 
@@ -91,8 +89,7 @@ func (n *Node) leaderMoveRows(ctx context.Context) (rows [][]any) {
 // leader.pin.
 func (n *Node) serveLeader(w http.ResponseWriter, r *http.Request) {
 	var q cluster.LeaderRequest
-	if err := json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&q); err != nil {
-		answer(w, http.StatusBadRequest, errors.New("malformed request: "+err.Error()))
+	if !decode(w, r, &q) {
 		return
 	}
 	g, err := cluster.ParseGroup(q.Group)
@@ -110,11 +107,9 @@ func (n *Node) serveLeader(w http.ResponseWriter, r *http.Request) {
 }
 
 func (n *Node) pinLeader(ctx context.Context, g base.GroupID, node base.NodeID) error {
-	n.mu.Lock()
-	srv := n.sql
-	n.mu.Unlock()
-	if srv == nil {
-		return errors.New("this node does not serve SQL yet: retry")
+	srv, err := n.server()
+	if err != nil {
+		return err
 	}
 	if err := n.cluster.CanLead(g, node); err != nil {
 		return err

@@ -1,9 +1,6 @@
 package node
 
 import (
-	"encoding/json"
-	"errors"
-	"io"
 	"net/http"
 
 	"github.com/godwitdb/godwit/cluster"
@@ -12,15 +9,12 @@ import (
 // serveResetRoot answers POST cluster.PathResetRoot: it gives root another password.
 func (n *Node) serveResetRoot(w http.ResponseWriter, r *http.Request) {
 	var q cluster.ResetRootRequest
-	if err := json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&q); err != nil {
-		answer(w, http.StatusBadRequest, errors.New("malformed request: "+err.Error()))
+	if !decode(w, r, &q) {
 		return
 	}
-	n.mu.Lock()
-	srv := n.sql
-	n.mu.Unlock()
-	if srv == nil {
-		answer(w, http.StatusConflict, errors.New("this node does not serve SQL yet: retry"))
+	srv, err := n.server()
+	if err != nil {
+		answer(w, http.StatusServiceUnavailable, err)
 		return
 	}
 	if err := srv.ResetRoot(r.Context(), q.Root); err != nil {
