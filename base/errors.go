@@ -41,10 +41,13 @@ const (
 	CodeTooOld
 	// CodeCanceled: the client or its deadline ended the request.
 	CodeCanceled
+	// CodeLocked: somebody else holds a lock, and the read was not to wait for it. The transaction
+	// goes on. MySQL 3572.
+	CodeLocked
 )
 
 var codeNames = [...]string{"error", "aborted", "lock timeout", "exists", "overloaded", "unavailable", "ambiguous",
-	"schema changed", "not leader", "wrong owner", "too late", "invalid", "corrupt", "too old", "canceled"}
+	"schema changed", "not leader", "wrong owner", "too late", "invalid", "corrupt", "too old", "canceled", "locked"}
 
 // String is the name of the code, as [Error.Error] puts it before the message.
 func (c Code) String() string {

@@ -77,6 +77,9 @@ type Row struct {
 	// transaction's write of it (Txn.Move); 0: it stays. Only rows read under LockExclusive have
 	// one.
 	Advice base.RegionID
+	// Skipped: somebody else holds a lock, and the read was not to wait for it (WaitSkip). Nothing
+	// else is known of the row.
+	Skipped bool
 }
 
 // Pin says what a move does to the row's pin.

@@ -86,35 +86,46 @@ func (r *Replica) lock(ctx context.Context, x *txns.Txn, term uint64, mode lock.
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range spans {
-		if !r.current(x, term) {
-			return waited, r.lost(x, term)
-		}
-		if err := r.elsewhere(term); err != nil {
-			return waited, err
-		}
-		w := &txns.LockWait{}
-		out, lw, ev, err := r.LockTable.Acquire(lock.Request{Txn: x.ID, Age: x.Age, Span: s, Mode: mode,
-			Policy: x.Policy, Data: w})
-		r.settle(ev)
-		if err != nil {
-			return waited, err
-		}
-		switch out {
-		case lock.Died:
+		w, err := r.lockOne(ctx, x, term, mode, x.Policy, s)
+		if waited = waited || w; err == errDied {
 			r.stats.Died.Add(1)
 			lost := base.Errorf(base.CodeAborted, "transaction %v met a lock of another one on %v: retry", x.ID, s)
 			lost.After = r.SlotOver(x, s)
 			return waited, lost
-		case lock.Waiting:
-			waited = true
-			w.Done, w.In = make(chan error, 1), lw
-			x.Waits = append(x.Waits, w)
-			if err := r.waitLock(ctx, x, w, s); err != nil {
-				return waited, err
-			}
+		} else if err != nil {
+			return waited, err
 		}
 	}
 	return waited, nil
+}
+
+// errDied says that a policy does not let a request wait.
+var errDied = base.Errorf(base.CodeAborted, "met a lock")
+
+// lockOne takes one lock for x, waiting for it as a policy says; mu is held at entry and exit.
+func (r *Replica) lockOne(ctx context.Context, x *txns.Txn, term uint64, mode lock.Mode, policy lock.Policy,
+	s base.Span) (waited bool, err error) {
+	if !r.current(x, term) {
+		return false, r.lost(x, term)
+	}
+	if err := r.elsewhere(term); err != nil {
+		return false, err
+	}
+	w := &txns.LockWait{}
+	out, lw, ev, err := r.LockTable.Acquire(lock.Request{Txn: x.ID, Age: x.Age, Span: s, Mode: mode, Policy: policy, Data: w})
+	r.settle(ev)
+	if err != nil {
+		return false, err
+	}
+	switch out {
+	case lock.Died:
+		return false, errDied
+	case lock.Waiting:
+		w.Done, w.In = make(chan error, 1), lw
+		x.Waits = append(x.Waits, w)
+		return true, r.waitLock(ctx, x, w, policy, s)
+	}
+	return false, nil
 }
 
 // waiting is one wait for a lock.
@@ -124,17 +135,18 @@ type waiting struct {
 	span  base.Span
 	start time.Time
 	older time.Time // since when it has waited for an older transaction; zero: it does not
+	brief bool      // for committing transactions only
 }
 
 // waitLock waits for one lock; mu is held at entry and exit. Deadlocks within the table are the
 // table's; those over several tables of this node are looked for here by each request that waits.
 // Those over several nodes end because the time is bounded that a transaction waits for an older
 // one.
-func (r *Replica) waitLock(ctx context.Context, x *txns.Txn, w *txns.LockWait, s base.Span) error {
+func (r *Replica) waitLock(ctx context.Context, x *txns.Txn, w *txns.LockWait, policy lock.Policy, s base.Span) error {
 	table := r.LockTable
 	r.stats.LockWaits.Add(1)
 	r.queued.Add(1)
-	wait := waiting{x: x, w: w, span: s, start: time.Now()}
+	wait := waiting{x: x, w: w, span: s, start: time.Now(), brief: policy == lock.WaitEnding}
 	pause := detectFirst
 	timer := time.NewTimer(min(pause, x.Timeout))
 	var err error
@@ -179,6 +191,12 @@ func (r *Replica) waitLock(ctx context.Context, x *txns.Txn, w *txns.LockWait, s
 func (r *Replica) mayWait(w *waiting, table *lock.Table) (left time.Duration, err error) {
 	x, now := w.x, time.Now()
 	waited := now.Sub(w.start)
+	if w.brief {
+		if waited >= endingWait {
+			return 0, errDied
+		}
+		return endingWait - waited, nil
+	}
 	older, ending := table.Older(w.w.In)
 	switch {
 	case !older:

@@ -160,7 +160,14 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 		r.mu.Unlock()
 	}()
 	resp.Term = term
-	at, err := r.lockSpans(ctx, x, term, mode, q, resp)
+	asked, at, err := q, readAt{}, error(nil)
+	var skipped skips
+	if kv.Wait(q.Wait) == kv.WaitSkip {
+		q, skipped, err = r.lockFree(ctx, x, term, mode, q)
+	}
+	if err == nil && len(q.Spans) > 0 {
+		at, err = r.lockSpans(ctx, x, term, mode, q, resp)
+	}
 	if err != nil {
 		if base.CodeOf(err) == base.CodeAborted {
 			r.abort(x)
@@ -173,6 +180,9 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 	if err != nil {
 		return err
 	}
+	if skipped != nil && len(resp.Resume) > 0 {
+		resp.ResumeSpan = skipped.before(resp.ResumeSpan)
+	}
 	if err := r.awaitArrivals(ctx, &g.Arrivals); err != nil {
 		return err
 	}
@@ -180,7 +190,7 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 		r.counter.Read(x, mode == lock.Exclusive, q, resp, base.RegionID(q.Txn.GatewayRegion))
 	}
 	return r.stillLocked(x, term, g, func() {
-		if fresh && x.Calls == 1 && nothingHere(q, resp) {
+		if fresh && x.Calls == 1 && nothingHere(asked, resp) {
 			// The transaction has no business with this group.
 			r.release(x, false)
 			resp.Term = 0
@@ -221,7 +231,12 @@ func (r *Replica) lockSpans(ctx context.Context, x *txns.Txn, term uint64, mode 
 		}
 		at.only = spans
 	}
-	if _, err := r.lock(ctx, x, term, mode, spans...); err != nil {
+	if kv.Wait(q.Wait) == kv.WaitNot {
+		err = r.lockAllNow(ctx, x, term, mode, spans)
+	} else {
+		_, err = r.lock(ctx, x, term, mode, spans...)
+	}
+	if err != nil {
 		return at, err
 	}
 	r.mu.Lock()

@@ -28,6 +28,8 @@ type fetch struct {
 	quiet    bool // no use of the rows
 	write    bool // by timestamp: the rows are going to be written
 	hold     bool // by timestamp: the rows shall not change before the transaction ends
+	wait     kv.Wait
+	most     int // with WaitSkip: keys that are locked by each owner; 0: all
 
 	got []found
 }
@@ -60,6 +62,7 @@ func (f *fetch) run(ctx context.Context, t *Txn) error {
 // runHere reads from this node's replicas, or asks the owners.
 func (f *fetch) runHere(ctx context.Context, t *Txn) error {
 	f.quiet = kv.Quiet(ctx)
+	f.wait, f.most = kv.WaitOf(ctx)
 	if f.lock != kv.LockNone {
 		return f.runLocking(ctx, t)
 	}

@@ -19,16 +19,19 @@ func (t *Txn) Get(ctx context.Context, keys []base.Key, lock kv.LockMode) ([]kv.
 	out := make([]kv.Row, len(keys))
 	f := fetch{lock: lock}
 	meta := fetch{}
+	wait, _ := kv.WaitOf(ctx)
+	skips := lock != kv.LockNone && wait == kv.WaitSkip
 	for i, k := range keys {
 		if known, err := t.getKnown(ctx, &out[i], k, lock); err != nil {
 			return nil, err
 		} else if known {
 			continue
 		}
-		if k.Shard() == base.MetaShard && lock != kv.LockExclusive {
+		if k.Shard() == base.MetaShard && lock != kv.LockExclusive && kv.GlanceOf(ctx) == nil {
 			meta.spans = append(meta.spans, base.PointSpan(k))
 		} else {
 			f.spans = append(f.spans, base.PointSpan(k))
+			out[i].Skipped = skips // what others hold is missing in the answer
 		}
 	}
 	ctx = t.trace(ctx)
@@ -112,6 +115,7 @@ func fillRows(out []kv.Row, got []found) (all bool) {
 }
 
 func setRow(row *kv.Row, r *wire.KV) {
+	row.Skipped = false
 	if r.Absent {
 		return
 	}
@@ -130,6 +134,16 @@ func (t *Txn) checkLock(lock kv.LockMode) error {
 // snapshot fixes the timestamp of LockNone reads at the first one.
 func (t *Txn) snapshot(ctx context.Context, f *fetch) error {
 	if f.lock != kv.LockNone || t.db.ordered && t.opts.ReadTS == 0 {
+		return nil
+	}
+	if at := kv.GlanceOf(ctx); at != nil {
+		if *at == 0 {
+			var err error
+			if *at, err = t.freshTimestamp(ctx); err != nil {
+				return err
+			}
+		}
+		f.ts = *at
 		return nil
 	}
 	if t.readTS == 0 || t.stale {

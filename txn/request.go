@@ -134,6 +134,9 @@ func (q *request) fill(t *Txn, f *fetch) {
 	} else {
 		m.Txn = &t.meta
 		m.LockTerm = t.lockTerm(base.GroupID(m.Group))
+		if m.Wait = uint32(f.wait); f.wait == kv.WaitSkip {
+			m.Limit = uint32(f.most)
+		}
 		if m.MinTs = uint64(t.opened()); m.MinTs != 0 {
 			t.part(base.GroupID(m.Group)).opened = true
 		}

@@ -293,13 +293,13 @@ func TestDraft(t *testing.T) {
 			{"alone", "xy+", func(kv.Txn) {}, false},
 			{"shown", "xy+", func(x kv.Txn) {
 				if rows, err := x.Get(ctx(t), []base.Key{b}, kv.LockShared); err != nil || string(rows[0].Value) != "xy+" {
-					t.Errorf("%q, %v", rows, err)
+					t.Errorf("%+v, %v", rows, err)
 				}
 			}, false},
 			{"scanned", "xy+", func(x kv.Txn) {
 				res, err := x.Scan(ctx(t), kv.ScanRequest{Spans: []base.Span{{Start: b, End: b.Next()}}, Lock: kv.LockShared})
 				if err != nil || len(res.Rows) != 1 || string(res.Rows[0].Value) != "xy+" {
-					t.Errorf("%q, %v", res.Rows, err)
+					t.Errorf("%+v, %v", res.Rows, err)
 				}
 			}, false},
 			{"updated again", "xy++", func(x kv.Txn) {

@@ -434,6 +434,11 @@ func (m *ReadRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i--
 		dAtA[i] = 0xf0
 	}
+	if m.Wait != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Wait))
+		i--
+		dAtA[i] = 0x78
+	}
 	if m.Quiet {
 		i--
 		if m.Quiet {
@@ -6796,6 +6801,9 @@ func (m *ReadRequest) SizeVT() (n int) {
 	if m.Quiet {
 		n += 2
 	}
+	if m.Wait != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Wait))
+	}
 	if m.LimitTs != 0 {
 		n += 2 + protohelpers.SizeOfVarint(uint64(m.LimitTs))
 	}
@@ -10575,6 +10583,25 @@ func (m *ReadRequest) UnmarshalVT(dAtA []byte) error {
 				}
 			}
 			m.Quiet = bool(v != 0)
+		case 15:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Wait", wireType)
+			}
+			m.Wait = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Wait |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		case 30:
 			if wireType != 0 {
 				return fmt.Errorf("proto: wrong wireType = %d for field LimitTs", wireType)

@@ -181,6 +181,12 @@ func (t *txn) protect(ctx context.Context, spans []base.Span, mode kv.LockMode) 
 	if t.opts.ReadOnly && mode != kv.LockNone {
 		return 0, base.Errorf(base.CodeInvalid, "a read-only transaction cannot lock")
 	}
+	if at := kv.GlanceOf(ctx); mode == kv.LockNone && at != nil {
+		if *at == 0 {
+			*at = max(t.db.last, 1)
+		}
+		return *at, nil
+	}
 	if mode == kv.LockNone {
 		if t.readTS == 0 || t.stale {
 			t.readTS, t.stale = t.db.last, false
@@ -202,11 +208,19 @@ func (t *txn) protect(ctx context.Context, spans []base.Span, mode kv.LockMode) 
 			t.meta = append(t.meta, metaRead{span: s, ts: t.db.last})
 			continue
 		}
+		if wait, _ := kv.WaitOf(ctx); wait == kv.WaitNot && t.held(s, mode) {
+			return 0, base.Errorf(base.CodeLocked, "somebody else holds a lock on %s", s)
+		}
 		if err := t.lock(ctx, s, mode); err != nil {
 			return 0, err
 		}
 	}
 	return base.MaxTimestamp, nil
+}
+
+// held reports whether another transaction has a lock that a read would wait for.
+func (t *txn) held(span base.Span, mode kv.LockMode) bool {
+	return !t.covered(span, mode) && len(t.conflicts(span, mode)) > 0
 }
 
 func (t *txn) Get(ctx context.Context, keys []base.Key, mode kv.LockMode) ([]kv.Row, error) {
@@ -218,13 +232,24 @@ func (t *txn) Get(ctx context.Context, keys []base.Key, mode kv.LockMode) ([]kv.
 		return nil, err
 	}
 	defer t.db.mu.Unlock()
+	rows := make([]kv.Row, len(keys))
+	if wait, most := kv.WaitOf(ctx); mode != kv.LockNone && wait == kv.WaitSkip {
+		spans = nil
+		for i, k := range keys {
+			s := base.PointSpan(k)
+			if rows[i].Skipped = most > 0 && len(spans) >= most || t.held(s, mode); !rows[i].Skipped {
+				spans = append(spans, s)
+			}
+		}
+	}
 	ts, err := t.protect(ctx, spans, mode)
 	if err != nil {
 		return nil, err
 	}
-	rows := make([]kv.Row, len(keys))
 	for i, k := range keys {
-		rows[i], _ = t.read(string(k), ts)
+		if !rows[i].Skipped {
+			rows[i], _ = t.read(string(k), ts)
+		}
 		rows[i].Key = k
 	}
 	return rows, nil

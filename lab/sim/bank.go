@@ -77,8 +77,8 @@ func (b *bank) one() {
 		from, to := b.accounts[i], b.accounts[(i+1+b.rng.IntN(len(b.accounts)-1))%len(b.accounts)]
 		amount := int64(b.rng.IntN(20))
 		b.run("transfer", opts, func(t *tx) error {
-			vals, err := t.read(kv.LockExclusive, from, to)
-			if err != nil {
+			vals, err := b.two(t, from, to)
+			if err != nil || vals == nil {
 				return err
 			}
 			for i, k := range []string{from, to} {
@@ -96,6 +96,36 @@ func (b *bank) one() {
 	default:
 		b.run("total under locks", opts, func(t *tx) error { return b.total(t, kv.LockShared) })
 	}
+}
+
+// two reads two accounts to change them. vals is nil if they are locked and the transfer is not
+// made.
+func (b *bank) two(t *tx, from, to string) (vals []string, err error) {
+	if b.w.cfg.Impatient == 0 || b.rng.IntN(100) >= b.w.cfg.Impatient {
+		return t.read(kv.LockExclusive, from, to)
+	}
+	patient, most := t.ctx, b.rng.IntN(3)
+	defer func() { t.ctx = patient }()
+	if b.rng.IntN(2) == 0 {
+		t.ctx = kv.WithNoWait(patient)
+		if vals, err = t.read(kv.LockExclusive, from, to); base.CodeOf(err) != base.CodeLocked {
+			return vals, err
+		}
+	} else {
+		rows, err := t.Get(kv.WithSkip(patient, most), []base.Key{t.c.ks.keys[from], t.c.ks.keys[to]}, kv.LockExclusive)
+		if err != nil {
+			return nil, err
+		}
+		if !rows[0].Skipped && !rows[1].Skipped {
+			return t.read(kv.LockExclusive, from, to) // under the locks that it has
+		}
+	}
+	b.w.locked.Add(1)
+	if b.rng.IntN(2) == 0 { // leave it, with what is locked
+		return nil, nil
+	}
+	t.ctx = patient // the transaction goes on, and waits
+	return t.read(kv.LockExclusive, from, to)
 }
 
 func (b *bank) total(t *tx, lock kv.LockMode) error {

@@ -33,6 +33,8 @@ type Outcome struct {
 	// Shipped counts the shipped updates that nodes have evaluated at their slots, ShipWaits the
 	// writers that waited for such updates, and ShipsLost the updates that were not defined then.
 	Shipped, ShipWaits, ShipsLost int
+	// Locked counts the rows that reads would have waited for (Config.Impatient).
+	Locked int64
 	// Messages counts the messages of the hand-over (Config.Handover).
 	Messages int
 	// Served is how long after the last fault each row that is written by a gateway alone was
@@ -99,7 +101,7 @@ func Run(cfg Config) *Outcome {
 	o.Elapsed = w.now()
 	o.count(w)
 	w.close()
-	o.Messages = w.messages
+	o.Messages, o.Locked = w.messages, w.locked.Load()
 	o.History, o.Err, o.Journal = b.rec.History(), w.err(), w.log.text()
 	return o
 }

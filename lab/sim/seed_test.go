@@ -206,6 +206,27 @@ func TestSQLSeeds(t *testing.T) {
 	}
 }
 
+// TestImpatientSeeds runs a few seeds of a bank whose transfers do not wait for locks: they fail,
+// or leave out what is locked, and their transactions go on.
+func TestImpatientSeeds(t *testing.T) {
+	var locked int64
+	for _, s := range seeds([]uint64{1, 2}, 3, 4, 5, 6, 7, 8, 9, 10) {
+		t.Run(fmt.Sprint(s), func(t *testing.T) {
+			cfg := Pick(s)
+			cfg.Workload, cfg.Keys, cfg.Clients, cfg.Impatient, cfg.Lively = "bank", 4, 3, 60, true
+			o, err := runSeed(t, cfg)
+			if err != nil {
+				t.Errorf("%s\nfaults:\n%s%s\n%v\nhistory and journal: %s", cfg.String(), o.Faults, o.Summary(), err, save(t, o))
+			}
+			t.Logf("%s: %d rows were locked", o.Summary(), o.Locked)
+			locked += o.Locked
+		})
+	}
+	if locked == 0 {
+		t.Error("no transfer met a lock")
+	}
+}
+
 // TestEpochSeeds runs a few seeds with MULTI MASTER tables beside the others.
 func TestEpochSeeds(t *testing.T) {
 	if *flagSeed >= 0 {

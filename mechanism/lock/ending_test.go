@@ -51,3 +51,34 @@ func TestEnding(t *testing.T) {
 		t.Fatalf("younger at one that goes on after all: %v", out)
 	}
 }
+
+// TestWaitEnding: a request that is to wait for committing transactions only dies at all others, of
+// whatever age, and where one of each holds the lock.
+func TestWaitEnding(t *testing.T) {
+	tab := New(Limits{})
+	id := func(n uint32) base.TxnID { return base.MakeTxnID(base.Timestamp(n), 1, n) }
+	key := base.PointSpan(base.Key("k"))
+	ask := func(n uint32, mode Mode, want Outcome) *Waiter {
+		t.Helper()
+		out, w, _, err := tab.Acquire(Request{Txn: id(n), Age: base.Timestamp(n), Span: key, Mode: mode, Policy: WaitEnding})
+		if err != nil || out != want {
+			t.Fatalf("transaction %d: %v, %v; want %v", n, out, err, want)
+		}
+		return w
+	}
+	ask(10, Shared, Granted)
+	ask(20, Shared, Granted)
+	ask(5, Exclusive, Died)
+	ask(30, Exclusive, Died)
+	tab.Ending(id(10), true)
+	ask(30, Exclusive, Died)
+	tab.Ending(id(20), true)
+	w := ask(30, Exclusive, Waiting)
+	ask(40, Exclusive, Died) // behind 30, which is not committing
+	ask(20, Shared, Granted) // it has it
+	tab.Release(id(10))
+	if ev := tab.Release(id(20)); len(ev.Granted) != 1 || ev.Granted[0] != w {
+		t.Fatalf("release granted %v", ev.Granted)
+	}
+	ask(40, Shared, Died)
+}

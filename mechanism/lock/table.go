@@ -47,11 +47,14 @@ func (l Limits) withDefaults() Limits {
 // Policy says what becomes of a request that conflicts.
 type Policy uint8
 
-// The policies. Their numbers are those of kv.Policy.
+// The policies. The numbers of the first three are those of kv.Policy.
 const (
 	Detect  Policy = iota // wait; of a cycle of waiting transactions the youngest dies
 	NoWait                // die
 	WaitDie               // wait for younger transactions, die at older ones
+	// WaitEnding: wait for transactions that are committing (Ending), die at others. Their clients
+	// may have been answered already, and then the lock is about to be free.
+	WaitEnding
 )
 
 // Request asks for one lock.
@@ -248,23 +251,34 @@ func (t *Table) roomToWait(wait bool) error {
 // conflicts looks for a transaction that w would have to wait for. dies is true if w's policy lets
 // w die of one of them. n is the node of exactly this span, or nil.
 //
-// Only WAIT_DIE has to look at all of them: the first conflict decides otherwise.
+// Some policies have to look at all of them: under the others the first conflict decides.
 func (t *Table) conflicts(span base.Span, n *node, w *Waiter) (conflict, dies bool) {
 	t.overlapping(span, n, func(o *node) bool {
 		t.blockers(o, w, func(b *txn) bool {
 			conflict = true
 			dies = w.diesAt(b)
-			return !dies && w.policy == WaitDie
+			return !dies && w.policy.looksOn()
 		})
-		return !dies && (!conflict || w.policy == WaitDie)
+		return !dies && (!conflict || w.policy.looksOn())
 	})
 	return conflict, dies
 }
 
 // diesAt reports whether the policy of w lets it die because it meets b.
 func (w *Waiter) diesAt(b *txn) bool {
-	return w.policy == NoWait || w.policy == WaitDie && !b.ending && !w.txn.older(b)
+	switch w.policy {
+	case NoWait:
+		return true
+	case WaitDie:
+		return !b.ending && !w.txn.older(b)
+	case WaitEnding:
+		return !b.ending
+	}
+	return false
 }
+
+// looksOn reports whether a request that may wait for one transaction may die at the next one.
+func (p Policy) looksOn() bool { return p == WaitDie || p == WaitEnding }
 
 // overtaken are the waiting requests under WAIT_DIE that an upgrade goes before, although their
 // transactions are younger: they would wait for an older one (LOCK-3).
