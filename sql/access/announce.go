@@ -6,6 +6,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/sql/exec"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
@@ -42,7 +43,7 @@ func (s *Statement) announce(first *rows) error {
 // joins reports whether a read can be announced together with another one: it goes over the
 // network, under the same lock, and brings little.
 func (r *rows) joins(first *rows) bool {
-	if r.src.KV != first.src.KV || r.src.Take != first.src.Take || r.read.Limit > 0 {
+	if r.src.KV != first.src.KV || r.src.Take != first.src.Take || r.read.Limit > 0 || r.read.Wait != exec.WaitDefault {
 		return false
 	}
 	if d := r.src.Table.Def; d.Desc.Locality.Kind == schema.MultiMaster || d.Desc.Locality.Kind == schema.Global &&

@@ -102,7 +102,7 @@ func everything(t *testing.T) (old, now *schema.Table) {
 // plain is what a vector has to hold for a value of the engine.
 func plain(t *testing.T, c *schema.Column, v any) expr.Value {
 	t.Helper()
-	out, err := (&boxed{t: &Table{s: New(sql.NewEmptyContext())}}).value(v, expr.FromSQL(c.Type))
+	out, err := valueOf(sql.NewEmptyContext(), v, expr.FromSQL(c.Type))
 	if err != nil {
 		t.Fatalf("%s: %v: %v", c.Type, v, err)
 	}

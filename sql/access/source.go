@@ -1,6 +1,7 @@
 package access
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -34,6 +35,7 @@ type rows struct {
 	left    int64           // rows that are still wanted, with a limit
 	pending []kv.Row
 	reads   reads
+	skip    *skipping // with exec.WaitSkip
 }
 
 // reads is what a read may still ask for, for the announcement.
@@ -44,11 +46,8 @@ type reads struct {
 
 // Start implements exec.Source.
 func (t *Table) Start(ctx *exec.Ctx, read exec.Read) (exec.Rows, error) {
-	if read.Wait != exec.WaitDefault {
-		return nil, base.Errorf(base.CodeInvalid, "NOWAIT and SKIP LOCKED are not known here")
-	}
 	if t.st == nil {
-		return t.boxed(read)
+		return nil, base.Errorf(base.CodeInvalid, "table %s is not stored", t.Name())
 	}
 	r := &rows{s: t.s, t: t, read: read, size: firstRows, left: read.Limit}
 	if err := r.open(); err != nil {
@@ -57,6 +56,9 @@ func (t *Table) Start(ctx *exec.Ctx, read exec.Read) (exec.Rows, error) {
 	var zone *time.Location
 	if ctx.Env != nil {
 		zone = ctx.Env.Loc
+	}
+	if read.Wait == exec.WaitSkip {
+		r.skip = &skipping{}
 	}
 	typs := make([]expr.Type, len(read.Cols))
 	for i, c := range read.Cols {
@@ -198,6 +200,7 @@ func (r *rows) scan(krs []schema.KeyRange) {
 	}
 	r.src.Scan(spans, ordered && !single, r.read.Reverse)
 	r.req = r.src.Request()
+	r.req.Lock = r.lock()
 	r.reads.spans = spans
 	if len(krs) > 1 { // look-ups, of which all rows are wanted
 		r.size = mostRows
@@ -229,6 +232,9 @@ func (r *rows) Next(b *expr.Batch) (bool, error) {
 		r.left -= int64(n)
 	}
 	r.dec.begin(b, n)
+	if r.skip != nil {
+		r.skip.shown = append(r.skip.shown[:0], r.pending[:n]...)
+	}
 	for i := range n {
 		if err := r.decode(&r.pending[i], b, i); err != nil {
 			return false, schema.ClientError(err)
@@ -269,7 +275,7 @@ func (r *rows) fetch() error {
 	switch {
 	case len(r.keys) > 0:
 		n := min(len(r.keys), mostKeys)
-		if got, err = r.src.Get(r.s.ctx, r.keys[:n]); err != nil {
+		if got, err = r.get(r.keys[:n]); err != nil {
 			return err
 		}
 		r.keys = r.keys[n:]
@@ -279,7 +285,7 @@ func (r *rows) fetch() error {
 			r.req.Limit = int(min(int64(r.size), r.left))
 		}
 		r.size = min(8*r.size, mostRows)
-		res, err := r.src.KV.Scan(r.src.Kvctx(r.s.ctx), *r.req)
+		res, err := r.src.KV.Scan(r.kvctx(), *r.req)
 		if err != nil {
 			return r.src.Txn.Fail(err)
 		}
@@ -297,9 +303,40 @@ func (r *rows) take(got []kv.Row) error {
 		}
 	}
 	got = slices.DeleteFunc(got, func(k kv.Row) bool { return k.Value == nil })
-	r.src.Remember(got)
+	if r.skip == nil {
+		r.src.Remember(got)
+	}
 	r.pending = got
 	return nil
+}
+
+// lock is the lock that rows are read under: none, as long as it is not known which are wanted of
+// those that nobody else has locked.
+func (r *rows) lock() kv.LockMode {
+	if r.skip != nil {
+		return kv.LockNone
+	}
+	return r.src.Take
+}
+
+// kvctx is the context of reads.
+func (r *rows) kvctx() context.Context {
+	ctx := r.src.Kvctx(r.s.ctx)
+	switch {
+	case r.skip != nil:
+		return kv.WithGlance(kv.WithQuiet(ctx), &r.skip.at)
+	case r.read.Wait == exec.WaitNot:
+		return kv.WithNoWait(ctx)
+	}
+	return ctx
+}
+
+func (r *rows) get(keys []base.Key) ([]kv.Row, error) {
+	got, err := r.src.KV.Get(r.kvctx(), keys, r.lock())
+	if err != nil {
+		return nil, r.src.Txn.Fail(err)
+	}
+	return got, nil
 }
 
 // byEntries reads the rows that entries of an index name.
@@ -318,7 +355,7 @@ func (r *rows) byEntries(entries []kv.Row) ([]kv.Row, error) {
 	out := make([]kv.Row, 0, len(keys))
 	for len(keys) > 0 {
 		n := min(len(keys), mostKeys)
-		got, err := r.src.Get(r.s.ctx, keys[:n])
+		got, err := r.get(keys[:n])
 		if err != nil {
 			return nil, err
 		}

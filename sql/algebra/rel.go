@@ -39,6 +39,16 @@ const (
 	ForUpdate
 )
 
+// WaitKind says what a locking read does about rows that others have locked.
+type WaitKind uint8
+
+// What to do about locked rows.
+const (
+	Wait       WaitKind = iota
+	NoWait              // error 3572
+	SkipLocked          // leave them out
+)
+
 // Scan reads a table. IDs are by position of the table's columns.
 type Scan struct {
 	Table Table
@@ -46,6 +56,7 @@ type Scan struct {
 	Alias string
 	IDs   []expr.ColID
 	Lock  LockKind
+	Wait  WaitKind // with Lock
 	// Use and Ignore are the names of indexes that hints speak of; Force makes Use binding.
 	Use, Ignore []string
 	Force       bool

@@ -9,27 +9,34 @@ import (
 	"github.com/godwitdb/godwit/sql/algebra"
 )
 
+// locking is what a locking clause asks for.
+type locking struct {
+	kind algebra.LockKind
+	wait algebra.WaitKind
+}
+
+var lockings = map[ast.SelectLockType]locking{
+	ast.SelectLockForShare:            {algebra.ForShare, algebra.Wait},
+	ast.SelectLockForShareNoWait:      {algebra.ForShare, algebra.NoWait},
+	ast.SelectLockForShareSkipLocked:  {algebra.ForShare, algebra.SkipLocked},
+	ast.SelectLockForUpdate:           {algebra.ForUpdate, algebra.Wait},
+	ast.SelectLockForUpdateNoWait:     {algebra.ForUpdate, algebra.NoWait},
+	ast.SelectLockForUpdateSkipLocked: {algebra.ForUpdate, algebra.SkipLocked},
+}
+
 // lock notes the locks that FOR UPDATE or FOR SHARE asks for at the tables of FROM, also those of
 // derived tables and views in it. Subqueries in expressions have clauses of their own.
 func (q *query) lock(rel algebra.Rel, n *ast.SelectLockInfo) error {
 	if n == nil || n.LockType == ast.SelectLockNone {
 		return nil
 	}
-	kind := algebra.ForUpdate
-	switch n.LockType {
-	case ast.SelectLockForShare:
-		kind = algebra.ForShare
-	case ast.SelectLockForUpdate:
-	case ast.SelectLockForShareNoWait, ast.SelectLockForUpdateNoWait:
-		return unsupported("NOWAIT")
-	case ast.SelectLockForShareSkipLocked, ast.SelectLockForUpdateSkipLocked:
-		return unsupported("SKIP LOCKED")
-	default:
+	how, ok := lockings[n.LockType]
+	if !ok {
 		return unsupported("locking clause")
 	}
-	q.b.lock = max(q.b.lock, kind)
+	q.b.lock = max(q.b.lock, how.kind)
 	for _, t := range n.Tables {
-		if err := q.lockOf(t, kind); err != nil {
+		if err := q.lockOf(t, how); err != nil {
 			return err
 		}
 	}
@@ -38,16 +45,16 @@ func (q *query) lock(rel algebra.Rel, n *ast.SelectLockInfo) error {
 	}
 	algebra.Walk(rel, func(r algebra.Rel) bool {
 		if s, ok := r.(*algebra.Scan); ok {
-			q.b.lockScan(s, kind)
+			q.b.lockScan(s, how)
 		}
 		return true
 	})
 	return nil
 }
 
-func (b *binder) lockScan(s *algebra.Scan, kind algebra.LockKind) {
-	s.Lock = max(s.Lock, kind)
-	if kind != algebra.ForUpdate {
+func (b *binder) lockScan(s *algebra.Scan, how locking) {
+	s.Lock, s.Wait = max(s.Lock, how.kind), how.wait
+	if how.kind != algebra.ForUpdate {
 		return
 	}
 	for _, x := range b.of {
@@ -58,13 +65,13 @@ func (b *binder) lockScan(s *algebra.Scan, kind algebra.LockKind) {
 }
 
 // lockOf locks the table that OF names.
-func (q *query) lockOf(n *ast.TableName, kind algebra.LockKind) error {
+func (q *query) lockOf(n *ast.TableName, how locking) error {
 	is := func(db, name string) bool {
 		return strings.EqualFold(name, n.Name.O) && (n.Schema.O == "" || strings.EqualFold(db, n.Schema.O))
 	}
 	for _, s := range q.scans {
 		if is(s.Table.DB(), s.Alias) {
-			q.b.lockScan(s, kind)
+			q.b.lockScan(s, how)
 			return nil
 		}
 	}
@@ -76,3 +83,23 @@ func (q *query) lockOf(n *ast.TableName, kind algebra.LockKind) error {
 	return &Refusal{fail(3568, "HY000", "Unresolved table name `%s` in locking clause.", n.Name.O),
 		sql.ErrUnresolvedTableLock.New(n.Name.O)}
 }
+
+// SkipsLocks reports whether a statement has NOWAIT or SKIP LOCKED anywhere.
+func SkipsLocks(n ast.Node) bool {
+	v := &lockClauses{}
+	n.Accept(v)
+	return v.skips
+}
+
+type lockClauses struct{ skips bool }
+
+// Enter implements ast.Visitor.
+func (v *lockClauses) Enter(n ast.Node) (ast.Node, bool) {
+	if s, ok := n.(*ast.SelectStmt); ok && s.LockInfo != nil && lockings[s.LockInfo.LockType].wait != algebra.Wait {
+		v.skips = true
+	}
+	return n, v.skips
+}
+
+// Leave implements ast.Visitor.
+func (v *lockClauses) Leave(n ast.Node) (ast.Node, bool) { return n, true }

@@ -59,7 +59,7 @@ type Wait uint8
 const (
 	WaitDefault Wait = iota
 	WaitNot          // NOWAIT: error 3572
-	WaitSkip         // SKIP LOCKED
+	WaitSkip         // SKIP LOCKED: the rows are Skippers
 )
 
 // Source is a table as an operator reads it.
@@ -86,6 +86,9 @@ type Read struct {
 	Limit int64
 	Lock  Lock
 	Wait  Wait
+	// Want is how many rows are wanted behind the filter at most, with WaitSkip: no more are
+	// locked; 0: all.
+	Want int64
 }
 
 // Span is a range of an index: values for the first key columns. Lo and Hi may be of different
@@ -101,6 +104,15 @@ type Rows interface {
 	// false at the end.
 	Next(b *expr.Batch) (bool, error)
 	Close() error
+}
+
+// Skipper are Rows of a read that skips locked ones. Next yields rows that are not locked yet.
+type Skipper interface {
+	Rows
+	// Lock locks selected rows of the last batch, in their order, until it has as many as are
+	// wanted (0: all). It returns those; rows that others have locked, or that have changed since
+	// Next, are not among them.
+	Lock(sel []int32, want int) ([]int32, error)
 }
 
 // JoinKind says what becomes of the left rows of a join.

@@ -1,6 +1,8 @@
 package exec
 
 import (
+	"errors"
+
 	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/godwitdb/godwit/sql/expr"
@@ -58,6 +60,9 @@ type scan struct {
 	pred expr.Pred
 	rows Rows
 	b    expr.Batch
+	left int64 // of Read.Want
+	// enough: no more rows are wanted
+	enough bool
 }
 
 // NewScan reads rows of a Source.
@@ -81,8 +86,22 @@ func (s *scan) Open(ctx *Ctx) (err error) {
 			return nil
 		}
 	}
+	s.left, s.enough = r.Want, false
 	s.rows, err = s.spec.Source.Start(ctx, r)
 	return err
+}
+
+// lockFree locks the selected rows that nobody else has locked; done: no more are wanted.
+func (s *scan) lockFree() (done bool, err error) {
+	rows, ok := s.rows.(Skipper)
+	if !ok {
+		return false, errors.New("this table cannot skip locked rows")
+	}
+	if s.b.Sel, err = rows.Lock(s.b.Sel, int(s.left)); err != nil || s.left == 0 {
+		return false, err
+	}
+	s.left -= int64(len(s.b.Sel))
+	return s.left == 0, nil
 }
 
 // evalSpans computes bounds. Spans that can have no row are left out.
@@ -113,7 +132,7 @@ next:
 }
 
 func (s *scan) Next() (*expr.Batch, error) {
-	for s.rows != nil {
+	for s.rows != nil && !s.enough {
 		if err := s.ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -126,6 +145,11 @@ func (s *scan) Next() (*expr.Batch, error) {
 		}
 		if s.pred != nil {
 			if s.b.Sel, err = s.pred.Filter(&s.b, s.b.Sel, true); err != nil {
+				return nil, err
+			}
+		}
+		if s.spec.Read.Wait == WaitSkip && len(s.b.Sel) > 0 {
+			if s.enough, err = s.lockFree(); err != nil {
 				return nil, err
 			}
 		}

@@ -55,7 +55,7 @@ func never(n expr.Node) bool {
 
 // readAll reads the whole table.
 func (o *optimizer) readAll(s *algebra.Scan, conds []expr.Node, need set) *Plan {
-	p := &Plan{Op: OpScan, Scan: s, Read: exec.Read{Index: -1, Lock: lockOf(s.Lock)},
+	p := &Plan{Op: OpScan, Scan: s, Read: exec.Read{Index: -1, Lock: lockOf(s.Lock), Wait: waitOf(s)},
 		Rows: tableRows(s.Table), scanConds: conds}
 	want := need.clone().addNodes(conds...)
 	for i, id := range s.IDs {
@@ -80,6 +80,17 @@ func lockOf(k algebra.LockKind) exec.Lock {
 		return exec.LockShare
 	}
 	return exec.LockNone
+}
+
+// waitOf is what a read does about locks of others.
+func waitOf(s *algebra.Scan) exec.Wait {
+	switch {
+	case s.Lock == algebra.NoLock || s.Wait == algebra.Wait:
+		return exec.WaitDefault
+	case s.Wait == algebra.NoWait:
+		return exec.WaitNot
+	}
+	return exec.WaitSkip
 }
 
 // hinted reports whether hints allow an index.

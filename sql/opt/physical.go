@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/exec"
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
@@ -314,7 +315,7 @@ func tableOf(p *Plan) (*algebra.Scan, []expr.Node, []int) {
 // there is none.
 func (o *optimizer) lookupJoin(kind algebra.JoinKind, a, b *Plan, conds []expr.Node, need set, rows float64) *Plan {
 	s, tests, reads := tableOf(b)
-	if s == nil || o.opts.NoLookup || len(s.Table.Indexes()) == 0 || kind == algebra.NullAnti || kind == algebra.Mark {
+	if s == nil || waitOf(s) == exec.WaitSkip || o.opts.NoLookup || len(s.Table.Indexes()) == 0 || kind == algebra.NullAnti || kind == algebra.Mark {
 		return nil
 	}
 	as := setOf(a.Cols)
@@ -328,7 +329,7 @@ func (o *optimizer) lookupJoin(kind algebra.JoinKind, a, b *Plan, conds []expr.N
 			continue
 		}
 		p := &Plan{Op: OpLookupJoin, Kind: kind, In: []*Plan{a}, Scan: s, Index: x.Name, LeftKeys: l, RightKeys: r}
-		p.Read.Index, p.Read.Lock = i, lockOf(s.Lock)
+		p.Read.Index, p.Read.Lock, p.Read.Wait = i, lockOf(s.Lock), waitOf(s)
 		p.Conds = slices.Concat(conds, tests)
 		p.Reads, p.Read.Cols = reads, reads
 		for _, id := range r { // keys must be read, too
@@ -536,6 +537,18 @@ func limitOf(count, offset expr.Node) (float64, bool) {
 	return n, n < 1<<31
 }
 
+// skipping is the read that skips locked rows whose rows a plan yields one for one; nil: there is
+// none.
+func skipping(p *Plan) *Plan {
+	for p.Op == OpProject || p.Op == OpFilter && p.In[0].Op == OpScan {
+		p = p.In[0]
+	}
+	if p.Op == OpScan && p.Read.Wait == exec.WaitSkip {
+		return p
+	}
+	return nil
+}
+
 func (o *optimizer) limitPlan(l *algebra.Limit, need set) *Plan {
 	if s, ok := l.In.(*algebra.Sort); ok && l.Count != nil {
 		if _, ok := limitOf(l.Count, l.Offset); ok {
@@ -548,7 +561,9 @@ func (o *optimizer) limitPlan(l *algebra.Limit, need set) *Plan {
 	}
 	if n, ok := limitOf(l.Count, l.Offset); ok {
 		p.Rows = min(n, in.Rows)
-		if in.Op == OpScan {
+		if s := skipping(in); s != nil {
+			s.Read.Want = max(1, int64(n))
+		} else if in.Op == OpScan {
 			in.Read.Limit = int64(n)
 			in.CPU, p.CPU = in.CPU*p.Rows/max(1, in.Rows), p.CPU*p.Rows/max(1, in.Rows)
 			if n == 0 {
@@ -626,7 +641,10 @@ func (o *optimizer) inOrder(t *algebra.Scan, keys []algebra.Order, conds []expr.
 		left := o.filtered(tableRows(t.Table), conds)
 		asked := min(p.Rows, n*max(1, p.Rows/max(left, 1)))
 		p.CPU = 5 + p.CPU*asked/max(1, p.Rows)
-		if len(conds) == 0 {
+		switch {
+		case p.Read.Wait == exec.WaitSkip:
+			p.Read.Want = max(1, int64(n))
+		case len(conds) == 0:
 			p.Read.Limit = max(1, int64(n))
 		}
 		p = o.where(p, conds, need)

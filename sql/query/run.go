@@ -217,6 +217,9 @@ func (r *Runner) prepare(ctx *sql.Context, s *session.Session, text string,
 	if errors.As(err, &me) && seen[me.Num] {
 		return nil, err
 	}
+	if tree, perr := bind.Parse(text, bind.ModeOf(sql.LoadSqlMode(ctx).String())); perr == nil && bind.SkipsLocks(tree) {
+		return nil, session.ErrSkipsLocks(reasonOf(err)) // the engine would wait
+	}
 	r.Fallbacks.add(reasonOf(err))
 	return nil, nil
 }

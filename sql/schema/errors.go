@@ -47,6 +47,9 @@ func ClientError(err error) error {
 	case base.CodeLockTimeout:
 		return mysql.NewSQLError(ErrLockWaitTimeout, "HY000",
 			"Lock wait timeout exceeded: %s; the transaction was rolled back, try restarting transaction", be.Msg)
+	case base.CodeLocked:
+		return mysql.NewSQLError(3572, "HY000",
+			"Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.")
 	case base.CodeAmbiguous:
 		return mysql.NewSQLError(ErrUnknown, "HY000",
 			"The outcome of the commit is unknown: %s. Check the data before you repeat the transaction", be.Msg)

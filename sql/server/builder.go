@@ -327,6 +327,9 @@ type runner struct{ *sqle.Engine }
 // QueryWithBindings implements sql.StatementRunner.
 func (r runner) QueryWithBindings(ctx *sql.Context, query string, parsed sqlparser.Statement,
 	bindings map[string]sqlparser.Expr, flags *sql.QueryFlags) (sql.Schema, sql.RowIter, *sql.QueryFlags, error) {
+	if session.SkipsLocks(parsed) {
+		return nil, nil, nil, session.ErrSkipsLocks("in a procedure")
+	}
 	if s := session.Of(ctx); s != nil {
 		s.Stmt.Tree, s.Stmt.Binds, s.Stmt.Lock = parsed, nil, session.LockClause(parsed)
 	}

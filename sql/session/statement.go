@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
@@ -125,4 +126,35 @@ func LockOfText(t string) kv.LockMode {
 		return kv.LockShared
 	}
 	return kv.LockNone
+}
+
+// ErrSkipsLocks refuses NOWAIT and SKIP LOCKED in what go-mysql-server has to execute, and why it
+// has to: it would wait.
+func ErrSkipsLocks(why string) error {
+	return mysql.NewSQLError(1235, "42000", "This version of Godwit doesn't yet support 'NOWAIT and SKIP LOCKED (%s)'", why)
+}
+
+// SkipsLocks reports whether a statement has NOWAIT or SKIP LOCKED anywhere.
+func SkipsLocks(stmt sqlparser.Statement) (skips bool) {
+	n, ok := stmt.(sqlparser.SQLNode)
+	if !ok {
+		return false
+	}
+	of := func(l *sqlparser.Lock) bool {
+		if l == nil {
+			return false
+		}
+		t := strings.ToLower(l.Type)
+		return strings.HasSuffix(t, " nowait") || strings.HasSuffix(t, " skip locked")
+	}
+	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
+		switch s := n.(type) {
+		case *sqlparser.Select:
+			skips = skips || of(s.Lock)
+		case *sqlparser.SetOp:
+			skips = skips || of(s.Lock)
+		}
+		return !skips, nil
+	}, n)
+	return skips
 }
