@@ -8,6 +8,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/lock"
 	"github.com/godwitdb/godwit/owner/txns"
 	"github.com/godwitdb/godwit/owner/view"
+	"github.com/godwitdb/godwit/owner/waits"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -54,7 +55,7 @@ func (byTime) choose(ctx context.Context, e *evaluation) error {
 	if e.ts <= base.Timestamp(e.q.Snapshot) || len(e.q.Reads) == 0 {
 		return nil
 	}
-	wait, cancel := context.WithTimeout(ctx, endingWait)
+	wait, cancel := context.WithTimeout(ctx, waits.Ending)
 	e.r.mu.Lock()
 	err := e.r.awaitBelow(wait, e.x, view.SpansOf(e.q.Reads), e.ts)
 	e.r.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/owner/evaluate"
+	"github.com/godwitdb/godwit/owner/gauge"
 	"github.com/godwitdb/godwit/owner/state"
 	"github.com/godwitdb/godwit/owner/txns"
 	"github.com/godwitdb/godwit/owner/view"
@@ -413,7 +414,7 @@ func (e *evaluation) finishVote(ctx context.Context, index uint64, resp *wire.Co
 // finishCommit waits until the client may be told of a commit that is logged, and releases it.
 func (e *evaluation) finishCommit(ctx context.Context, index uint64, resp *wire.CommitResponse) error {
 	r := e.r
-	r.served(WriteService, e.term, e.ts, e.Own)
+	r.served(gauge.WriteService, e.term, e.ts, e.Own)
 	defer func() { resp.Moves += r.counter.Untaken(e.x, e.Writes) }()
 	r.mu.Lock()
 	r.delay.Took(time.Since(e.proposed))

@@ -9,6 +9,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/owner/gauge"
 	"github.com/godwitdb/godwit/owner/homing"
 	"github.com/godwitdb/godwit/owner/route"
 	"github.com/godwitdb/godwit/owner/state"
@@ -90,7 +91,7 @@ type Config struct {
 	Held Held
 	// Serves, if not nil, is called for every key for which a group answers as its owner, except by
 	// a vote. It must be quick.
-	Serves func(Service)
+	Serves func(gauge.Service)
 
 	Facts
 	homing.Policy
@@ -112,17 +113,9 @@ const (
 	maxAhead       = 5 * time.Second // most that EnsureClosed promises ahead of now
 	maxFinished    = 100_000         // transactions remembered as finished
 	finishedMemory = 30 * time.Second
-	// how long a younger transaction waits for one that is committing
-	endingWait = time.Second
-	// the same for one that has votes of its own elsewhere, which block others
-	votingWait = endingWait / 2
-	// most that a transaction with votes waits for anybody: the older of two that wait for each
-	// other's votes must outlast the younger
-	votingLast = 3 * endingWait / 2
 	// how long a lock is waited for before deadlocks are looked for
 	detectFirst  = 2 * time.Millisecond
 	detectLast   = 100 * time.Millisecond // longest pause between two looks
-	maxDetect    = 10_000                 // transactions and locks looked at in one search
 	tickInterval = 200 * time.Millisecond
 )
 

@@ -9,6 +9,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/lock"
 	"github.com/godwitdb/godwit/owner/state"
 	"github.com/godwitdb/godwit/owner/txns"
+	"github.com/godwitdb/godwit/owner/waits"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -128,16 +129,6 @@ func (r *Replica) lockOne(ctx context.Context, x *txns.Txn, term uint64, mode lo
 	return false, nil
 }
 
-// waiting is one wait for a lock.
-type waiting struct {
-	x     *txns.Txn
-	w     *txns.LockWait
-	span  base.Span
-	start time.Time
-	older time.Time // since when it has waited for an older transaction; zero: it does not
-	brief bool      // for committing transactions only
-}
-
 // waitLock waits for one lock; mu is held at entry and exit. Deadlocks within the table are the
 // table's; those over several tables of this node are looked for here by each request that waits.
 // Those over several nodes end because the time is bounded that a transaction waits for an older
@@ -146,7 +137,7 @@ func (r *Replica) waitLock(ctx context.Context, x *txns.Txn, w *txns.LockWait, p
 	table := r.LockTable
 	r.stats.LockWaits.Add(1)
 	r.queued.Add(1)
-	wait := waiting{x: x, w: w, span: s, start: time.Now(), brief: policy == lock.WaitEnding}
+	wait := waits.Wait{Txn: x, Span: s, Start: time.Now(), Brief: policy == lock.WaitEnding}
 	pause := detectFirst
 	timer := time.NewTimer(min(pause, x.Timeout))
 	var err error
@@ -166,7 +157,7 @@ func (r *Replica) waitLock(ctx context.Context, x *txns.Txn, w *txns.LockWait, p
 		if over || w.Sent {
 			continue // if it was sent, the next round receives it
 		}
-		left, gaveUp := r.mayWait(&wait, table)
+		left, gaveUp := r.mayWait(&wait, table, w.In)
 		if err, over = gaveUp, gaveUp != nil; !over {
 			pause = min(2*pause, detectLast)
 			timer.Reset(min(pause, left))
@@ -174,7 +165,7 @@ func (r *Replica) waitLock(ctx context.Context, x *txns.Txn, w *txns.LockWait, p
 	}
 	timer.Stop()
 	r.queued.Add(-1)
-	r.stats.LockWaitNanos.Add(int64(time.Since(wait.start)))
+	r.stats.LockWaitNanos.Add(int64(time.Since(wait.Start)))
 	if !w.Sent {
 		w.Sent = true
 		if table == r.LockTable {
@@ -188,46 +179,22 @@ func (r *Replica) waitLock(ctx context.Context, x *txns.Txn, w *txns.LockWait, p
 }
 
 // mayWait is how long a request may still wait for its lock, or why it gives up. mu is held.
-func (r *Replica) mayWait(w *waiting, table *lock.Table) (left time.Duration, err error) {
-	x, now := w.x, time.Now()
-	waited := now.Sub(w.start)
-	if w.brief {
-		if waited >= endingWait {
-			return 0, errDied
-		}
-		return endingWait - waited, nil
+func (r *Replica) mayWait(w *waits.Wait, table *lock.Table, in *lock.Waiter) (left time.Duration, err error) {
+	older, ending := table.Older(in)
+	now := time.Now()
+	left, v := w.Left(now, waits.Patience{Deadlock: r.cfg.DeadlockTimeout, Alone: r.cfg.Alone()}, older, ending)
+	switch v {
+	case waits.GoesOn:
+		return left, nil
+	case waits.Busy:
+		return 0, errDied
 	}
-	older, ending := table.Older(w.w.In)
-	switch {
-	case !older:
-		w.older = time.Time{}
-	case w.older.IsZero():
-		w.older = now
+	r.stats.LockTimeouts.Add(1)
+	if v == waits.Timeout {
+		return 0, base.Errorf(base.CodeLockTimeout, "transaction %v waited %s for a lock on %v", w.Txn.ID, w.Txn.Timeout, w.Span)
 	}
-	if waited >= x.Timeout {
-		r.stats.LockTimeouts.Add(1)
-		return 0, base.Errorf(base.CodeLockTimeout, "transaction %v waited %s for a lock on %v", x.ID, x.Timeout, w.span)
-	}
-	detects := x.Policy == lock.WaitDie || !r.cfg.Alone()
-	if older && detects && now.Sub(w.older) >= r.olderBound(x, ending) ||
-		x.Voting && waited >= max(r.cfg.DeadlockTimeout, votingLast) {
-		r.stats.LockTimeouts.Add(1)
-		return 0, base.Errorf(base.CodeAborted, "transaction %v waited %s for a lock on %v, "+
-			"which may be a deadlock over several nodes: retry", x.ID, waited, w.span)
-	}
-	return x.Timeout - waited, nil
-}
-
-// olderBound is how long a transaction waits for an older one; ending says that the older one is
-// committing.
-func (r *Replica) olderBound(x *txns.Txn, ending bool) time.Duration {
-	switch {
-	case x.Voting:
-		return max(r.cfg.DeadlockTimeout, votingWait)
-	case ending:
-		return max(r.cfg.DeadlockTimeout, endingWait)
-	}
-	return r.cfg.DeadlockTimeout
+	return 0, base.Errorf(base.CodeAborted, "transaction %v waited %s for a lock on %v, "+
+		"which may be a deadlock over several nodes: retry", w.Txn.ID, now.Sub(w.Start), w.Span)
 }
 
 // settle wakes the requests whose waits have ended; mu is held.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/lock"
+	"github.com/godwitdb/godwit/owner/evaluate"
 	"github.com/godwitdb/godwit/owner/txns"
-	"github.com/godwitdb/godwit/owner/view"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -40,48 +40,19 @@ func (r *Replica) lockAllNow(ctx context.Context, x *txns.Txn, term uint64, mode
 	return nil
 }
 
-// skips are the positions of spans that others hold, in order.
-type skips []uint32
-
-// before is the position among all spans of one that has position i among those that are left.
-func (k skips) before(i uint32) uint32 {
-	for _, s := range k {
-		if s <= i {
-			i++
-		}
-	}
-	return i
-}
-
-// lockFree locks those keys of a request that nobody else holds, up to its limit, and returns the
-// request of these alone. Only if there is none it waits for those who are committing.
+// lockFree locks those keys of a request that nobody else holds, and returns the request of these
+// alone. Only if there is none it waits for those who are committing.
 func (r *Replica) lockFree(ctx context.Context, x *txns.Txn, term uint64, mode lock.Mode,
-	q *wire.ReadRequest) (free *wire.ReadRequest, skipped skips, err error) {
-	if !view.AllPoints(q.Spans) {
-		return nil, nil, base.Errorf(base.CodeInvalid, "a scan cannot skip what is locked")
-	}
+	q *wire.ReadRequest) (free *wire.ReadRequest, skipped evaluate.Skips, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, policy := range []lock.Policy{lock.NoWait, lock.WaitEnding} {
-		free = &wire.ReadRequest{Group: q.Group, Txn: q.Txn, Lock: q.Lock, MinTs: q.MinTs, Reverse: q.Reverse,
-			MaxBytes: q.MaxBytes, LockTerm: q.LockTerm, Quiet: q.Quiet, Wait: q.Wait}
-		skipped = nil
-		for i, s := range q.Spans {
-			ok := q.Limit == 0 || len(free.Spans) < int(q.Limit)
-			if ok {
-				if ok, err = r.lockNow(ctx, x, term, mode, policy, view.SpanOf(s)); err != nil {
-					return nil, nil, err
-				}
-			}
-			if ok {
-				free.Spans = append(free.Spans, s)
-			} else {
-				skipped = append(skipped, uint32(i))
-			}
-		}
-		if len(free.Spans) > 0 {
+		free, skipped, err = evaluate.Free(q, func(s base.Span) (bool, error) {
+			return r.lockNow(ctx, x, term, mode, policy, s)
+		})
+		if err != nil || len(free.Spans) > 0 {
 			break
 		}
 	}
-	return free, skipped, nil
+	return free, skipped, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/lock"
 	"github.com/godwitdb/godwit/owner/evaluate"
+	"github.com/godwitdb/godwit/owner/gauge"
 	"github.com/godwitdb/godwit/owner/state"
 	"github.com/godwitdb/godwit/owner/txns"
 	"github.com/godwitdb/godwit/owner/view"
@@ -73,9 +74,9 @@ func (r *Replica) readOrdered(ctx context.Context, q *wire.ReadRequest, resp *wi
 		return err
 	}
 	resp.Newer = uint64(g.Newer)
-	kind := ReadService
+	kind := gauge.ReadService
 	if q.LimitTs != 0 { // the reader may write at the same timestamp
-		kind = OrderService
+		kind = gauge.OrderService
 	}
 	r.served(kind, resp.Term, ts, g.Own)
 	if view.AllPoints(q.Spans) {

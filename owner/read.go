@@ -7,6 +7,7 @@ import (
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/mechanism/lock"
 	"github.com/godwitdb/godwit/owner/evaluate"
+	"github.com/godwitdb/godwit/owner/gauge"
 	"github.com/godwitdb/godwit/owner/txns"
 	"github.com/godwitdb/godwit/owner/view"
 	"github.com/godwitdb/godwit/wire"
@@ -110,7 +111,7 @@ func (r *Replica) readSnapshot(ctx context.Context, q *wire.ReadRequest, resp *w
 	if err := r.stillHere(); err != nil {
 		return err
 	}
-	r.served(ReadService, resp.Term, ts, g.Own)
+	r.served(gauge.ReadService, resp.Term, ts, g.Own)
 	if view.AllPoints(q.Spans) {
 		r.counter.Read(nil, false, q, resp, base.RegionID(q.Region))
 	}
@@ -161,7 +162,7 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 	}()
 	resp.Term = term
 	asked, at, err := q, readAt{}, error(nil)
-	var skipped skips
+	var skipped evaluate.Skips
 	if kv.Wait(q.Wait) == kv.WaitSkip {
 		q, skipped, err = r.lockFree(ctx, x, term, mode, q)
 	}
@@ -181,7 +182,7 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 		return err
 	}
 	if skipped != nil && len(resp.Resume) > 0 {
-		resp.ResumeSpan = skipped.before(resp.ResumeSpan)
+		resp.ResumeSpan = skipped.Before(resp.ResumeSpan)
 	}
 	if err := r.awaitArrivals(ctx, &g.Arrivals); err != nil {
 		return err
@@ -206,7 +207,7 @@ func (r *Replica) stillLocked(x *txns.Txn, term uint64, g *view.Gather, then fun
 	if !r.current(x, term) || !r.ready(true, 0) {
 		return r.lost(x, term)
 	}
-	r.served(LockService, term, 0, g.Own)
+	r.served(gauge.LockService, term, 0, g.Own)
 	then()
 	if len(x.Seen)+len(g.Found) <= view.MaxSeen {
 		x.Seen = append(x.Seen, g.Found...)

@@ -2,38 +2,15 @@ package owner
 
 import (
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/owner/gauge"
 	"github.com/godwitdb/godwit/owner/view"
 )
 
-// ServiceKind is what an owner did with a key.
-type ServiceKind uint8
-
-// The kinds of services.
-const (
-	ReadService  ServiceKind = iota // showed it at a timestamp, At
-	LockService                     // showed it under a lock, now
-	WriteService                    // wrote it at a timestamp, At
-	// showed it at a timestamp, At, to a transaction that may write it at the same
-	OrderService
-)
-
-// Service is one key for which a group has answered as its owner.
-type Service struct {
-	Kind  ServiceKind
-	Key   base.Key
-	Group base.GroupID
-	Term  uint64
-	Node  base.NodeID
-	Found bool           // the key has a version of its own; else it lies in a gap
-	Since base.Timestamp // of the version whose label makes the group the owner
-	At    base.Timestamp // of a read or write
-}
-
 // served reports services, all of one kind, term and time, to Config.Serves.
-func (r *Replica) served(kind ServiceKind, term uint64, at base.Timestamp, keys []view.Seen) {
+func (r *Replica) served(kind gauge.ServiceKind, term uint64, at base.Timestamp, keys []view.Seen) {
 	for i := range keys {
 		k := &keys[i]
-		r.cfg.Serves(Service{Kind: kind, Key: k.Key, Group: r.id, Term: term, Node: r.cfg.Self, Found: k.Found,
+		r.cfg.Serves(gauge.Service{Kind: kind, Key: k.Key, Group: r.id, Term: term, Node: r.cfg.Self, Found: k.Found,
 			Since: k.Since, At: at})
 	}
 }

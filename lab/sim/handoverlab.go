@@ -9,7 +9,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
-	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/owner/gauge"
 )
 
 // handoverLab is a cluster under load whose first group's lead moves.
@@ -31,13 +31,13 @@ type handoverLab struct {
 func newHandoverLab(cfg Config) *handoverLab {
 	l := &handoverLab{w: newWorld(cfg), group: base.DataGroup(1, 1), stop: make(chan struct{}),
 		failures: map[string]int{}, counts: map[string]int{}, unknown: map[string]int{}}
-	l.w.seen = func(s owner.Service) {
+	l.w.seen = func(s gauge.Service) {
 		if s.Group != l.group {
 			return
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if s.Kind == owner.WriteService {
+		if s.Kind == gauge.WriteService {
 			l.writes = append(l.writes, l.w.now())
 		} else {
 			l.reads = append(l.reads, l.w.now())

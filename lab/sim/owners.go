@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/owner/gauge"
 )
 
 // owners checks, at every step, that a key has one owner at a time. A group owns a key from the
@@ -39,7 +39,7 @@ type stint struct {
 	group base.GroupID
 	since base.Timestamp
 	last  base.Timestamp // newest point at which the key was shown or written
-	how   owner.Service
+	how   gauge.Service
 }
 
 // leads are the leaders of one group, as one key has seen them.
@@ -49,7 +49,7 @@ type leads struct {
 	written base.Timestamp // first write of it; 0 if none
 	last    base.Timestamp // newest point of earlier terms
 	point   base.Timestamp // newest point of this one
-	how     owner.Service
+	how     gauge.Service
 }
 
 const maxStints = 64
@@ -57,12 +57,12 @@ const maxStints = 64
 // twoOwners is what the check finds.
 type twoOwners struct {
 	key  base.Key
-	a, b owner.Service
+	a, b gauge.Service
 	why  string
 }
 
 func (e *twoOwners) Error() string {
-	say := func(s owner.Service) string {
+	say := func(s gauge.Service) string {
 		what := [...]string{"shown at", "shown under a lock", "written at", "shown to a writer at"}[s.Kind]
 		return fmt.Sprintf("group %v term %d on node %d, owner since %d: %s %d", s.Group, s.Term, s.Node, s.Since, what, s.At)
 	}
@@ -79,13 +79,13 @@ func (o *owners) leftGClock() {
 }
 
 // serves takes note of a service. now is true time.
-func (o *owners) serves(s owner.Service, now time.Time) error {
+func (o *owners) serves(s gauge.Service, now time.Time) error {
 	if s.Key.Shard() == base.MetaShard {
 		return nil // its owner is the meta group by definition
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if s.Kind == owner.LockService {
+	if s.Kind == gauge.LockService {
 		if s.At = base.FromTime(now); o.apart {
 			s.At = 0
 		}
@@ -114,7 +114,7 @@ func (o *owners) serves(s owner.Service, now time.Time) error {
 }
 
 // own checks a service of a key. Tombstones up to merged may have been collected.
-func (k *ownedKey) own(s owner.Service, merged base.Timestamp) *twoOwners {
+func (k *ownedKey) own(s gauge.Service, merged base.Timestamp) *twoOwners {
 	if n := len(k.stints); !s.Found && n > 0 && s.Since < k.stints[n-1].since {
 		// A gap that lay behind a tombstone may be a part of an older one again, when that has been
 		// collected (HOME-4).
@@ -136,7 +136,7 @@ func (k *ownedKey) own(s owner.Service, merged base.Timestamp) *twoOwners {
 		if x.group != s.Group {
 			continue
 		}
-		if at > x.last || at == x.last && s.Kind == owner.ReadService {
+		if at > x.last || at == x.last && s.Kind == gauge.ReadService {
 			x.last, x.how = at, s
 		}
 		return nil
@@ -150,11 +150,11 @@ func (k *ownedKey) own(s owner.Service, merged base.Timestamp) *twoOwners {
 
 // apart checks that the service lies neither in the time of a later owner, which are the stints
 // from i on, nor in that of an earlier one.
-func (k *ownedKey) apart(s owner.Service, i int, at, merged base.Timestamp) *twoOwners {
+func (k *ownedKey) apart(s gauge.Service, i int, at, merged base.Timestamp) *twoOwners {
 	// A later owner began above this point. Only the write that gave the key away, and the locking
 	// read before it, may be as late as that beginning.
 	for _, x := range k.stints[i:] {
-		if x.group != s.Group && (x.since < at || x.since == at && s.Kind == owner.ReadService) {
+		if x.group != s.Group && (x.since < at || x.since == at && s.Kind == gauge.ReadService) {
 			return &twoOwners{s.Key, x.how, s, "the older owner goes on"}
 		}
 	}
@@ -167,14 +167,14 @@ func (k *ownedKey) apart(s owner.Service, i int, at, merged base.Timestamp) *two
 			// (HOME-4).
 		case x.since == s.Since:
 			return &twoOwners{s.Key, x.how, s, "one version names two"}
-		case x.last > s.Since || x.last == s.Since && x.how.Kind == owner.ReadService:
+		case x.last > s.Since || x.last == s.Since && x.how.Kind == gauge.ReadService:
 			return &twoOwners{s.Key, x.how, s, "the older owner was not done"}
 		}
 	}
 	return nil
 }
 
-func (k *ownedKey) lead(s owner.Service, now time.Time) *twoOwners {
+func (k *ownedKey) lead(s gauge.Service, now time.Time) *twoOwners {
 	l := k.leads[s.Group]
 	if l == nil {
 		l = &leads{term: s.Term, first: now}
@@ -184,13 +184,13 @@ func (k *ownedKey) lead(s owner.Service, now time.Time) *twoOwners {
 	case s.Term > l.term:
 		*l = leads{term: s.Term, first: now, last: max(l.last, l.point), how: l.how}
 	case s.Term < l.term:
-		if s.Kind == owner.LockService && now.After(l.first) || l.written != 0 && s.At >= l.written {
+		if s.Kind == gauge.LockService && now.After(l.first) || l.written != 0 && s.At >= l.written {
 			return &twoOwners{s.Key, l.how, s, "an earlier leader goes on"}
 		}
 		l.last = max(l.last, s.At)
 		return nil
 	}
-	if s.Kind == owner.WriteService {
+	if s.Kind == gauge.WriteService {
 		if s.At <= l.last {
 			return &twoOwners{s.Key, l.how, s, "an earlier leader has served what lies above"}
 		}

@@ -10,17 +10,17 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
-	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/owner/gauge"
 )
 
 // TestOneOwnerAtATime: the check accepts what owners may do, and nothing else.
 func TestOneOwnerAtATime(t *testing.T) {
 	const (
-		read, lock, write = owner.ReadService, owner.LockService, owner.WriteService
+		read, lock, write = gauge.ReadService, gauge.LockService, gauge.WriteService
 	)
 	a, b, c := base.DataGroup(1, 1), base.DataGroup(1, 2), base.DataGroup(1, 3)
 	type step struct {
-		kind  owner.ServiceKind
+		kind  gauge.ServiceKind
 		group base.GroupID
 		term  uint64
 		since int
@@ -65,7 +65,7 @@ func TestOneOwnerAtATime(t *testing.T) {
 			var got error
 			for i, s := range x.steps {
 				at := base.Timestamp(s.at) * base.Timestamp(time.Second)
-				err := o.serves(owner.Service{Kind: s.kind, Key: key, Group: s.group, Term: s.term, Found: true,
+				err := o.serves(gauge.Service{Kind: s.kind, Key: key, Group: s.group, Term: s.term, Found: true,
 					Since: base.Timestamp(s.since) * base.Timestamp(time.Second), At: at}, at.Time())
 				if err != nil && i < len(x.steps)-1 {
 					t.Errorf("step %d: %v", i, err)
@@ -88,7 +88,7 @@ func TestOneOwnerOfAGap(t *testing.T) {
 	for shown, bad := range map[base.Timestamp]bool{6: false, 12: true} {
 		o := owners{age: 4 * time.Second}
 		serve := func(g base.RegionID, since, at base.Timestamp) error {
-			return o.serves(owner.Service{Kind: owner.OrderService, Key: key, Group: base.DataGroup(1, g), Term: 1,
+			return o.serves(gauge.Service{Kind: gauge.OrderService, Key: key, Group: base.DataGroup(1, g), Term: 1,
 				Since: since * second, At: at * second}, (at * second).Time())
 		}
 		if err := serve(1, 3, shown); err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/wan/pipe"
 	"github.com/godwitdb/godwit/node"
 	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/owner/gauge"
 	"github.com/godwitdb/godwit/policy/home"
 	"github.com/godwitdb/godwit/txn"
 	"github.com/godwitdb/godwit/txn/multimaster"
@@ -49,7 +50,7 @@ type world struct {
 	spy      atomic.Pointer[func(from, to base.NodeID, kind wire.Kind, body []byte) (lose bool)]
 	forged   forgery
 	epochs   epochs
-	seen     func(owner.Service) // besides own; may be nil
+	seen     func(gauge.Service) // besides own; may be nil
 	messages int                 // of the hand-over
 }
 
@@ -291,7 +292,7 @@ func (w *world) tuneOwners(l *life, ho *group.HostOptions, oc *owner.Config) {
 		oc.Hold = nil
 	}
 	oc.NoBounds, oc.NoMarks, oc.NoTransferredState = b.NoBounds, b.NoMarks, b.NoTransferredState
-	oc.Serves = func(s owner.Service) {
+	oc.Serves = func(s gauge.Service) {
 		if l.dead.Load() {
 			return // its messages are lost
 		}

@@ -88,9 +88,11 @@ var allowed = map[string][]string{
 	"owner/evaluate": {"owner/txns", "owner/view", "mechanism/store", "kv/patch"},
 	// the policy of homes is told of rows and asked: it holds no lock, and logs nothing
 	"owner/homing": {"owner/txns", "owner/view"},
+	// how long a request waits for a lock, and deadlocks over tables: no replica, no messages
+	"owner/waits": {"owner/txns", "mechanism/lock"},
 	"owner": append([]string{
 		"owner/view", "owner/state", "owner/rewind", "owner/tscache", "owner/txns", "owner/route", "owner/lead", "owner/evaluate",
-		"owner/gauge", "owner/homing", "owner/tuning",
+		"owner/gauge", "owner/homing", "owner/tuning", "owner/waits",
 	}, mechanisms...),
 	"txn": append([]string{"owner", "owner/homing", "owner/route"}, mechanisms...),
 	// how well a node is follows from facts that it is told
