@@ -95,6 +95,9 @@ func (t *Table) RewriteInserter(ctx *sql.Context, o, n sql.PrimaryKeySchema, oc,
 		}
 		d.Cols = append(d.Cols, cd)
 	}
+	if err := t.checkable(d); err != nil {
+		return nil, err
+	}
 	for _, p := range n.PkOrdinals {
 		d.Cols[p].Nullable = false
 		d.PK = append(d.PK, d.Cols[p].ID)
