@@ -1,6 +1,9 @@
 package ddl
 
 import (
+	"regexp"
+	"slices"
+
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
@@ -18,9 +21,9 @@ var (
 )
 
 // Refused is why a statement is not executed that parses, and that go-mysql-server would take and
-// do something else; nil if it may be. Errors: 1290 for files of the server, 1178 and 1747 for
-// partitions.
-func Refused(stmt sqlparser.Statement) error {
+// do something else; nil if it may be. text is the statement's. Errors: 1290 for files of the
+// server, 1178 and 1747 for partitions.
+func Refused(stmt sqlparser.Statement, text string) error {
 	switch s := stmt.(type) {
 	case *sqlparser.Load:
 		if !bool(s.Local) && filesOff() {
@@ -33,7 +36,7 @@ func Refused(stmt sqlparser.Statement) error {
 		}
 		return nil
 	case *sqlparser.AlterTable:
-		if len(s.PartitionSpecs) > 0 || len(s.Statements) == 0 { // the parser drops a PARTITION BY
+		if len(s.PartitionSpecs) > 0 || len(s.Statements) == 0 || partitions(text) {
 			return errPartitions
 		}
 		return nil
@@ -60,6 +63,16 @@ func Refused(stmt sqlparser.Statement) error {
 		return !used, nil
 	}, stmt)
 	return usesPartition(used)
+}
+
+// outside matches what is quoted, comments, and PARTITION BY outside of them.
+var outside = regexp.MustCompile(`(?is)'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|` + "`[^`]*`" +
+	`|/\*[^!].*?\*/|(?:#|-- )[^\n]*|\b(PARTITION\s+BY|REMOVE\s+PARTITIONING)\b`)
+
+// partitions reports whether an ALTER TABLE has PARTITION BY, which the parser drops where it
+// stands behind other changes.
+func partitions(text string) bool {
+	return slices.ContainsFunc(outside.FindAllStringSubmatch(text, -1), func(m []string) bool { return m[1] != "" })
 }
 
 func usesPartition(it bool) error {

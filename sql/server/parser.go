@@ -78,7 +78,7 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 	if own := p.accounts(stmt, query); own != nil && err == nil {
 		stmt = own
 	}
-	stmt = p.refuse(stmt)
+	stmt = p.refuse(stmt, q)
 	renameIsolation(stmt)
 	splitRanges(stmt)
 	setNames(stmt, query)
@@ -97,11 +97,12 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 	if stmt := p.own(query); stmt != nil {
 		return stmt, len(query), nil
 	}
-	stmt, n, err := p.Parser.ParseOneWithOptions(ctx, rewriteText(query), o)
+	text := rewriteText(query)
+	stmt, n, err := p.Parser.ParseOneWithOptions(ctx, text, o)
 	if own := p.accounts(stmt, query); own != nil && err == nil {
 		stmt = own
 	}
-	stmt = p.refuse(stmt)
+	stmt = p.refuse(stmt, text[:min(n, len(text))])
 	renameIsolation(stmt)
 	splitRanges(stmt)
 	setNames(stmt, query)
@@ -114,8 +115,8 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 }
 
 // refuse makes a statement fail that go-mysql-server would take and do something else.
-func (p *parser) refuse(stmt sqlparser.Statement) sqlparser.Statement {
-	err := ddl.Refused(stmt)
+func (p *parser) refuse(stmt sqlparser.Statement, text string) sqlparser.Statement {
+	err := ddl.Refused(stmt, text)
 	if err == nil {
 		return stmt
 	}
