@@ -20,7 +20,9 @@ func highs(t *testing.T, bin, lp string) float64 {
 	if err := os.WriteFile(model, []byte(lp), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command(bin, "--solution_file", solution, "--parallel", "off", model).CombinedOutput()
+	cmd := exec.Command(bin, "--solution_file", solution, "--parallel", "off", model)
+	cmd.Dir = dir // it writes a log where it runs
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("highs: %v\n%s", err, out)
 	}
@@ -48,7 +50,7 @@ func solver(t *testing.T) string {
 		var err error
 		if bin, err = exec.LookPath("highs"); err != nil {
 			t.Skip("no MILP solver: put HiGHS's program on the PATH as highs, or its path into GODWIT_HIGHS (pip " +
-				"install highsbox has it)")
+				"install highsbox has it; its libraries must be found, by LD_LIBRARY_PATH)")
 		}
 	}
 	return bin
