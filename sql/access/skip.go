@@ -20,6 +20,12 @@ const mostTried = 256
 
 // Lock implements exec.Skipper.
 func (r *rows) Lock(sel []int32, want int) ([]int32, error) {
+	if r.skip == nil {
+		if want > 0 && len(sel) > want {
+			sel = sel[:want]
+		}
+		return sel, nil
+	}
 	locked := make([]int32, 0, len(sel))
 	for len(sel) > 0 && (want == 0 || len(locked) < want) {
 		n := min(len(sel), mostTried)

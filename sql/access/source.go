@@ -57,7 +57,7 @@ func (t *Table) Start(ctx *exec.Ctx, read exec.Read) (exec.Rows, error) {
 	if ctx.Env != nil {
 		zone = ctx.Env.Loc
 	}
-	if read.Wait == exec.WaitSkip {
+	if read.Wait == exec.WaitSkip && r.src.Take != kv.LockNone { // a snapshot locks nothing
 		r.skip = &skipping{}
 	}
 	typs := make([]expr.Type, len(read.Cols))
