@@ -40,8 +40,13 @@ func key(table base.TableID, shard base.ShardID, n int) base.Key {
 	return base.AppendInt64(base.IndexPrefix(shard, table, 0, 0), int64(n))
 }
 
-func TestLocalKV(t *testing.T) {
-	l := startReal(t, 3)
+// TestLocalKV: rows are at home where they were inserted, every region sees all of them, and a
+// region reads its own without a round trip.
+func TestLocalKV(t *testing.T) { bubble(t, localKV) }
+
+func localKV(t *testing.T) {
+	t.Helper()
+	l := startLocal(t, 3, 1)
 	ctx := t.Context()
 	table := base.MakeTableID(500, 1)
 	for i, n := range l.Nodes() {
