@@ -41,8 +41,8 @@ const (
 	CodeTooOld
 	// CodeCanceled: the client or its deadline ended the request.
 	CodeCanceled
-	// CodeLocked: somebody else holds a lock, and the read was not to wait for it. The transaction
-	// goes on. MySQL 3572.
+	// CodeLocked: another transaction holds a lock, and the read does not wait for locks. The
+	// transaction goes on. MySQL 3572.
 	CodeLocked
 )
 

@@ -77,8 +77,9 @@ type Row struct {
 	// transaction's write of it (Txn.Move); 0: it stays. Only rows read under LockExclusive have
 	// one.
 	Advice base.RegionID
-	// Skipped: somebody else holds a lock, and the read was not to wait for it (WaitSkip). Nothing
-	// else is known of the row.
+	// Skipped: the read was to skip locked rows (WaitSkip), and did not lock this one. Another
+	// transaction holds a lock, or the owner had locked as many rows as were asked for (WithSkip).
+	// All other fields but Key are empty.
 	Skipped bool
 }
 

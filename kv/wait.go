@@ -10,13 +10,13 @@ import (
 type Wait uint8
 
 const (
-	// WaitDefault: wait for them, as [Options.Policy] says.
+	// WaitDefault: do what [Options.Policy] says.
 	WaitDefault Wait = iota
-	// WaitNot: the read fails with [base.CodeLocked] and the transaction goes on. Locks that the
-	// read has taken before stay.
+	// WaitNot: the read fails with [base.CodeLocked], and the transaction goes on. It keeps the
+	// locks that the read took before it failed.
 	WaitNot
-	// WaitSkip: a Get says which rows others hold (Row.Skipped) and locks the rest. A Scan that
-	// locks cannot skip ([base.CodeInvalid]).
+	// WaitSkip: a Get marks the rows that others have locked (Row.Skipped), and locks the rest. A
+	// Scan that locks cannot skip ([base.CodeInvalid]).
 	WaitSkip
 )
 
@@ -27,23 +27,29 @@ type waiting struct {
 	most int
 }
 
-// WithNoWait has locking reads fail where they would wait for a lock (WaitNot). It means nothing
-// where nothing is locked: for shared reads of the meta shard, in transactions that cross regions
-// without locks, where commits are ordered by timestamps, and for MULTI MASTER rows. A read still
-// waits, for a second at most, for a transaction that is committing, since its client may have been
-// answered already; and for one across regions whose slot is due.
+// WithNoWait makes locking reads fail where they would wait for a lock (WaitNot). It has no effect
+// on reads that take no locks: shared reads of the meta shard, reads of a transaction that crosses
+// regions without locks, reads in a cluster that orders transactions by timestamps, and reads of
+// MULTI MASTER rows.
+//
+// A read still waits in two cases. It waits up to a second for each lock whose holder is
+// committing, since the holder's client may have been answered already. And it waits for the
+// outcome of a cross-region transaction whose slot is due.
 func WithNoWait(ctx context.Context) context.Context {
 	return context.WithValue(ctx, waitKey{}, waiting{WaitNot, 0})
 }
 
-// WithSkip has a locking Get leave out what it would wait for, as [WithNoWait] does (WaitSkip). Of
-// its keys, in order, each owner locks most at most, if that is not 0: further ones count as
-// skipped, too.
+// WithSkip makes a locking Get skip the rows that others have locked (WaitSkip). It has no effect
+// where [WithNoWait] has none. An owner waits for committing transactions only if it could lock
+// none of the keys that it was asked for.
+//
+// Each owner locks at most the first most keys that it can lock (0: all). The rest count as
+// skipped.
 func WithSkip(ctx context.Context, most int) context.Context {
 	return context.WithValue(ctx, waitKey{}, waiting{WaitSkip, most})
 }
 
-// WaitOf is what [WithNoWait] or [WithSkip] has said; WaitDefault if neither has.
+// WaitOf is what [WithNoWait] or [WithSkip] has set; WaitDefault if neither was called.
 func WaitOf(ctx context.Context) (w Wait, most int) {
 	x, _ := ctx.Value(waitKey{}).(waiting)
 	return x.wait, x.most
@@ -51,14 +57,16 @@ func WaitOf(ctx context.Context) (w Wait, most int) {
 
 type glanceKey struct{}
 
-// WithGlance gives LockNone reads a snapshot of their own, the newest as of the first of them, in
-// place of the transaction's. What they show is no more than a hint of what to lock: nothing
-// depends on it at commit. at belongs to the reads, and is zero at first.
+// WithGlance makes LockNone reads use a snapshot of their own in place of the transaction's: the
+// newest one at the time of the first read, which stores its timestamp in at. The caller sets at to
+// zero before that. The rows are only a hint of what to lock: the commit does not validate them. In
+// a cluster that orders transactions by timestamps it has no effect.
 func WithGlance(ctx context.Context, at *base.Timestamp) context.Context {
 	return context.WithValue(ctx, glanceKey{}, at)
 }
 
-// GlanceOf is the snapshot of [WithGlance], nil if reads use the transaction's.
+// GlanceOf is where [WithGlance] keeps the timestamp of its snapshot; nil if reads use the
+// transaction's.
 func GlanceOf(ctx context.Context) *base.Timestamp {
 	at, _ := ctx.Value(glanceKey{}).(*base.Timestamp)
 	return at
