@@ -13,8 +13,8 @@ func (r *Replica) Awaited(id base.TxnID, f func(base.TxnID, base.Timestamp) bool
 	r.LockTable.Awaited(id, f)
 }
 
-// breakDeadlock kills the youngest in a cycle of transactions, the given one among them, that
-// wait for locks of several owners of this node. No replica's mu is held.
+// breakDeadlock looks for a cycle of transactions that contains x and goes over several owners of
+// this node, and ends the waits of the youngest one with an error. No replica's mu is held.
 func (s *Set) breakDeadlock(x *txns.Txn) {
 	var at []*Replica
 	var tables []waits.Table

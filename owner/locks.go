@@ -100,10 +100,10 @@ func (r *Replica) lock(ctx context.Context, x *txns.Txn, term uint64, mode lock.
 	return waited, nil
 }
 
-// errDied says that a policy does not let a request wait.
+// errDied says that its policy does not let a request wait, or not for longer.
 var errDied = base.Errorf(base.CodeAborted, "met a lock")
 
-// lockOne takes one lock for x, waiting for it as a policy says; mu is held at entry and exit.
+// lockOne takes one lock for x, and waits for it as the policy says; mu is held at entry and exit.
 func (r *Replica) lockOne(ctx context.Context, x *txns.Txn, term uint64, mode lock.Mode, policy lock.Policy,
 	s base.Span) (waited bool, err error) {
 	if !r.current(x, term) {
@@ -129,10 +129,8 @@ func (r *Replica) lockOne(ctx context.Context, x *txns.Txn, term uint64, mode lo
 	return false, nil
 }
 
-// waitLock waits for one lock; mu is held at entry and exit. Deadlocks within the table are the
-// table's; those over several tables of this node are looked for here by each request that waits.
-// Those over several nodes end because the time is bounded that a transaction waits for an older
-// one.
+// waitLock waits for one lock; mu is held at entry and exit. Package waits says how each kind of
+// deadlock ends.
 func (r *Replica) waitLock(ctx context.Context, x *txns.Txn, w *txns.LockWait, policy lock.Policy, s base.Span) error {
 	table := r.LockTable
 	r.stats.LockWaits.Add(1)

@@ -13,8 +13,8 @@ import (
 
 // Reads that do not wait for locks (kv.Wait): SELECT ... FOR UPDATE NOWAIT and SKIP LOCKED.
 
-// lockNow takes a lock, waiting at most for committing transactions, as the policy says; free is
-// false if others hold it. mu is held, but not all the time.
+// lockNow takes a lock under policy NoWait or WaitEnding; free is false if others hold it. mu is
+// held at entry and exit; a wait releases it.
 func (r *Replica) lockNow(ctx context.Context, x *txns.Txn, term uint64, mode lock.Mode, policy lock.Policy,
 	s base.Span) (free bool, err error) {
 	switch _, err = r.lockOne(ctx, x, term, mode, policy, s); {
@@ -26,7 +26,8 @@ func (r *Replica) lockNow(ctx context.Context, x *txns.Txn, term uint64, mode lo
 	return true, nil
 }
 
-// lockAllNow takes locks on all spans, or fails with CodeLocked; those it has taken stay.
+// lockAllNow takes locks on all spans, or fails with CodeLocked. Even then x keeps the locks that
+// it has taken.
 func (r *Replica) lockAllNow(ctx context.Context, x *txns.Txn, term uint64, mode lock.Mode, spans []base.Span) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,8 +41,9 @@ func (r *Replica) lockAllNow(ctx context.Context, x *txns.Txn, term uint64, mode
 	return nil
 }
 
-// lockFree locks those keys of a request that nobody else holds, and returns the request of these
-// alone. Only if there is none it waits for those who are committing.
+// lockFree locks the keys of a request that no other transaction holds, and returns the request for
+// these alone. If there are none, it tries once more, and waits for transactions that are
+// committing.
 func (r *Replica) lockFree(ctx context.Context, x *txns.Txn, term uint64, mode lock.Mode,
 	q *wire.ReadRequest) (free *wire.ReadRequest, skipped evaluate.Skips, err error) {
 	r.mu.Lock()

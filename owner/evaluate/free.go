@@ -6,10 +6,11 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// Skips are the positions of keys of a request that others have locked, in order.
+// Skips are the positions, in order, of the keys of a request that were skipped.
 type Skips []uint32
 
-// Before is the position among all keys of one that has position i among those that are left.
+// Before maps position i among the keys that were not skipped to the position of the same key among
+// all keys of the request.
 func (k Skips) Before(i uint32) uint32 {
 	for _, s := range k {
 		if s <= i {
@@ -19,9 +20,10 @@ func (k Skips) Before(i uint32) uint32 {
 	return i
 }
 
-// Free splits a request that skips what others have locked (kv.WaitSkip). free asks for the keys
-// for which try has taken a lock, no more of them than the limit. try may give up the caller's
-// mutex meanwhile.
+// Free splits a request that skips what others have locked (kv.WaitSkip). It calls try, which locks
+// a key if it can, for one key after the other, until it has as many as the limit. free is the
+// request for these keys alone; skipped are the rest. try may release the caller's mutex while it
+// waits.
 func Free(q *wire.ReadRequest, try func(base.Span) (bool, error)) (free *wire.ReadRequest, skipped Skips, err error) {
 	if !view.AllPoints(q.Spans) {
 		return nil, nil, base.Errorf(base.CodeInvalid, "a scan cannot skip what is locked")

@@ -9,7 +9,8 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// TestFree: a request is split by what is locked and by its limit, and positions lead back.
+// TestFree: Free splits a request by what is locked and by its limit, and Before maps positions
+// back.
 func TestFree(t *testing.T) {
 	points := func(keys string) (out []*wire.Span) {
 		for _, k := range []byte(keys) {

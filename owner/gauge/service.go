@@ -10,7 +10,7 @@ const (
 	ReadService  ServiceKind = iota // showed it at a timestamp, At
 	LockService                     // showed it under a lock, now
 	WriteService                    // wrote it at a timestamp, At
-	// showed it at a timestamp, At, to a transaction that may write it at the same
+	// showed it at a timestamp, At, to a transaction that may write it at the same timestamp
 	OrderService
 )
 
@@ -22,6 +22,6 @@ type Service struct {
 	Term  uint64
 	Node  base.NodeID
 	Found bool           // the key has a version of its own; else it lies in a gap
-	Since base.Timestamp // of the version whose label makes the group the owner
-	At    base.Timestamp // of a read or write
+	Since base.Timestamp // timestamp of the version whose label makes the group the owner
+	At    base.Timestamp // timestamp of the read or write; 0 under a lock
 }

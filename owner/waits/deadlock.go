@@ -7,16 +7,17 @@ import (
 
 // Table is one lock table of the node.
 type Table interface {
-	// Awaited calls f for each transaction that one waits for, with its age, until f returns false.
+	// Awaited calls f for each transaction that transaction id waits for, with its age, until f
+	// returns false.
 	Awaited(id base.TxnID, f func(base.TxnID, base.Timestamp) bool)
 }
 
-// maxLooked is how many transactions and locks one search looks at.
+// maxLooked is how many edges of the graph one search follows, at most.
 const maxLooked = 10_000
 
-// Youngest is the youngest transaction of a cycle of waits over several tables that goes through x.
-// The tables are looked at one after the other, so a cycle may be seen that never existed. At worst
-// a transaction is retried in vain.
+// Youngest looks for a cycle of waiting transactions that contains x, over all tables, and returns
+// the youngest transaction of the cycle. It looks at one table after the other, so it may see a
+// cycle that never existed. At worst a transaction is retried in vain.
 func Youngest(at []Table, x txns.Ranked) (victim txns.Ranked, found bool) {
 	g := graph{at: at, from: x, seen: map[base.TxnID]struct{}{}, budget: maxLooked}
 	return g.youngest(x)
@@ -30,7 +31,8 @@ type graph struct {
 	budget int
 }
 
-// youngest follows the waits from x back to where the search began.
+// youngest searches, depth first, for a path of waits from x to where the search began. It returns
+// the youngest transaction on that path.
 func (g *graph) youngest(x txns.Ranked) (victim txns.Ranked, found bool) {
 	for _, t := range g.at {
 		var next []txns.Ranked

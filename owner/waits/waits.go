@@ -1,9 +1,10 @@
 // Package waits decides how long a request waits for a lock, and looks for deadlocks over the lock
 // tables of one node.
 //
-// A table sees the cycles within itself. Those over several tables of a node are looked for here by
-// each request that waits. Those over several nodes end because the time is bounded that a
-// transaction waits for an older one: in every cycle some transaction does.
+// There are three kinds of cycles of waiting transactions. A lock table detects the cycles within
+// itself. Each request that waits looks for the cycles over several tables of its node (Youngest).
+// A bound on waits ends the cycles over several nodes (Left): in every cycle some transaction waits
+// for an older one, and such a wait is short.
 package waits
 
 import (
@@ -15,21 +16,23 @@ import (
 )
 
 const (
-	// Ending is how long a younger transaction waits for one that is committing.
+	// Ending is how long a transaction waits for an older one that is committing.
 	Ending = time.Second
-	// voting is the same for one that has votes of its own elsewhere, which block others.
+	// voting is how long a transaction waits for an older one while its Prepare is evaluated. It is
+	// shorter, since the votes of the transaction in other groups block others meanwhile.
 	voting = Ending / 2
-	// votingLast is how long a transaction with votes waits for anybody, at most: the older of two
-	// that wait for each other's votes must outlast the younger.
+	// votingLast is how long a transaction waits for any other while its Prepare is evaluated. It
+	// is longer than voting: of two that wait for each other's votes the younger must give up
+	// first.
 	votingLast = 3 * Ending / 2
 )
 
 // Patience is how long requests at an owner wait.
 type Patience struct {
-	// Deadlock is how long a transaction waits for an older one, at least, before that counts as a
-	// deadlock.
+	// Deadlock is how long a transaction waits for an older one before that counts as a deadlock.
+	// If it is longer than the three bounds above, it takes their place.
 	Deadlock time.Duration
-	// Alone: there are no other nodes over which a cycle may go.
+	// Alone: the cluster has no other node, so no cycle goes over several.
 	Alone bool
 }
 
@@ -38,7 +41,8 @@ type Wait struct {
 	Txn   *txns.Txn
 	Span  base.Span
 	Start time.Time
-	// Brief: for committing transactions only ([lock.WaitEnding]).
+	// Brief: the request waits for committing transactions only ([lock.WaitEnding]), and no longer
+	// than Ending.
 	Brief bool
 	older time.Time // since when it has waited for an older transaction; zero: it does not
 }
@@ -49,13 +53,13 @@ type Verdict uint8
 // The verdicts.
 const (
 	GoesOn  Verdict = iota
-	Busy            // a brief wait is over
-	Timeout         // it was as long as the transaction allows
-	Cyclic          // it may be part of a deadlock over several nodes
+	Busy            // a brief wait has lasted for Ending
+	Timeout         // the wait has lasted for the lock timeout of the transaction
+	Cyclic          // the wait may be part of a deadlock over several nodes
 )
 
 // Left is how long the request may still wait, or why it gives up. older says that it waits for an
-// older transaction, ending that this one is committing.
+// older transaction, ending that the older one is committing.
 func (w *Wait) Left(now time.Time, p Patience, older, ending bool) (left time.Duration, v Verdict) {
 	x, waited := w.Txn, now.Sub(w.Start)
 	if w.Brief {

@@ -9,7 +9,7 @@ import (
 	"github.com/godwitdb/godwit/owner/txns"
 )
 
-// TestLeft: how long requests wait, by whom they wait for.
+// TestLeft: how long a request waits depends on the transaction that it waits for.
 func TestLeft(t *testing.T) {
 	const ms = time.Millisecond
 	start := time.Now()
@@ -20,7 +20,7 @@ func TestLeft(t *testing.T) {
 		brief         bool
 		older, ending bool
 		alone         bool
-		at            time.Duration // the second look; the first one is at once
+		at            time.Duration // of the second call of Left; the first one is at the start
 		left          time.Duration
 		v             Verdict
 	}{
@@ -45,7 +45,7 @@ func TestLeft(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %v, %v", c.what, left, v, c.left, c.v)
 		}
 	}
-	// The bound counts from when the older one came.
+	// The bound counts from the moment at which the request began to wait for an older one.
 	x := txns.Txn{}
 	x.Timeout, p.Alone = 10*time.Second, false
 	w := Wait{Txn: &x, Start: start}
@@ -77,8 +77,8 @@ func (g graphOf) Awaited(x base.TxnID, f func(base.TxnID, base.Timestamp) bool) 
 	}
 }
 
-// TestYoungest: the youngest of a cycle over several tables is found from each of its members, and
-// nothing where there is none.
+// TestYoungest: the search finds the youngest transaction of a cycle over several tables from each
+// of its members, and nothing from a transaction outside of a cycle.
 func TestYoungest(t *testing.T) {
 	tables := []Table{graphOf{1: {5}, 7: {9}}, graphOf{5: {3}, 9: {1}}, graphOf{3: {1, 7}}}
 	for _, c := range []struct{ from, victim uint32 }{{1, 5}, {5, 5}, {3, 5}, {7, 9}, {9, 9}, {2, 0}} {
