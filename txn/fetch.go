@@ -29,7 +29,7 @@ type fetch struct {
 	write    bool // by timestamp: the rows are going to be written
 	hold     bool // by timestamp: the rows shall not change before the transaction ends
 	wait     kv.Wait
-	most     int // with WaitSkip: keys that are locked by each owner; 0: all
+	most     int // with WaitSkip: how many keys each owner locks, at most; 0: all
 
 	got []found
 }

@@ -31,7 +31,7 @@ func (t *Txn) Get(ctx context.Context, keys []base.Key, lock kv.LockMode) ([]kv.
 			meta.spans = append(meta.spans, base.PointSpan(k))
 		} else {
 			f.spans = append(f.spans, base.PointSpan(k))
-			out[i].Skipped = skips // what others hold is missing in the answer
+			out[i].Skipped = skips // the answer has no row for a key that was skipped: setRow clears it
 		}
 	}
 	ctx = t.trace(ctx)

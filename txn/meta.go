@@ -109,9 +109,9 @@ func (t *Txn) metaSnapshot(ctx context.Context) error {
 // one makes a commit wait, but never longer than for the next closed timestamp of the meta group:
 // that lies as far ahead when it arrives as it will ever do, so a longer wait would gain nothing.
 //
-// A commit in one group that comes too late is tried again, with the whole horizon. So it begins
-// with what such commits need as a rule: on a busy machine some take ten times as long, and all
-// others need not wait for the meta group because of them.
+// A commit in one group that comes too late is tried again, with the whole horizon. So its first
+// try uses at most twice the average of what was needed: on a busy machine a few commits take ten
+// times as long, and the others need not wait for the meta group because of them.
 const perWrite = 20 * time.Microsecond
 
 type horizon struct {
@@ -121,7 +121,8 @@ type horizon struct {
 	lead recent
 }
 
-// get is the horizon for a commit in groups; first: for one that can be tried again.
+// get is the horizon for a commit in groups; first: of the first try of a commit that is tried
+// again if it comes too late.
 func (h *horizon) get(now time.Time, groups []base.GroupID, writes int, first bool) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -175,7 +176,7 @@ func (h *horizon) useful(now time.Time, margin time.Duration) time.Duration {
 }
 
 // margin is how far ahead of now the schema has to be known to hold for a commit in groups; first:
-// for one that is tried again if it comes too late.
+// as in horizon.get.
 func (t *Txn) margin(groups []base.GroupID, first bool) time.Duration {
 	now, h := time.Now(), &t.db.horizon
 	d := max(h.get(now, groups, len(t.buf.byKey), first), metaMargin+t.db.cfg.Commits.Lead())

@@ -4,7 +4,8 @@ import "time"
 
 // An estimate of what is needed must come down as it goes up (docs/design.md, "What goes up comes
 // down"). A measurement counts for recentFor, at most twice as long, and then it is forgotten,
-// whether another one follows it or not.
+// whether another one follows it or not. Only in the mean its weight fades with the measurements
+// that follow; it is forgotten once none has come for that long.
 const (
 	recentFor = 2 * time.Second
 	// recentEnough measurements are enough to leave the largest one out: a single pause of a
@@ -12,11 +13,11 @@ const (
 	recentEnough = 8
 )
 
-// recent tells how long something takes, by what it took lately. The zero value knows nothing.
+// recent estimates how long something takes from what it took lately. The zero value knows nothing.
 type recent struct {
 	since     time.Time // when now began
 	now, past top
-	mean      time.Duration // moving average of some 8 measurements
+	mean      time.Duration // moving average: each measurement weighs 1/8
 }
 
 // top is the number of measurements and the two largest.
@@ -54,7 +55,7 @@ func (r *recent) add(now time.Time, d time.Duration) {
 	r.now.add(d)
 }
 
-// usual is what a measurement is as a rule.
+// usual is the moving average of the measurements.
 func (r *recent) usual(now time.Time) time.Duration {
 	r.turn(now)
 	return r.mean

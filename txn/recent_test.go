@@ -35,8 +35,8 @@ func TestRecent(t *testing.T) {
 	want(104, 0, 0)
 }
 
-// TestUsual: one slow commit of many hardly changes what is usual, a lasting change soon does, and
-// what is old is forgotten.
+// TestUsual: a few slow commits of many hardly change the average. A lasting change soon changes
+// it. A pause makes it forgotten.
 func TestUsual(t *testing.T) {
 	var r recent
 	start := time.Now()

@@ -7,9 +7,9 @@ import (
 	"github.com/godwitdb/godwit/kv"
 )
 
-// TestReadsThatDoNotWait: a read that is not to wait fails at once where another transaction holds
-// a row, and its own transaction goes on; one that skips says which rows are held, wherever their
-// owners are, and locks the others. Both meet no lock of their own transaction.
+// TestReadsThatDoNotWait: a read with NoWait fails at once where another transaction has locked a
+// row, and its own transaction goes on. A read with Skip marks such rows, wherever their owners
+// are, and locks the others. Locks of the own transaction stop neither of them.
 func TestReadsThatDoNotWait(t *testing.T) {
 	bubble(t, 3, 2, func(t *testing.T, c *cluster) {
 		db := c.db(1)
@@ -82,8 +82,8 @@ func TestReadsThatDoNotWait(t *testing.T) {
 	})
 }
 
-// TestGlance: a glance shows what is newest, whatever snapshot the transaction reads at, and leaves
-// that as it is.
+// TestGlance: a glance shows the newest rows, whatever the transaction's snapshot is, and does not
+// change that snapshot.
 func TestGlance(t *testing.T) {
 	bubble(t, 3, 2, func(t *testing.T, c *cluster) {
 		db := c.db(1)
