@@ -17,11 +17,12 @@
 //   - WaitDie (WAIT_DIE): it waits if its transaction is older than every one it would wait for,
 //     else it dies.
 //   - NoWait (NO_WAIT): it dies.
-//   - WaitEnding: it waits if all that it would wait for are committing ([Table.Ending]), else it
-//     dies. The caller bounds the wait.
+//   - WaitEnding: it waits if every transaction that it would wait for is committing
+//     ([Table.Ending]), else it dies. The caller bounds the wait.
 //
-// A dead request changes nothing; its transaction is expected to abort. A transaction that is
-// tried again with its old Age is the oldest one day, and no cycle kills that one.
+// A dead request changes nothing. Its transaction usually aborts; one that reads with NOWAIT or
+// SKIP LOCKED goes on. A transaction that is tried again with its old Age is the oldest one day,
+// and no cycle kills that one.
 //
 // Invariants:
 //

@@ -52,8 +52,8 @@ func TestEnding(t *testing.T) {
 	}
 }
 
-// TestWaitEnding: a request that is to wait for committing transactions only dies at all others, of
-// whatever age, and where one of each holds the lock.
+// TestWaitEnding: a request that waits only for committing transactions dies at any other one,
+// whatever its age, even if a committing one holds the lock too.
 func TestWaitEnding(t *testing.T) {
 	tab := New(Limits{})
 	id := func(n uint32) base.TxnID { return base.MakeTxnID(base.Timestamp(n), 1, n) }
@@ -75,7 +75,7 @@ func TestWaitEnding(t *testing.T) {
 	tab.Ending(id(20), true)
 	w := ask(30, Exclusive, Waiting)
 	ask(40, Exclusive, Died) // behind 30, which is not committing
-	ask(20, Shared, Granted) // it has it
+	ask(20, Shared, Granted) // it holds the lock already
 	tab.Release(id(10))
 	if ev := tab.Release(id(20)); len(ev.Granted) != 1 || ev.Granted[0] != w {
 		t.Fatalf("release granted %v", ev.Granted)

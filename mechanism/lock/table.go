@@ -52,8 +52,8 @@ const (
 	Detect  Policy = iota // wait; of a cycle of waiting transactions the youngest dies
 	NoWait                // die
 	WaitDie               // wait for younger transactions, die at older ones
-	// WaitEnding: wait for transactions that are committing (Ending), die at others. Their clients
-	// may have been answered already, and then the lock is about to be free.
+	// WaitEnding: wait for transactions that are committing (Ending), die at others. The client of
+	// a committing one may have been answered already, and then the lock is about to be free.
 	WaitEnding
 )
 
@@ -251,7 +251,8 @@ func (t *Table) roomToWait(wait bool) error {
 // conflicts looks for a transaction that w would have to wait for. dies is true if w's policy lets
 // w die of one of them. n is the node of exactly this span, or nil.
 //
-// Some policies have to look at all of them: under the others the first conflict decides.
+// Under some policies it has to look at all of them (looksOn). Under the others the first conflict
+// decides.
 func (t *Table) conflicts(span base.Span, n *node, w *Waiter) (conflict, dies bool) {
 	t.overlapping(span, n, func(o *node) bool {
 		t.blockers(o, w, func(b *txn) bool {
@@ -277,7 +278,7 @@ func (w *Waiter) diesAt(b *txn) bool {
 	return false
 }
 
-// looksOn reports whether a request that may wait for one transaction may die at the next one.
+// looksOn reports whether a request may die at one transaction though it may wait for another.
 func (p Policy) looksOn() bool { return p == WaitDie || p == WaitEnding }
 
 // overtaken are the waiting requests under WAIT_DIE that an upgrade goes before, although their
