@@ -7,15 +7,16 @@ import (
 	"github.com/godwitdb/godwit/kv"
 )
 
-// skipping is what a read with SKIP LOCKED knows besides. It looks at rows without locks, and locks
-// those that are wanted and that nobody else has locked. What it has looked at is a hint only: a
-// row that is not the same under its lock was being changed, and is left out as one that is locked.
+// skipping is the state of a read with SKIP LOCKED. Such a read first looks at rows without locks
+// (Next). Then it locks those that pass the filter, unless others have locked them (Lock). A row
+// that is not the same under its lock has been changed meanwhile. It is left out as if it were
+// locked, though its lock stays until the transaction ends.
 type skipping struct {
-	at    base.Timestamp // of the look
-	shown []kv.Row       // of the last batch
+	at    base.Timestamp // of the snapshot that Next reads
+	shown []kv.Row       // the last batch of Next
 }
 
-// mostTried is how many rows are tried in one step.
+// mostTried is how many rows one step tries to lock, at most.
 const mostTried = 256
 
 // Lock implements exec.Skipper.
@@ -53,7 +54,7 @@ func (r *rows) Lock(sel []int32, want int) ([]int32, error) {
 	return locked, nil
 }
 
-// try locks rows of the last batch, most of them at most (0: all) at each owner.
+// try locks rows of the last batch; each owner locks no more than most of them (0: all).
 func (r *rows) try(sel []int32, most int) ([]kv.Row, error) {
 	keys := make([]base.Key, len(sel))
 	for i, at := range sel {
@@ -66,8 +67,9 @@ func (r *rows) try(sel []int32, most int) ([]kv.Row, error) {
 	return got, nil
 }
 
-// triedOf is how many of the rows count as tried, if most were to be locked at most: those behind
-// the last one that is locked may have been left out for that reason.
+// triedOf is how many of the rows, from the first one on, count as tried, if an owner locks no more
+// than most. Rows behind the last locked one may have been skipped for that bound alone, so they
+// are tried again. With several owners that may be true of rows before it, too: these are left out.
 func triedOf(got []kv.Row, most int) int {
 	n, last := 0, 0
 	for i, x := range got {

@@ -310,8 +310,8 @@ func (r *rows) take(got []kv.Row) error {
 	return nil
 }
 
-// lock is the lock that rows are read under: none, as long as it is not known which are wanted of
-// those that nobody else has locked.
+// lock is the lock that rows are read under. It is none with SKIP LOCKED: rows that the filter
+// drops must not be locked, so rows.Lock locks the others later.
 func (r *rows) lock() kv.LockMode {
 	if r.skip != nil {
 		return kv.LockNone
@@ -319,7 +319,7 @@ func (r *rows) lock() kv.LockMode {
 	return r.src.Take
 }
 
-// kvctx is the context of reads.
+// kvctx is the context of reads: it says what they do about locks of others.
 func (r *rows) kvctx() context.Context {
 	ctx := r.src.Kvctx(r.s.ctx)
 	switch {

@@ -14,7 +14,7 @@ import (
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
-// valueOf is the engine's value as one of the type.
+// valueOf converts a value of go-mysql-server to one of the type.
 func valueOf(ctx *sql.Context, v any, t expr.Type) (expr.Value, error) {
 	v, err := sql.UnwrapAny(ctx, v)
 	if err != nil || v == nil {
@@ -51,7 +51,7 @@ func valueOf(ctx *sql.Context, v any, t expr.Type) (expr.Value, error) {
 	return out, err
 }
 
-// whole is a value of the kinds that vectors hold as integers.
+// whole converts a value of a kind that vectors hold as integers.
 func whole(v any) (int64, error) {
 	switch n := v.(type) {
 	case time.Time:

@@ -84,7 +84,7 @@ func (q *query) lockOf(n *ast.TableName, how locking) error {
 		sql.ErrUnresolvedTableLock.New(n.Name.O)}
 }
 
-// SkipsLocks reports whether a statement has NOWAIT or SKIP LOCKED anywhere.
+// SkipsLocks reports whether NOWAIT or SKIP LOCKED stands anywhere in a statement.
 func SkipsLocks(n ast.Node) bool {
 	v := &lockClauses{}
 	n.Accept(v)

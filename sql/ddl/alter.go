@@ -144,8 +144,9 @@ func (t *Table) ModifyColumn(ctx *sql.Context, name string, c *sql.Column, order
 	return t.done(m, d)
 }
 
-// checkable refuses a change that brings CHECK together with virtual generated columns:
-// go-mysql-server, which writes rows of such tables, does not see their checks.
+// checkable refuses a change after which a table has both CHECK constraints and virtual generated
+// columns. go-mysql-server writes the rows of such a table, and would not see its constraints. A
+// table that has both already may be changed.
 func (t *Table) checkable(d *schema.TableDesc) error {
 	blind := func(d *schema.TableDesc) bool {
 		return len(d.Checks) > 0 && slices.ContainsFunc(d.Cols, func(c schema.ColumnDesc) bool { return c.Virtual })

@@ -20,9 +20,9 @@ var (
 	errNoPartition = mysql.NewSQLError(1747, "HY000", "PARTITION () clause on non partitioned table")
 )
 
-// Refused is why a statement is not executed that parses, and that go-mysql-server would take and
-// do something else; nil if it may be. text is the statement's. Errors: 1290 for files of the
-// server, 1178 and 1747 for partitions.
+// Refused is the error for a statement that parses, but that go-mysql-server would execute as
+// something else; nil for all others. text is the text of the statement. Errors: 1290 for files of
+// the server, 1178 and 1747 for partitions.
 func Refused(stmt sqlparser.Statement, text string) error {
 	switch s := stmt.(type) {
 	case *sqlparser.Load:
@@ -65,12 +65,13 @@ func Refused(stmt sqlparser.Statement, text string) error {
 	return usesPartition(used)
 }
 
-// outside matches what is quoted, comments, and PARTITION BY outside of them.
+// outside matches quoted text, comments, and PARTITION BY or REMOVE PARTITIONING outside of both;
+// only the last two are its group. A comment that MySQL executes (/*! */) is no comment here.
 var outside = regexp.MustCompile(`(?is)'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|` + "`[^`]*`" +
 	`|/\*[^!].*?\*/|(?:#|-- )[^\n]*|\b(PARTITION\s+BY|REMOVE\s+PARTITIONING)\b`)
 
-// partitions reports whether an ALTER TABLE has PARTITION BY, which the parser drops where it
-// stands behind other changes.
+// partitions reports whether an ALTER TABLE changes partitions. The syntax tree does not tell: the
+// parser drops PARTITION BY behind other changes.
 func partitions(text string) bool {
 	return slices.ContainsFunc(outside.FindAllStringSubmatch(text, -1), func(m []string) bool { return m[1] != "" })
 }

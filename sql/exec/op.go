@@ -59,7 +59,7 @@ type Wait uint8
 const (
 	WaitDefault Wait = iota
 	WaitNot          // NOWAIT: error 3572
-	WaitSkip         // SKIP LOCKED: the rows are Skippers
+	WaitSkip         // SKIP LOCKED: the Rows implement Skipper
 )
 
 // Source is a table as an operator reads it.
@@ -86,8 +86,9 @@ type Read struct {
 	Limit int64
 	Lock  Lock
 	Wait  Wait
-	// Want is how many rows are wanted behind the filter at most, with WaitSkip: no more are
-	// locked; 0: all.
+	// Want is, with WaitSkip, how many rows are wanted of those that pass the filter; 0: all. No
+	// further rows are locked once that many are. (If rows have several owners, each may lock that
+	// many.)
 	Want int64
 }
 
@@ -106,12 +107,12 @@ type Rows interface {
 	Close() error
 }
 
-// Skipper are Rows of a read that skips locked ones. Next yields rows that are not locked yet.
+// Skipper is the Rows of a read with WaitSkip. Its Next yields rows that it has not locked.
 type Skipper interface {
 	Rows
 	// Lock locks selected rows of the last batch, in their order, until it has as many as are
-	// wanted (0: all). It returns those; rows that others have locked, or that have changed since
-	// Next, are not among them.
+	// wanted (0: all), and returns these. It leaves out rows that others have locked, and rows that
+	// have changed since Next read them.
 	Lock(sel []int32, want int) ([]int32, error)
 }
 

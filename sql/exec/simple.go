@@ -60,8 +60,8 @@ type scan struct {
 	pred expr.Pred
 	rows Rows
 	b    expr.Batch
-	left int64 // of Read.Want
-	// enough: no more rows are wanted
+	left int64 // rows still wanted of Read.Want
+	// enough: as many rows as Read.Want are locked
 	enough bool
 }
 
@@ -91,7 +91,8 @@ func (s *scan) Open(ctx *Ctx) (err error) {
 	return err
 }
 
-// lockFree locks the selected rows that nobody else has locked; done: no more are wanted.
+// lockFree locks the selected rows of the batch that no other transaction has locked, and selects
+// these alone; done: no more are wanted.
 func (s *scan) lockFree() (done bool, err error) {
 	rows, ok := s.rows.(Skipper)
 	if !ok {

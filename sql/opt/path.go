@@ -82,7 +82,7 @@ func lockOf(k algebra.LockKind) exec.Lock {
 	return exec.LockNone
 }
 
-// waitOf is what a read does about locks of others.
+// waitOf is what a read does about locks that others hold.
 func waitOf(s *algebra.Scan) exec.Wait {
 	switch {
 	case s.Lock == algebra.NoLock || s.Wait == algebra.Wait:

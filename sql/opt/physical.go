@@ -537,8 +537,9 @@ func limitOf(count, offset expr.Node) (float64, bool) {
 	return n, n < 1<<31
 }
 
-// skipping is the read that skips locked rows whose rows a plan yields one for one; nil: there is
-// none.
+// skipping is the scan with SKIP LOCKED below a plan that yields each of its rows once, and no
+// other; nil if the plan is not of that kind. A LIMIT above the plan bounds how many rows the scan
+// locks.
 func skipping(p *Plan) *Plan {
 	for p.Op == OpProject || p.Op == OpFilter && p.In[0].Op == OpScan {
 		p = p.In[0]

@@ -128,13 +128,13 @@ func LockOfText(t string) kv.LockMode {
 	return kv.LockNone
 }
 
-// ErrSkipsLocks refuses NOWAIT and SKIP LOCKED in what go-mysql-server has to execute, and why it
-// has to: it would wait.
+// ErrSkipsLocks is the error for NOWAIT or SKIP LOCKED in a statement that go-mysql-server has to
+// execute: it would wait for the locks. why is the reason that it has to.
 func ErrSkipsLocks(why string) error {
 	return mysql.NewSQLError(1235, "42000", "This version of Godwit doesn't yet support 'NOWAIT and SKIP LOCKED (%s)'", why)
 }
 
-// SkipsLocks reports whether a statement has NOWAIT or SKIP LOCKED anywhere.
+// SkipsLocks reports whether NOWAIT or SKIP LOCKED stands anywhere in a statement.
 func SkipsLocks(stmt sqlparser.Statement) (skips bool) {
 	n, ok := stmt.(sqlparser.SQLNode)
 	if !ok {
