@@ -98,8 +98,8 @@ func (b *bank) one() {
 	}
 }
 
-// two reads two accounts to change them. vals is nil if they are locked and the transfer is not
-// made.
+// two locks two accounts and reads them. vals is nil if others have locked one and the transfer is
+// given up.
 func (b *bank) two(t *tx, from, to string) (vals []string, err error) {
 	if b.w.cfg.Impatient == 0 || b.rng.IntN(100) >= b.w.cfg.Impatient {
 		return t.read(kv.LockExclusive, from, to)
@@ -117,14 +117,14 @@ func (b *bank) two(t *tx, from, to string) (vals []string, err error) {
 			return nil, err
 		}
 		if !rows[0].Skipped && !rows[1].Skipped {
-			return t.read(kv.LockExclusive, from, to) // under the locks that it has
+			return t.read(kv.LockExclusive, from, to) // it holds both locks already
 		}
 	}
 	b.w.locked.Add(1)
-	if b.rng.IntN(2) == 0 { // leave it, with what is locked
+	if b.rng.IntN(2) == 0 { // give it up; the transaction commits with the locks it has
 		return nil, nil
 	}
-	t.ctx = patient // the transaction goes on, and waits
+	t.ctx = patient // try again in the same transaction, and wait
 	return t.read(kv.LockExclusive, from, to)
 }
 

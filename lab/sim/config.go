@@ -29,7 +29,7 @@ type Config struct {
 	Clients  int    // per region
 	Keys     int    // per table and shard ("mixed"), accounts in all ("bank")
 	NoWait   int    // percent of transactions under NO_WAIT; see policy for the rest
-	// Impatient is the percentage of transfers ("bank") whose reads do not wait for locks.
+	// Impatient is the percentage of transfers ("bank") that first read without waiting for locks.
 	Impatient int
 	// percent of the cross-region transactions that run without locks
 	Relay int

@@ -33,7 +33,8 @@ type Outcome struct {
 	// Shipped counts the shipped updates that nodes have evaluated at their slots, ShipWaits the
 	// writers that waited for such updates, and ShipsLost the updates that were not defined then.
 	Shipped, ShipWaits, ShipsLost int
-	// Locked counts the rows that reads would have waited for (Config.Impatient).
+	// Locked counts the reads of transfers that did not wait and did not get both accounts
+	// (Config.Impatient).
 	Locked int64
 	// Messages counts the messages of the hand-over (Config.Handover).
 	Messages int

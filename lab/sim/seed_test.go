@@ -206,8 +206,8 @@ func TestSQLSeeds(t *testing.T) {
 	}
 }
 
-// TestImpatientSeeds runs a few seeds of a bank whose transfers do not wait for locks: they fail,
-// or leave out what is locked, and their transactions go on.
+// TestImpatientSeeds runs a few seeds of a bank in which most transfers first read without waiting
+// for locks. Such a read fails or skips an account, and its transaction goes on.
 func TestImpatientSeeds(t *testing.T) {
 	var locked int64
 	for _, s := range seeds([]uint64{1, 2}, 3, 4, 5, 6, 7, 8, 9, 10) {
@@ -218,7 +218,7 @@ func TestImpatientSeeds(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s\nfaults:\n%s%s\n%v\nhistory and journal: %s", cfg.String(), o.Faults, o.Summary(), err, save(t, o))
 			}
-			t.Logf("%s: %d rows were locked", o.Summary(), o.Locked)
+			t.Logf("%s: %d reads met a lock", o.Summary(), o.Locked)
 			locked += o.Locked
 		})
 	}

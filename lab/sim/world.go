@@ -41,7 +41,7 @@ type world struct {
 	errs   []error // what went wrong; guarded by mu
 	dying  sync.WaitGroup
 	lives  atomic.Int64
-	locked atomic.Int64 // rows that a read would have waited for (Config.Impatient)
+	locked atomic.Int64 // Outcome.Locked
 	faults atomic.Int64 // that have begun or ended
 	policy atomic.Pointer[clock.Policy]
 	homes  homes
