@@ -10,10 +10,11 @@ import (
 	"github.com/godwitdb/godwit/sql/server"
 )
 
-// maxChange is the size of a request for a change, in bytes, at most.
+// maxChange is how many bytes of a request for a change are read, at most.
 const maxChange = 1 << 16
 
-// decode reads a request for a change. Not ok: it has been refused.
+// decode reads a request for a change. If it is malformed, decode answers it with the error, and ok
+// is false.
 func decode(w http.ResponseWriter, r *http.Request, q any) (ok bool) {
 	err := json.NewDecoder(io.LimitReader(r.Body, maxChange)).Decode(q)
 	if err != nil {
@@ -33,7 +34,7 @@ func answer(w http.ResponseWriter, status int, err error) {
 	_ = json.NewEncoder(w).Encode(a) // an error means that the client is gone
 }
 
-// server is the node's SQL server, once it serves.
+// server is the node's SQL server; an error until that serves.
 func (n *Node) server() (*server.Server, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -123,8 +123,8 @@ func locksShowTiers(t *testing.T) {
 		}
 		return ""
 	})
-	// The waiter gives up after 100 ms, as it waits for an older one, and is executed again: it
-	// need not wait at every instant.
+	// The waiter gives up after 100 ms, since it waits for an older transaction, and its statement
+	// is executed again. So it does not wait at every instant.
 	until(t, "the holder is older than who waits for it", func() string {
 		if got := column(t, watch, "SELECT COUNT(*) FROM godwit.locks h JOIN godwit.locks w ON h.span = w.span AND "+
 			"h.granted AND NOT w.granted AND h.txn <> w.txn AND h.age_ms > w.age_ms"); got[0] == "0" {

@@ -88,7 +88,8 @@ var allowed = map[string][]string{
 	"owner/evaluate": {"owner/txns", "owner/view", "mechanism/store", "kv/patch"},
 	// the policy of homes is told of rows and asked: it holds no lock, and logs nothing
 	"owner/homing": {"owner/txns", "owner/view"},
-	// how long a request waits for a lock, and deadlocks over tables: no replica, no messages
+	// how long a request waits for a lock, and deadlocks over tables: it knows no replica and sends
+	// no message
 	"owner/waits": {"owner/txns", "mechanism/lock"},
 	"owner": append([]string{
 		"owner/view", "owner/state", "owner/rewind", "owner/tscache", "owner/txns", "owner/route", "owner/lead", "owner/evaluate",

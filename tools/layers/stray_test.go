@@ -8,10 +8,11 @@ import (
 	"testing"
 )
 
-// strays end the names of what programs leave behind: logs, and copies of editors and of merges.
+// strays are endings of files that programs leave behind: logs, copies made by editors or merges,
+// and compiled scripts.
 var strays = []string{".log", ".orig", ".rej", ".bak", ".swp", ".tmp", "~", ".pyc"}
 
-// TestNoStrayFiles: nothing lies in the tree that a program has left behind.
+// TestNoStrayFiles: no file in the tree was left behind by a program.
 func TestNoStrayFiles(t *testing.T) {
 	seen := 0
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
