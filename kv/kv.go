@@ -52,9 +52,9 @@ type Options struct {
 	// touches rows of a second region it reads one snapshot, which is validated when it commits
 	// (docs/protocol.md, REL).
 	Relay bool
-	// Touched, if not nil, is shared by all attempts of a transaction. They note in it the keys of
-	// several regions that they read without locks. An attempt that locks begins by locking all of
-	// them at once.
+	// Touched, if not nil, is shared by all attempts of a transaction. Attempts with Relay note in
+	// it the single keys for which they ask a lock, whether they get one or read a snapshot. An
+	// attempt that has to lock across regions begins by locking all of these at once.
 	Touched *Touched
 	// Trace collects round trips and bytes of the transaction; may be nil.
 	Trace *obs.Trace
@@ -123,7 +123,7 @@ type ScanRequest struct {
 	State any
 }
 
-// ScanResult is one batch. If More, call again with the same request and Resume.
+// ScanResult is one batch. If Next is not nil, call Scan with it for more.
 type ScanResult struct {
 	Rows []Row
 	// Next is the request that continues the scan; nil when it is complete.
