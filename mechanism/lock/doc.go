@@ -33,6 +33,8 @@
 //	   requests that are no upgrades.
 //	LOCK-3 No transactions of one table wait for each other in a cycle. Under WAIT_DIE every one
 //	   waits only for younger ones; an upgrade that goes before a younger conflicting waiter kills
-//	   that waiter (it is reported in Events.Died, as the victims of Detect are).
+//	   that waiter (it is reported in Events.Died, as the victims of Detect are). Waits for
+//	   committing transactions ([Table.Ending]) under WAIT_DIE and WaitEnding are the exception.
+//	   The caller bounds them.
 //	LOCK-4 A waiting request is granted as soon as nothing it waits for is left.
 package lock

@@ -161,11 +161,11 @@ func New(limits Limits) *Table {
 	return &Table{limits: limits.withDefaults(), points: map[string]*node{}, txns: map[base.TxnID]*txn{}}
 }
 
-// Ending tells that a transaction is committing (or, with on false, that it
-// goes on after all). Under WAIT_DIE younger transactions then wait for it too, for a
-// short time: its client may have been answered already, and must not lose to its own
-// past. A Prepare elsewhere may still wait for a lock, so such waits could
-// close a cycle over several tables: the caller bounds them (see Older).
+// Ending says that a transaction is committing (or, with on false, that it goes on after all). Then
+// requests under WAIT_DIE wait for it even if their transactions are younger, and requests under
+// WaitEnding wait for it. Its client may have been answered already, and the client's next
+// transaction must not die because of its last one. A Prepare of the transaction may still wait for
+// a lock, so such waits may close a cycle: the caller bounds them (see Older).
 func (t *Table) Ending(id base.TxnID, on bool) {
 	if x := t.txns[id]; x != nil {
 		x.ending = on
