@@ -185,8 +185,9 @@ func (a *ahead) find(s base.Span, lock kv.LockMode) (rows []*wire.KV, ok bool) {
 	return nil, false
 }
 
-// foresee has an attempt that locks across regions begin with all that the attempts before it have
-// read there: its locks are then held for a trip and the commit, and not for a trip a statement.
+// foresee makes an attempt that locks across regions begin by locking all keys that the attempts
+// before it have noted (kv.Options.Touched). So it holds its locks for one trip and the commit, and
+// not for a trip for each statement.
 func (t *Txn) foresee(ctx context.Context) error {
 	if t.opts.Touched.Empty() || t.mode != byLocks || t.foreseen {
 		return nil
@@ -202,7 +203,7 @@ func (t *Txn) foresee(ctx context.Context) error {
 	return nil
 }
 
-// runAhead is run for what was not read ahead.
+// runAhead takes the spans that were read ahead, and runs the fetch for the others.
 func (f *fetch) runAhead(ctx context.Context, t *Txn) error {
 	if f.lock != kv.LockNone {
 		if err := t.foresee(ctx); err != nil {

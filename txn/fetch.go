@@ -37,8 +37,8 @@ type fetch struct {
 // found is what is known of one span: rows, and how far they are complete.
 type found struct {
 	rows []*wire.KV
-	// cut is where the rows end that are complete: none at or above it (below it, if reverse)
-	// counts. nil: all there.
+	// cut is the key up to which the rows are complete: rows at or above it (below it, if reverse)
+	// do not count. nil: all rows are there.
 	cut base.Key
 }
 

@@ -99,7 +99,8 @@ func (g *gate) leave(lost bool) {
 	defer g.mu.Unlock()
 	switch {
 	case lost:
-		// From where it holds nobody up: one that is lost now and then is no reason to.
+		// The bound falls from a value that holds nobody up, so that one loss now and then does
+		// not hold anybody up either.
 		if most := g.idle(g.inside); g.limit == 0 || g.limit > most {
 			g.limit = most
 		}

@@ -105,9 +105,9 @@ func (t *Txn) metaSnapshot(ctx context.Context) error {
 
 // The schema horizon is how far above now a commit bounds its timestamp, at least: the time from
 // asking an owner to the timestamp that it assigns. It is measured, by region, and a measurement is
-// soon forgotten. Too short a horizon costs a transaction of several groups its life. Too long a
-// one makes a commit wait, but never longer than for the next closed timestamp of the meta group:
-// that lies as far ahead when it arrives as it will ever do, so a longer wait would gain nothing.
+// soon forgotten. Too short a horizon aborts a transaction of several groups. Too long a one makes
+// a commit wait, but never longer than for the next closed timestamp of the meta group. A closed
+// timestamp lies farthest ahead when it arrives, so a longer wait would gain nothing.
 //
 // A commit in one group that comes too late is tried again, with the whole horizon. So its first
 // try uses at most twice the average of what was needed: on a busy machine a few commits take ten
@@ -139,8 +139,8 @@ func (h *horizon) get(now time.Time, groups []base.GroupID, writes int, first bo
 	return min(min(d, maxMetaMargin)+time.Duration(writes)*perWrite, mostMargin)
 }
 
-// needed takes how long after it was asked a group assigned a timestamp, or would have: then it
-// counts for sure.
+// needed takes a measurement: how long after it was asked a group assigned a timestamp, or would
+// have, had it not refused. A refusal counts twice, so that nearly does not leave it out.
 func (h *horizon) needed(now time.Time, g base.GroupID, d time.Duration, refused bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -164,8 +164,8 @@ func (h *horizon) led(now time.Time, d time.Duration) {
 	h.lead.add(now, d)
 }
 
-// useful is as much of a margin as is worth a wait. The closed timestamp that arrives next may lie
-// a little less far ahead than the best of late.
+// useful is the part of a margin that a wait can gain: a little less than the farthest that a
+// closed timestamp lay ahead lately.
 func (h *horizon) useful(now time.Time, margin time.Duration) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -150,7 +150,7 @@ func (m *Mover) move(ctx context.Context, batch []homing.Proposal) {
 }
 
 func (m *Mover) try(ctx context.Context, batch []homing.Proposal, opts kv.Options) error {
-	// the owner's region does not use the row by this
+	// quiet: this read is no use of the row by the owner's region
 	ctx, cancel := context.WithTimeout(kv.WithQuiet(ctx), moveTimeout)
 	defer cancel()
 	t := m.db.Begin(opts)

@@ -19,9 +19,9 @@ const (
 	nearby = 2 * time.Millisecond
 )
 
-// choose decides for pieces of a snapshot read whether to ask their owners or to wait until the
-// replicas here are complete up to the snapshot: about half a round trip and a heartbeat, while
-// owners take a whole one, and are not bothered.
+// choose decides for each piece of a snapshot read whether to ask its owner, or to wait until the
+// replica here is complete up to the snapshot. The wait takes about half a round trip and a
+// heartbeat, the owner a whole round trip; and the wait costs the owner nothing.
 func (f *fetch) choose(t *Txn, todo []piece) {
 	db := t.db
 	if db.cfg.Reads.RTT == nil || db.cfg.Reads.OwnersOnly {

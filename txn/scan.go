@@ -286,8 +286,8 @@ func mergeStreams(req kv.ScanRequest, streams []stream, maxBytes int) kv.ScanRes
 	return res
 }
 
-// nextStream is the stream whose next row comes first; -1: all are at their ends. Of a row and of
-// the very place from which on another stream is unknown it does not matter which comes first.
+// nextStream is the stream whose next row comes first; -1: all are at their ends. If a row has the
+// very key at which another stream becomes unknown, either stream may come first.
 func nextStream(req kv.ScanRequest, streams []stream, at []int) int {
 	best := -1
 	var first []byte
@@ -305,8 +305,8 @@ func nextStream(req kv.ScanRequest, streams []stream, at []int) int {
 	return best
 }
 
-// place is the key of a row, or where the stream is unknown, which its next row may be; nil at its
-// end.
+// place is the key of the stream's next row. If that row is unknown, it is the first key that the
+// row may have; nil at the end of the stream.
 func (s *stream) place(at int, reverse bool) base.Key {
 	if at < len(s.rows) {
 		return s.rows[at].Key

@@ -28,7 +28,7 @@ type recentVotes struct {
 const (
 	voteWindow = 16              // votes that are remembered,
 	voteFor    = 2 * recentFor   // for so long; but the newest until there is another one
-	voteLonger = 1               // so many of them took longer than is counted with
+	voteLonger = 1               // how many of them may have taken longer than expected says
 	leadFor    = time.Second / 2 // after which a vote replaces what earlier ones said
 )
 
@@ -87,7 +87,7 @@ func (s *voteTimes) missed(r base.RegionID, ahead, late, waited time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := s.of(r)
-	for range voteLonger + 1 { // so that it is counted with
+	for range voteLonger + 1 { // often enough that expected does not leave it out
 		v.add(min(2*there, maxSlot))
 	}
 }
