@@ -16,11 +16,11 @@ import (
 // table costs several trips anyway, and would fill the answer that the small ones share.
 const mostAnnounced = 2 << 20
 
-// mostShared is how many keys of one read a scan has that several reads share.
+// mostShared is how many keys of one read may be part of a scan that several reads share.
 const mostShared = 128
 
-// announce sends what all reads that have been started, and not yet been asked for rows, are sure
-// to need in one step: first is one of them.
+// announce sends, in one step, what the reads are sure to need that have been started, and have not
+// been asked for rows yet. first is one of them.
 func (s *Statement) announce(first *rows) error {
 	if !slices.Contains(s.waiting, first) || !first.joins(first) {
 		return nil
@@ -41,7 +41,7 @@ func (s *Statement) announce(first *rows) error {
 }
 
 // joins reports whether a read can be announced together with another one: it goes over the
-// network, under the same lock, and brings little.
+// network, under the same lock, waits for locks, and brings little.
 func (r *rows) joins(first *rows) bool {
 	if r.src.KV != first.src.KV || r.src.Take != first.src.Take || r.read.Limit > 0 || r.read.Wait != exec.WaitDefault {
 		return false
@@ -87,8 +87,8 @@ type shared struct {
 	rows  [][]kv.Row
 }
 
-// add makes the spans of a read part of a scan, unless one of them overlaps with another's: whose
-// rows are whose would not be known. Two reads may share a span.
+// add makes the spans of a read part of a scan. It refuses if one overlaps with a span of another
+// read, since the rows could not be told apart. Two reads may share a whole span.
 func (x *shared) add(spans []base.Span) bool {
 	var fresh []base.Span
 	for _, s := range spans {
@@ -110,8 +110,8 @@ func (x *shared) add(spans []base.Span) bool {
 	return true
 }
 
-// take gives the rows of a scan to their spans. Those that are to come in another request begin
-// with the first span that is not complete, which is returned.
+// take gives the rows of a scan to their spans. It returns the position of the first span that is
+// not complete.
 func (x *shared) take(res kv.ScanResult) (complete int) {
 	x.rows = make([][]kv.Row, len(x.spans))
 	rest := res.Rows

@@ -4,15 +4,15 @@
 //   - [Statement] is made for each statement. It knows the session, and all reads of the statement
 //     that have been started.
 //   - [Table] is one table of it: an algebra.Table for the binder and the optimiser, and an
-//     exec.Source for the operators. A table that is not stored can be scanned through the engine's
-//     iterators. (Package query leaves system tables and t__homes to the engine.)
+//     exec.Source for the operators. Only stored tables can be read. (Package query leaves system
+//     tables and t__homes to the engine.)
 //
 // # Order
 //
-// Source.Start asks for nothing: it notes what will be read. The first row that is asked for has
-// the statement send what all started reads are sure to need in one step (announce.go), so that the
-// leaves of a plan that do not depend on each other cost one round trip. What that step did not
-// bring is read as it is needed.
+// Source.Start sends nothing: it notes what will be read. When the first row is asked for, the
+// statement sends what all started reads are sure to need in one step (announce.go). So the leaves
+// of a plan that do not depend on each other cost one round trip. What that step did not bring is
+// read as it is needed. A read with NOWAIT or SKIP LOCKED takes no part in that step.
 //
 // A transaction is used by one goroutine at a time, so all reads of a statement belong to one.
 // [Statement.Close] ends them.

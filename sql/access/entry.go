@@ -60,8 +60,8 @@ type entries struct {
 	pk    []entryColumn
 }
 
-// entriesOf is how the entries of the index that is read are decoded; nil if rows are needed: for
-// columns that entries do not have, and where what is read is locked, as a row is.
+// entriesOf is how the entries of the index that is read are decoded. It is nil if rows are needed:
+// for columns that entries do not have, and where rows are to be locked.
 func (r *rows) entriesOf() *entries {
 	if r.src.Index == nil || r.src.Take != kv.LockNone || r.read.Lock != 0 || r.src.Table.Def != r.t.st.Def {
 		return nil

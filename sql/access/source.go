@@ -294,7 +294,8 @@ func (r *rows) fetch() error {
 	return r.take(got)
 }
 
-// take makes rows of what was read, which may be entries of an index, pending.
+// take makes what was read pending. If it was entries of an index, take first reads their rows,
+// unless the entries have all that is wanted.
 func (r *rows) take(got []kv.Row) error {
 	if r.src.Index != nil && r.entries == nil {
 		var err error

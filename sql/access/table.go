@@ -19,7 +19,7 @@ import (
 type Table struct {
 	s      *Statement
 	engine sql.Table
-	st     *table.Table // nil: the engine's iterators answer
+	st     *table.Table // nil: the table is not stored, and cannot be read here
 	cols   []algebra.Column
 	idx    []algebra.Index
 	byIdx  []*schema.EngineIndex
@@ -113,10 +113,10 @@ func (t *Table) Indexes() []algebra.Index { return t.idx }
 // Virtual reports whether some columns are not stored but computed: they are NULL in what is read.
 func (t *Table) Virtual() bool { return t.st != nil && t.st.Def.Virtual }
 
-// Stored is the table below, nil if the engine's iterators answer.
+// Stored is the table below; nil if the table is not stored.
 func (t *Table) Stored() *table.Table { return t.st }
 
-// boxedRows is how many rows a table is taken to have that nobody counts.
+// boxedRows is the estimate of rows for a table that is not stored.
 const boxedRows = 100
 
 // Rows implements algebra.Table.
