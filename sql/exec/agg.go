@@ -282,8 +282,8 @@ func (h *hashAgg) assign(keys []*expr.Vec, sel []int32) {
 	h.grow()
 }
 
-// fresh are the rows just added that an aggregate keeps something of. A row that repeats others
-// says nothing new to DISTINCT, and need not be logged if there is one group only: the other
+// fresh are the rows just added of which an aggregate keeps something. DISTINCT keeps nothing of a
+// row that repeats another. Such a row need not be logged if there is one group only: the other
 // aggregates keep their state then.
 func (h *hashAgg) fresh(sel []int32) []int32 {
 	var out []int32

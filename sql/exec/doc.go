@@ -13,7 +13,7 @@
 // it is at, and its functions go through that with cursors. A frame that slides gives up the rows
 // that it loses, if the aggregate can forget them exactly (whole numbers, DECIMALs, bits), MIN and
 // MAX keep a queue of what may still become the answer; the others (DOUBLE, variances, JSON) begin
-// anew, as MySQL's do, since a sum of DOUBLEs hangs on its order.
+// anew, as MySQL's do, since a sum of DOUBLEs depends on its order.
 //
 // Equality of values in joins, groups, DISTINCT and set operations is MySQL's: by collation for
 // strings, NULL equal to NULL except in joins. It is decided by keys that are equal exactly if

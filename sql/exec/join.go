@@ -503,7 +503,7 @@ func (j *hashJoin) endLoop() {
 	j.loop, j.rest = nil, nil
 }
 
-// note sees whether there are right rows, and NULLs in their keys.
+// note remembers whether there are right rows, and whether keys of three have a NULL.
 func (j *hashJoin) note(keys []*expr.Vec, sel []int32) {
 	j.some = j.some || len(sel) > 0
 	for _, k := range j.three {
@@ -531,8 +531,9 @@ func (j *hashJoin) keepRight(row []*expr.Vec, sel []int32) error {
 	return j.rparts.write(row, j.rightLooked(row), sel)
 }
 
-// maySpill: where NULLs in keys meet all rows of the other side, partitions would not do, but
-// for a single key.
+// maySpill reports whether rows may be divided into partitions by the keys that are looked up.
+// There must be such keys. Only one of them may have a comparison that is NULL: if there were two,
+// a row with a NULL in one might have to meet rows of several partitions.
 func (j *hashJoin) maySpill() bool {
 	if j.ctx.NoSpill || j.depth > maxDepth {
 		return false

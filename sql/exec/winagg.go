@@ -202,8 +202,8 @@ func (f *extremeFunc) fill(v *expr.Vec, at int, s *segment) error {
 	return nil
 }
 
-// push adds a row at the end of the queue. Those before it that are not better have no chance any
-// more.
+// push adds a row at the end of the queue. It drops the rows before it that are not better: they
+// cannot become the answer any more.
 func (f *extremeFunc) push(row int) error {
 	cols, i, _, err := f.at.at(row)
 	if err != nil {
