@@ -3,11 +3,13 @@ package owner
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/lock"
 	"github.com/godwitdb/godwit/owner/evaluate"
 	"github.com/godwitdb/godwit/owner/txns"
+	"github.com/godwitdb/godwit/owner/waits"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -43,18 +45,26 @@ func (r *Replica) lockAllNow(ctx context.Context, x *txns.Txn, term uint64, mode
 
 // lockFree locks the keys of a request that no other transaction holds, and returns the request for
 // these alone. If there are none, it tries once more, and waits for transactions that are
-// committing.
+// committing until it has one, a second at most in all.
 func (r *Replica) lockFree(ctx context.Context, x *txns.Txn, term uint64, mode lock.Mode,
 	q *wire.ReadRequest) (free *wire.ReadRequest, skipped evaluate.Skips, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, policy := range []lock.Policy{lock.NoWait, lock.WaitEnding} {
-		free, skipped, err = evaluate.Free(q, func(s base.Span) (bool, error) {
-			return r.lockNow(ctx, x, term, mode, policy, s)
-		})
-		if err != nil || len(free.Spans) > 0 {
-			break
+	policy, began := lock.NoWait, time.Now()
+	try := func(s base.Span) (bool, error) {
+		if time.Since(began) >= waits.Ending {
+			policy = lock.NoWait
 		}
+		got, err := r.lockNow(ctx, x, term, mode, policy, s)
+		if got {
+			policy = lock.NoWait
+		}
+		return got, err
+	}
+	free, skipped, err = evaluate.Free(q, try)
+	if err == nil && len(free.Spans) == 0 {
+		policy = lock.WaitEnding
+		free, skipped, err = evaluate.Free(q, try)
 	}
 	return free, skipped, err
 }

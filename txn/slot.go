@@ -117,7 +117,7 @@ func (t *Txn) guessOwner(r *wire.KV) {
 func (t *Txn) noteReads(f *fetch) error {
 	for i, s := range f.spans {
 		s, any := f.complete(s, f.got[i].cut)
-		if !any {
+		if !any || f.wait == kv.WaitSkip && len(f.got[i].rows) == 0 { // skipped
 			continue
 		}
 		if len(t.reads) >= maxReads {

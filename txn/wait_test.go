@@ -1,7 +1,9 @@
 package txn
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
@@ -114,5 +116,33 @@ func TestGlance(t *testing.T) {
 		value("snapshot after", nil, "11")
 		_, err := x.Commit(ctx(t))
 		must(t, err)
+	})
+}
+
+// TestSkipForeseesNothing: an attempt that begins by locking what the attempts before it have noted
+// does not do so in a read that is not to wait: what that skips would count as absent.
+func TestSkipForeseesNothing(t *testing.T) {
+	bubble(t, 3, 2, func(t *testing.T, c *cluster) {
+		db := c.db(1)
+		a, free := key(1, 1, 1, "a"), key(1, 1, 1, "free")
+		put(t, db, a, "1", free, "1")
+		holder := db.Begin(kv.Options{})
+		_, err := holder.Get(ctx(t), []base.Key{a}, kv.LockExclusive)
+		must(t, err)
+		for _, wait := range []context.Context{kv.WithSkip(ctx(t), 1), kv.WithNoWait(ctx(t))} {
+			var touched kv.Touched
+			touched.Note(a, kv.LockExclusive)
+			x := db.Begin(kv.Options{Touched: &touched, LockTimeout: 50 * time.Millisecond})
+			rows, err := x.Get(wait, []base.Key{free}, kv.LockExclusive)
+			must(t, err)
+			if rows[0].Skipped {
+				t.Error("a free row was skipped")
+			}
+			if rows, err = x.Get(ctx(t), []base.Key{a}, kv.LockExclusive); err == nil {
+				t.Errorf("a row that another transaction has locked: %+v", rows)
+			}
+			x.Rollback(ctx(t))
+		}
+		holder.Rollback(ctx(t))
 	})
 }

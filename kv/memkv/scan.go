@@ -72,6 +72,9 @@ func (t *txn) Scan(ctx context.Context, req kv.ScanRequest) (kv.ScanResult, erro
 		return kv.ScanResult{}, err
 	}
 	defer t.db.mu.Unlock()
+	if wait, _ := kv.WaitOf(ctx); wait == kv.WaitSkip && req.Lock != kv.LockNone {
+		return kv.ScanResult{}, base.Errorf(base.CodeInvalid, "a scan cannot skip what is locked")
+	}
 	if req.Suffix == 0 {
 		req.Suffix = base.ShardPrefixLen
 	}

@@ -116,6 +116,9 @@ func (b *bank) two(t *tx, from, to string) (vals []string, err error) {
 		if err != nil {
 			return nil, err
 		}
+		if most == 1 && rows[0].Skipped != rows[1].Skipped { // the bound alone may be the reason
+			return t.read(kv.LockExclusive, from, to)
+		}
 		if !rows[0].Skipped && !rows[1].Skipped {
 			return t.read(kv.LockExclusive, from, to) // it holds both locks already
 		}

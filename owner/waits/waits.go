@@ -63,10 +63,11 @@ const (
 func (w *Wait) Left(now time.Time, p Patience, older, ending bool) (left time.Duration, v Verdict) {
 	x, waited := w.Txn, now.Sub(w.Start)
 	if w.Brief {
-		if waited >= Ending {
+		most := min(Ending, x.Timeout)
+		if waited >= most {
 			return 0, Busy
 		}
-		return Ending - waited, GoesOn
+		return most - waited, GoesOn
 	}
 	switch {
 	case !older:

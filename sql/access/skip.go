@@ -2,6 +2,7 @@ package access
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
@@ -16,7 +17,7 @@ type skipping struct {
 	shown []kv.Row       // the last batch of Next
 }
 
-// mostTried is how many rows one step tries to lock, at most.
+// mostTried is how many rows are tried in one step.
 const mostTried = 256
 
 // Lock implements exec.Skipper.
@@ -30,26 +31,45 @@ func (r *rows) Lock(sel []int32, want int) ([]int32, error) {
 	locked := make([]int32, 0, len(sel))
 	for len(sel) > 0 && (want == 0 || len(locked) < want) {
 		n := min(len(sel), mostTried)
-		most := 0
-		if want > 0 {
-			most = want - len(locked)
-		}
-		got, err := r.try(sel[:n], most)
+		got, err := r.lockSome(sel[:n], want, locked)
 		if err != nil {
 			return nil, err
 		}
-		tried := n
-		if most > 0 {
-			tried = triedOf(got, most)
+		locked, sel = got, sel[n:]
+	}
+	return locked, nil
+}
+
+// lockSome locks some of the rows of the last batch and adds them to those that are locked. Each
+// owner locks no more than are wanted still, and what it locks may have changed, or be another
+// owner's by now. So rows that were skipped are tried again as long as others are locked.
+func (r *rows) lockSome(sel []int32, want int, locked []int32) ([]int32, error) {
+	for first := len(locked); len(sel) > 0; {
+		most := 0
+		if want > 0 {
+			if most = want - len(locked); most <= 0 {
+				break
+			}
 		}
-		for i, x := range got[:tried] {
-			if shown := &r.skip.shown[sel[i]]; !x.Skipped && x.Value != nil && bytes.Equal(x.Value, shown.Value) &&
-				(want == 0 || len(locked) < want) {
+		got, err := r.try(sel, most)
+		if err != nil {
+			return nil, err
+		}
+		var skipped []int32
+		for i, x := range got {
+			switch {
+			case x.Skipped:
+				skipped = append(skipped, sel[i])
+			case x.Value != nil && bytes.Equal(x.Value, r.skip.shown[sel[i]].Value) && (want == 0 || len(locked) < want):
 				locked = append(locked, sel[i])
 				r.src.Remember(got[i : i+1])
 			}
 		}
-		sel = sel[tried:]
+		slices.Sort(locked[first:]) // as they were asked for
+		if want == 0 || len(skipped) == len(sel) {
+			break
+		}
+		sel = skipped
 	}
 	return locked, nil
 }
@@ -65,20 +85,4 @@ func (r *rows) try(sel []int32, most int) ([]kv.Row, error) {
 		return nil, r.src.Txn.Fail(err)
 	}
 	return got, nil
-}
-
-// triedOf is how many of the rows, from the first one on, count as tried, if an owner locks no more
-// than most. Rows behind the last locked one may have been skipped for that bound alone, so they
-// are tried again. With several owners that may be true of rows before it, too: these are left out.
-func triedOf(got []kv.Row, most int) int {
-	n, last := 0, 0
-	for i, x := range got {
-		if !x.Skipped {
-			n, last = n+1, i+1
-		}
-	}
-	if n < most {
-		return len(got)
-	}
-	return last
 }

@@ -53,7 +53,10 @@ func (q *query) lock(rel algebra.Rel, n *ast.SelectLockInfo) error {
 }
 
 func (b *binder) lockScan(s *algebra.Scan, how locking) {
-	s.Lock, s.Wait = max(s.Lock, how.kind), how.wait
+	if s.Lock == algebra.NoLock || how.wait != algebra.Wait {
+		s.Wait = how.wait // else the clause of the query inside holds
+	}
+	s.Lock = max(s.Lock, how.kind)
 	if how.kind != algebra.ForUpdate {
 		return
 	}

@@ -68,7 +68,7 @@ func Refused(stmt sqlparser.Statement, text string) error {
 // outside matches quoted text, comments, and PARTITION BY or REMOVE PARTITIONING outside of both;
 // only the last two are its group. A comment that MySQL executes (/*! */) is no comment here.
 var outside = regexp.MustCompile(`(?is)'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|` + "`[^`]*`" +
-	`|/\*[^!].*?\*/|(?:#|-- )[^\n]*|\b(PARTITION\s+BY|REMOVE\s+PARTITIONING)\b`)
+	`|/\*\*/|/\*[^!].*?\*/|(?:#|-- )[^\n]*|\b(PARTITION\s+BY|REMOVE\s+PARTITIONING)\b`)
 
 // partitions reports whether an ALTER TABLE changes partitions. The syntax tree does not tell: the
 // parser drops PARTITION BY behind other changes.

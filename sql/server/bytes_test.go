@@ -115,6 +115,8 @@ func TestRandomBytes(t *testing.T) {
 		cfg.TLS = &tls.Config{Certificates: web.TLS.Certificates}
 	})
 	exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY, b VARCHAR(20))")
+	exec(t, c, "CREATE TABLE nobody_names_it (id INT PRIMARY KEY)")
+	exec(t, c, "INSERT INTO nobody_names_it VALUES (1), (2)")
 	said := recorded(t, s)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -151,7 +153,8 @@ func TestRandomBytes(t *testing.T) {
 		_, _ = io.Copy(io.Discard, over) // until the server closes it
 		conn.Close()
 	}
-	if out := query(t, c, "SELECT COUNT(*) FROM t WHERE id = 7"); out[0] != "0" {
+	// A mutated INSERT may be a good one, so t may have any rows.
+	if out := query(t, c, "SELECT COUNT(*) FROM nobody_names_it"); out[0] != "2" {
 		t.Errorf("afterwards: %v", out)
 	}
 	if n := s.g.query.Memory().Used(); n != 0 {
