@@ -44,12 +44,9 @@ func (n *Node) executeForwarded(ctx context.Context, from base.NodeID, body []by
 	if err := n.clock.Observe(base.Timestamp(q.Now)); err != nil {
 		return nil, err
 	}
-	n.mu.Lock()
-	srv := n.sql
-	n.mu.Unlock()
 	resp := &wire.ForwardResponse{Status: &wire.Status{Code: uint32(base.CodeUnavailable), Msg: "SQL is not served yet",
 		Node: uint32(n.ID())}}
-	if srv != nil {
+	if srv, err := n.server(); err == nil {
 		if resp = srv.Execute(ctx, q); resp.Status == nil {
 			n.stats.Executed.Add(1)
 		}

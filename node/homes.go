@@ -107,10 +107,7 @@ func (n *Node) canMove(t *base.Topology, sql bool, k base.Key) bool {
 
 // expand adds the index entries that move along with a row.
 func (n *Node) expand(ctx context.Context, t kv.Txn, row kv.Row, to base.RegionID, opts kv.MoveOptions) error {
-	n.mu.Lock()
-	srv := n.sql
-	n.mu.Unlock()
-	if srv != nil && !row.Key.Table().IsSpace() {
+	if srv, err := n.server(); err == nil && !row.Key.Table().IsSpace() {
 		return srv.MoveRow(ctx, t, row, to, opts)
 	}
 	t.Move(row.Key, to, opts)

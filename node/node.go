@@ -240,10 +240,8 @@ func (n *Node) describe(s *cluster.NodeStatus) {
 	s.DiskBytes = int64(n.store.Stats().DiskBytes)
 	s.Version = obs.Version()
 	s.MemBytes = obs.MemoryBytes()
-	n.mu.Lock()
-	srv := n.sql
-	n.mu.Unlock()
-	if srv == nil {
+	srv, err := n.server()
+	if err != nil {
 		return
 	}
 	s.Sessions = srv.Sessions()

@@ -21,10 +21,7 @@ const maxHeatShown = 200
 
 // rowName names a row by its table and primary key, as far as this node can tell.
 func (n *Node) rowName(k base.Key) string {
-	n.mu.Lock()
-	srv := n.sql
-	n.mu.Unlock()
-	if srv != nil {
+	if srv, err := n.server(); err == nil {
 		return srv.RowName(k)
 	}
 	return k.String()
@@ -32,10 +29,7 @@ func (n *Node) rowName(k base.Key) string {
 
 // tableName names the table of a row; empty if this node does not know it.
 func (n *Node) tableName(k base.Key) any {
-	n.mu.Lock()
-	srv := n.sql
-	n.mu.Unlock()
-	if srv != nil {
+	if srv, err := n.server(); err == nil {
 		if name := srv.TableName(k); name != "" {
 			return name
 		}

@@ -189,8 +189,11 @@ func (a *ahead) find(s base.Span, lock kv.LockMode) (rows []*wire.KV, ok bool) {
 // before it have noted (kv.Options.Touched). So it holds its locks for one trip and the commit, and
 // not for a trip for each statement.
 func (t *Txn) foresee(ctx context.Context) error {
-	if wait, _ := kv.WaitOf(ctx); wait != kv.WaitDefault || t.opts.Touched.Empty() || t.mode != byLocks || t.foreseen {
-		return nil // a read that is not to wait leaves it to the next one that may
+	if t.opts.Touched.Empty() || t.mode != byLocks || t.foreseen {
+		return nil
+	}
+	if wait, _ := kv.WaitOf(ctx); wait != kv.WaitDefault {
+		return nil // the next read that may wait does it
 	}
 	t.foreseen = true
 	for _, lock := range []kv.LockMode{kv.LockExclusive, kv.LockShared} {

@@ -62,8 +62,8 @@ func (f *fetch) run(ctx context.Context, t *Txn) error {
 // runHere reads from this node's replicas, or asks the owners.
 func (f *fetch) runHere(ctx context.Context, t *Txn) error {
 	f.quiet = kv.Quiet(ctx)
-	f.wait, f.most = kv.WaitOf(ctx)
 	if f.lock != kv.LockNone {
+		f.wait, f.most = kv.WaitOf(ctx)
 		return f.runLocking(ctx, t)
 	}
 	f.got = make([]found, len(f.spans))

@@ -19,15 +19,18 @@ func (t *Txn) Get(ctx context.Context, keys []base.Key, lock kv.LockMode) ([]kv.
 	out := make([]kv.Row, len(keys))
 	f := fetch{lock: lock}
 	meta := fetch{}
-	wait, _ := kv.WaitOf(ctx)
-	skips := lock != kv.LockNone && wait == kv.WaitSkip
+	skips := false
+	if lock != kv.LockNone {
+		wait, _ := kv.WaitOf(ctx)
+		skips = wait == kv.WaitSkip
+	}
 	for i, k := range keys {
 		if known, err := t.getKnown(ctx, &out[i], k, lock); err != nil {
 			return nil, err
 		} else if known {
 			continue
 		}
-		if k.Shard() == base.MetaShard && lock != kv.LockExclusive && kv.GlanceOf(ctx) == nil {
+		if fromMeta(ctx, k, lock) {
 			meta.spans = append(meta.spans, base.PointSpan(k))
 		} else {
 			f.spans = append(f.spans, base.PointSpan(k))
@@ -45,6 +48,11 @@ func (t *Txn) Get(ctx context.Context, keys []base.Key, lock kv.LockMode) ([]kv.
 	}
 	fillRows(out, meta.got)
 	return out, nil
+}
+
+// fromMeta reports whether a key is read by readMeta.
+func fromMeta(ctx context.Context, k base.Key, lock kv.LockMode) bool {
+	return k.Shard() == base.MetaShard && lock != kv.LockExclusive && kv.GlanceOf(ctx) == nil
 }
 
 // getKnown sets a row that need not be asked for: an own write, or one that its owner has shown.

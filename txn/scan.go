@@ -102,7 +102,7 @@ func (t *Txn) scanStep(ctx context.Context, req kv.ScanRequest) (kv.ScanResult, 
 		}
 	}
 	var err error
-	if spans[0].Start.Shard() == base.MetaShard && req.Lock != kv.LockExclusive && kv.GlanceOf(ctx) == nil {
+	if fromMeta(ctx, spans[0].Start, req.Lock) {
 		err = t.readMeta(ctx, &f)
 	} else if err = t.snapshot(ctx, &f); err == nil {
 		err = f.runAhead(ctx, t)

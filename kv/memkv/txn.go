@@ -209,7 +209,7 @@ func (t *txn) protect(ctx context.Context, spans []base.Span, mode kv.LockMode) 
 			continue
 		}
 		if wait, _ := kv.WaitOf(ctx); wait == kv.WaitNot && t.held(s, mode) {
-			return 0, base.Errorf(base.CodeLocked, "somebody else holds a lock on %s", s)
+			return 0, base.Errorf(base.CodeLocked, "another transaction holds a lock on %s", s)
 		}
 		if err := t.lock(ctx, s, mode); err != nil {
 			return 0, err

@@ -61,8 +61,6 @@ type scan struct {
 	rows Rows
 	b    expr.Batch
 	left int64 // rows still wanted of Read.Want
-	// enough: as many rows as Read.Want are locked
-	enough bool
 }
 
 // NewScan reads rows of a Source.
@@ -86,23 +84,22 @@ func (s *scan) Open(ctx *Ctx) (err error) {
 			return nil
 		}
 	}
-	s.left, s.enough = r.Want, false
+	s.left = r.Want
 	s.rows, err = s.spec.Source.Start(ctx, r)
 	return err
 }
 
 // lockFree locks the selected rows of the batch that no other transaction has locked, and selects
-// these alone; done: no more are wanted.
-func (s *scan) lockFree() (done bool, err error) {
+// only these.
+func (s *scan) lockFree() (err error) {
 	rows, ok := s.rows.(Skipper)
 	if !ok {
-		return false, errors.New("this table cannot skip locked rows")
+		return errors.New("this table cannot skip locked rows")
 	}
-	if s.b.Sel, err = rows.Lock(s.b.Sel, int(s.left)); err != nil || s.left == 0 {
-		return false, err
+	if s.b.Sel, err = rows.Lock(s.b.Sel, int(s.left)); err == nil && s.spec.Read.Want > 0 {
+		s.left -= int64(len(s.b.Sel))
 	}
-	s.left -= int64(len(s.b.Sel))
-	return s.left == 0, nil
+	return err
 }
 
 // evalSpans computes bounds. Spans that can have no row are left out.
@@ -133,7 +130,7 @@ next:
 }
 
 func (s *scan) Next() (*expr.Batch, error) {
-	for s.rows != nil && !s.enough {
+	for s.rows != nil && (s.left > 0 || s.spec.Read.Want == 0) {
 		if err := s.ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -150,7 +147,7 @@ func (s *scan) Next() (*expr.Batch, error) {
 			}
 		}
 		if s.spec.Read.Wait == WaitSkip && len(s.b.Sel) > 0 {
-			if s.enough, err = s.lockFree(); err != nil {
+			if err := s.lockFree(); err != nil {
 				return nil, err
 			}
 		}

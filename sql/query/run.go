@@ -16,6 +16,7 @@ import (
 	"github.com/dolthub/vitess/go/sqltypes"
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 
+	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/access"
 	"github.com/godwitdb/godwit/sql/admit"
 	"github.com/godwitdb/godwit/sql/algebra"
@@ -217,11 +218,21 @@ func (r *Runner) prepare(ctx *sql.Context, s *session.Session, text string,
 	if errors.As(err, &me) && seen[me.Num] {
 		return nil, err
 	}
-	if tree, perr := bind.Parse(text, bind.ModeOf(sql.LoadSqlMode(ctx).String())); perr == nil && bind.SkipsLocks(tree) {
+	if skipsLocks(ctx, text) {
 		return nil, session.ErrSkipsLocks(reasonOf(err)) // the engine would wait
 	}
 	r.Fallbacks.add(reasonOf(err))
 	return nil, nil
+}
+
+// skipsLocks reports whether a statement has NOWAIT or SKIP LOCKED anywhere. Most have neither
+// word, and are not parsed again.
+func skipsLocks(ctx *sql.Context, text string) bool {
+	if !base.ContainsFold(text, "NOWAIT") && !base.ContainsFold(text, "LOCKED") {
+		return false
+	}
+	tree, err := bind.Parse(text, bind.ModeOf(sql.LoadSqlMode(ctx).String()))
+	return err == nil && bind.SkipsLocks(tree)
 }
 
 // seen are the errors that the engine does not see: of strings that have no collation in common, of

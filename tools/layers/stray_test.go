@@ -1,8 +1,6 @@
 package layers
 
 import (
-	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,17 +13,9 @@ var strays = []string{".log", ".orig", ".rej", ".bak", ".swp", ".tmp", "~", ".py
 // TestNoStrayFiles: no file in the tree was left behind by a program.
 func TestNoStrayFiles(t *testing.T) {
 	seen := 0
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "bin" || d.Name() == "tmp"):
-			return filepath.SkipDir
-		case d.IsDir():
-			return nil
-		}
+	err := walk(func(path string) error {
 		seen++
-		if slices.ContainsFunc(strays, func(s string) bool { return strings.HasSuffix(d.Name(), s) }) {
+		if slices.ContainsFunc(strays, func(s string) bool { return strings.HasSuffix(path, s) }) {
 			t.Errorf("%s was left behind: remove it, and let what wrote it write elsewhere", path)
 		}
 		return nil

@@ -43,13 +43,8 @@ type source struct {
 
 var readTree = sync.OnceValues(func() ([]source, error) {
 	var tree []source
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "bin" || d.Name() == "tmp"):
-			return filepath.SkipDir
-		case d.IsDir() || !readable(path):
+	err := walk(func(path string) error {
+		if !readable(path) {
 			return nil
 		}
 		s, err := readSource(path)
@@ -58,6 +53,21 @@ var readTree = sync.OnceValues(func() ([]source, error) {
 	})
 	return tree, err
 })
+
+// walk calls f for the files of the module, without what is built and hidden.
+func walk(f func(path string) error) error {
+	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "bin" || d.Name() == "tmp"):
+			return filepath.SkipDir
+		case d.IsDir():
+			return nil
+		}
+		return f(path)
+	})
+}
 
 // readable reports whether people read the file as text.
 func readable(path string) bool {
