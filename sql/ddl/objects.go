@@ -82,6 +82,12 @@ func list[T any](ctx *sql.Context, d *database, ix base.IndexID, get func(*schem
 
 // GetTriggers implements sql.TriggerDatabase.
 func (d *database) GetTriggers(ctx *sql.Context) ([]sql.TriggerDefinition, error) {
+	if s := session.Of(ctx); s != nil {
+		var err error
+		if s.Stmt.Triggers, err = d.look(ctx); err != nil {
+			return nil, err
+		}
+	}
 	return list(ctx, d, schema.IxTrigger, func(o *schema.ObjectDesc) sql.TriggerDefinition { return *o.Trigger })
 }
 
@@ -91,7 +97,7 @@ func (d *database) CreateTrigger(ctx *sql.Context, def sql.TriggerDefinition) er
 		return err
 	}
 	return d.create(ctx, schema.IxTrigger, &schema.ObjectDesc{DB: d.name, Name: def.Name, Seq: schema.ObjectSeq(),
-		Trigger: &def}, func() error {
+		Trigger: &def, Definer: session.DefinerOf(ctx)}, func() error {
 		return sql.ErrTriggerCreateStatementInvalid.New("a trigger of this name exists: " + def.Name)
 	})
 }

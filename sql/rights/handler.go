@@ -27,7 +27,8 @@ import (
 //   - refusals have MySQL's numbers and texts.
 type handler struct {
 	sql.AuthorizationHandler
-	cat sql.Catalog
+	cat   sql.Catalog
+	known *known
 }
 
 type factory struct {
@@ -36,18 +37,24 @@ type factory struct {
 
 // CreateHandler implements sql.AuthorizationHandlerFactory.
 func (f factory) CreateHandler(cat sql.Catalog) sql.AuthorizationHandler {
-	return handler{f.AuthorizationHandlerFactory.CreateHandler(cat), cat}
+	return handler{f.AuthorizationHandlerFactory.CreateHandler(cat), cat, newKnown()}
 }
 
 // Install makes the engine ask this package. It is to be called before the first engine is made.
 var Install = sync.OnceFunc(func() {
 	sql.SetAuthorizationHandlerFactory(factory{sql.GetAuthorizationHandlerFactory()})
+	installTriggers()
 	columns := information_schema.NewColumnsTable // made anew for each use
 	information_schema.NewColumnsTable = func() *information_schema.ColumnsTable { return coverColumns(columns()) }
 })
 
 // HandleAuth implements sql.AuthorizationHandler.
 func (h handler) HandleAuth(ctx *sql.Context, state sql.AuthorizationQueryState, auth sqlparser.AuthInformation) error {
+	if s := session.Of(ctx); s != nil {
+		if done, err := h.inName(ctx, s, auth); done {
+			return err
+		}
+	}
 	err := h.check(ctx, state, auth)
 	if sql.ErrPrivilegeCheckFailed.Is(err) || sql.ErrDatabaseAccessDeniedForUser.Is(err) ||
 		sql.ErrTableAccessDeniedForUser.Is(err) {
@@ -478,11 +485,15 @@ func grantRefusal(ctx *sql.Context, auth sqlparser.AuthInformation) error {
 }
 
 // CheckTable implements sql.AuthorizationHandler. It hides tables from users without any privilege
-// for them, but not from triggers: the engine asks for no privileges for the body of one, since
-// CREATE TRIGGER was judged.
+// for them, but not from triggers, whose definers are judged ([handler.inName]). For the body of a trigger
+// that is being made a table that is hidden is one that does not exist, which is no error yet.
 func (h handler) CheckTable(ctx *sql.Context, state sql.AuthorizationQueryState, db, sch, table string) error {
-	if s := session.Of(ctx); s != nil && s.Stmt.Trigger {
+	s := session.Of(ctx)
+	if s != nil && s.Stmt.Trigger {
 		return nil
+	}
+	if err := h.AuthorizationHandler.CheckTable(ctx, state, db, sch, table); err != nil && s != nil && making(s) {
+		return sql.ErrTableNotFound.New(table)
 	}
 	if c, ok := h.cat.(*analyzer.Catalog); ok && describes(ctx, Of(ctx, c.MySQLDb)) {
 		return nil

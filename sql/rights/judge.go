@@ -10,14 +10,18 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/planbuilder"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/session"
 )
 
 // judgement is what was found of the columns that a statement uses in go-mysql-server's plan.
 type judgement struct {
 	tree sqlparser.Statement
+	text string
 	// binding: the plan is being made. Nobody is asked for privileges for tables meanwhile.
 	binding bool
+	// unknown: the plan has something of which it is not known what it reads.
+	unknown bool
 	// tables are those that the plan uses.
 	tables map[tableKey]*tableUse
 	err    error
@@ -35,6 +39,8 @@ type tableUse struct {
 	updated, inserted              []string
 	scans                          int
 	inserts, unlisted, del, target bool
+	// view: it is a view, which is read as a whole.
+	view bool
 }
 
 // needsColumns reports whether the columns of a table decide, since the privilege for the table is
@@ -72,6 +78,9 @@ func updatesDuplicates(ctx *sql.Context) bool {
 	if s == nil {
 		return false
 	}
+	if j, ok := s.Stmt.Scope.(*judgement); ok {
+		return base.ContainsFold(j.text, "DUPLICATE")
+	}
 	n, ok := statementOf(s).(*sqlparser.Insert)
 	return ok && len(n.OnDup) > 0
 }
@@ -96,11 +105,19 @@ func (h handler) columns(ctx *sql.Context, mine Set, auth sqlparser.AuthInformat
 	if s == nil || s.Stmt.Tree == nil {
 		return Refusal(ctx, commandOf(auth), name)
 	}
-	j, _ := s.Stmt.Columns.(*judgement)
-	if j == nil || j.tree != s.Stmt.Tree {
+	j, part := s.Stmt.Scope.(*judgement)
+	if !part {
+		j, _ = s.Stmt.Columns.(*judgement)
+	}
+	switch {
+	case part && j.tables == nil && j.err == nil && !j.unknown:
+		j.tables = map[tableKey]*tableUse{}
+		j.judge(ctx, h.cat, mine, j.tree, j.text)
+	case !part && (j == nil || j.tree != s.Stmt.Tree):
 		j = &judgement{tree: s.Stmt.Tree, tables: map[tableKey]*tableUse{}}
 		s.Stmt.Columns = j
-		j.judge(ctx, h.cat, mine, statementOf(s))
+		tree := statementOf(s)
+		j.judge(ctx, h.cat, mine, tree, sqlparser.String(tree))
 	}
 	switch {
 	case j.binding:
@@ -116,12 +133,12 @@ func (h handler) columns(ctx *sql.Context, mine Set, auth sqlparser.AuthInformat
 func keyOf(db, name string) tableKey { return tableKey{strings.ToLower(db), strings.ToLower(name)} }
 
 // judge makes the plan, and asks for the privileges that it needs.
-func (j *judgement) judge(ctx *sql.Context, cat sql.Catalog, mine Set, tree sqlparser.Statement) {
+func (j *judgement) judge(ctx *sql.Context, cat sql.Catalog, mine Set, tree sqlparser.Statement, text string) {
 	if tree == nil {
 		return
 	}
 	j.binding = true
-	node, _, err := planbuilder.New(ctx, cat, nil).BindOnly(tree, sqlparser.String(tree), nil)
+	node, _, err := planbuilder.New(ctx, cat, nil).BindOnly(tree, text, nil)
 	j.binding = false
 	if err != nil {
 		j.err = err
@@ -139,7 +156,7 @@ func (j *judgement) judge(ctx *sql.Context, cat sql.Catalog, mine Set, tree sqlp
 		}
 	}
 	if r.unknown != nil {
-		j.tables = nil // of which the engine's refusal is the answer
+		j.tables, j.unknown = nil, true // of which the engine's refusal is the answer
 	}
 }
 
@@ -147,6 +164,9 @@ func (j *judgement) judge(ctx *sql.Context, cat sql.Catalog, mine Set, tree sqlp
 func (s Set) judge(ctx *sql.Context, u *tableUse, star bool) error {
 	if strings.EqualFold(u.db, SystemDatabase) && s.Global(sql.PrivilegeType_Process) {
 		return nil
+	}
+	if u.view && !s.Table(u.db, u.name, sql.PrivilegeType_Select) {
+		return Refusal(ctx, "SELECT", u.name)
 	}
 	if (!u.target || u.scans > 1) && !s.SomeColumn(u.db, u.name, sql.PrivilegeType_Select) {
 		return Refusal(ctx, "SELECT", u.name)
@@ -202,6 +222,8 @@ type reader struct {
 	yields bool
 	// late are what is looked at when all tables are known.
 	late []func()
+	// others: what is looked at is the text of a view with a definer, who is judged apart.
+	others int
 	// unknown is a node that is not known here; nil: there is none.
 	unknown sql.Node
 }
@@ -246,7 +268,17 @@ func (r *reader) node(n sql.Node) {
 			r.unknown = n
 		}
 		r.query(n.Select())
-	case *plan.CreateView, *plan.SubqueryAlias, *plan.SetOp, *plan.RecursiveCte, *plan.Into:
+	case *plan.SubqueryAlias:
+		r.alias(n)
+	case *plan.CreateTrigger:
+		r.query(n.Body)
+	case *plan.BeginEndBlock, *plan.Block, *plan.IfElseBlock, *plan.IfConditional, *plan.DeclareVariables,
+		*plan.DeclareCondition, *plan.Signal:
+		for _, c := range n.Children() {
+			r.query(c)
+		}
+		r.own(n)
+	case *plan.CreateView, *plan.SetOp, *plan.RecursiveCte, *plan.Into:
 		for _, c := range n.Children() {
 			r.query(c)
 		}
@@ -265,6 +297,19 @@ func (r *reader) node(n sql.Node) {
 	default:
 		r.unknown = n
 	}
+}
+
+// alias looks at a query with a name. Of what is in a view with a definer nothing is noted.
+func (r *reader) alias(n *plan.SubqueryAlias) {
+	if db, name, ok := viewOf(n.TextDefinition); ok {
+		if r.others == 0 {
+			r.tables[keyOf(db, name)] = &tableUse{db: db, name: name, view: true}
+		}
+		r.others++
+		defer func() { r.others-- }()
+	}
+	r.query(n.Child)
+	r.own(n)
 }
 
 // own notes what the expressions of a node itself read.
@@ -307,7 +352,7 @@ func (r *reader) read(u *tableUse) {
 
 // table notes a table, and the numbers of its columns.
 func (r *reader) table(t *plan.ResolvedTable, as string) *tableUse {
-	if plan.IsDualTable(t.Table) || t.SqlDatabase == nil {
+	if plan.IsDualTable(t.Table) || t.SqlDatabase == nil || r.others > 0 {
 		return nil
 	}
 	if strings.EqualFold(t.SqlDatabase.Name(), sql.InformationSchemaDatabaseName) {

@@ -60,12 +60,11 @@ func OfAccount(db *mysql_db.MySQLDb, name, host string) (Set, error) {
 func With(ctx *sql.Context, db *mysql_db.MySQLDb, s Set) (restore func()) {
 	db.UserActivePrivilegeSet(ctx) // the session knows their version now
 	was, version := ctx.GetPrivilegeSet()
-	keep := ctx.SetPrivilegeSet
-	if s := session.Of(ctx); s != nil {
-		keep = s.KeepPrivilegeSet
+	if own := session.Of(ctx); own != nil {
+		return own.Act(s.PrivilegeSet, version)
 	}
-	keep(s.PrivilegeSet, version)
-	return func() { keep(was, version) }
+	ctx.SetPrivilegeSet(s.PrivilegeSet, version)
+	return func() { ctx.SetPrivilegeSet(was, version) }
 }
 
 func (s Set) super() bool { return s.Has(sql.PrivilegeType_Super) }

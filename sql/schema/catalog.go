@@ -78,8 +78,8 @@ type ObjectDesc struct {
 	Trigger   *sql.TriggerDefinition      `json:"trigger,omitempty"`
 	Procedure *sql.StoredProcedureDetails `json:"procedure,omitempty"`
 	Event     *sql.EventDefinition        `json:"event,omitempty"`
-	// Definer is the account with whose rights a view is read, or a procedure executed; nil: with
-	// those of the user.
+	// Definer is the account with whose rights a view is read, or a procedure or trigger executed;
+	// nil: with those of the user.
 	Definer *Account `json:"definer,omitempty"`
 }
 

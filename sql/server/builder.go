@@ -48,6 +48,8 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 	switch n := n.(type) {
 	case *plan.InsertInto, *plan.Update, *plan.DeleteFrom, *plan.UpdateSource:
 		return nil, b.prepareChange(ctx, s, n)
+	case *plan.TriggerBeginEndBlock:
+		return b.body(ctx, s, n, row)
 	case *plan.CreateTable, *plan.AddColumn, *plan.CreateForeignKey, *plan.AlterIndex, *plan.Truncate:
 		return b.buildDefinition(ctx, s, n)
 	case *plan.Call:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/ddl"
+	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/session"
 )
 
@@ -34,7 +35,7 @@ func (p *parser) note(ctx context.Context, query string, stmt sqlparser.Statemen
 	if sql.RemoveSpaceAndDelimiter(query, ';') == sql.RemoveSpaceAndDelimiter(sc.Query(), ';') {
 		s.Note(stmt)
 	} else if d, ok := stmt.(*sqlparser.DDL); ok && d.TriggerSpec != nil {
-		s.Stmt.Trigger = true
+		s.BindTrigger(d, query)
 	}
 }
 
@@ -49,6 +50,7 @@ func (p *parser) useView(ctx context.Context, query string, stmt sqlparser.State
 	if sc, ok := ctx.(*sql.Context); ok {
 		if s := session.Of(sc); s != nil && s.Stmt.View == query {
 			d.Temporary = true
+			rights.View(s, d, s.Stmt.ViewDB, s.Stmt.ViewDefiner)
 		}
 	}
 }

@@ -121,6 +121,19 @@ func (g *gateway) mayKill(ctx *sql.Context, id uint32) error {
 	return nil
 }
 
+// body executes the body of a trigger with the rights of its definer.
+func (b *builder) body(ctx *sql.Context, s *session.Session, n *plan.TriggerBeginEndBlock, row sql.Row) (sql.RowIter, error) {
+	if s.Running == n {
+		return nil, nil
+	}
+	return rights.RunBody(ctx, b.base.Catalog, s, n, func() (sql.RowIter, error) {
+		outer := s.Running
+		defer func() { s.Running = outer }()
+		s.Running = n
+		return b.base.ExecBuilder.Build(ctx, n, row)
+	})
+}
+
 // call executes a procedure with the rights of its definer. The engine binds its statements while
 // it builds the call.
 func (b *builder) call(ctx *sql.Context, s *session.Session, n *plan.Call, row sql.Row) (sql.RowIter, error) {

@@ -48,7 +48,16 @@ const noVersion = ^uint64(0)
 // the beginning of the statement. The engine holds the lock of the accounts, so that they cannot be
 // read here.
 func (s *Session) SetPrivilegeSet(set sql.PrivilegeSet, version uint64) {
-	if all, ok := set.(mysql_db.PrivilegeSet); ok && s.roles.chosen.Some {
+	_, had := s.GetPrivilegeSet()
+	all, ok := set.(mysql_db.PrivilegeSet)
+	switch {
+	case !ok || version == had: // what the engine has changed for the text of a view, or puts back
+	case s.acting != nil:
+		// Grants change while something is executed in the name of a definer: it goes on with the
+		// rights that it began with, not with the user's.
+		clearPrivileges(all)
+		all.UnionWith(*s.acting)
+	case s.roles.chosen.Some:
 		s.roles.stale = true
 		clearPrivileges(all)
 		if s.roles.rights != nil {
@@ -61,6 +70,23 @@ func (s *Session) SetPrivilegeSet(set sql.PrivilegeSet, version uint64) {
 // KeepPrivilegeSet makes a set the session's, whatever roles are active.
 func (s *Session) KeepPrivilegeSet(set sql.PrivilegeSet, version uint64) {
 	s.BaseSession.SetPrivilegeSet(set, version)
+}
+
+// Act gives the session the rights of somebody else until end is called, also if grants change
+// meanwhile. version is that of the privileges.
+func (s *Session) Act(set sql.PrivilegeSet, version uint64) (end func()) {
+	was, v := s.GetPrivilegeSet()
+	outer := s.acting
+	if s.acting = nil; set != nil {
+		if p, ok := set.(mysql_db.PrivilegeSet); ok {
+			s.acting = &p
+		}
+	}
+	s.BaseSession.SetPrivilegeSet(set, version)
+	return func() {
+		s.acting = outer
+		s.BaseSession.SetPrivilegeSet(was, v)
+	}
 }
 
 // clearPrivileges empties a set that others have, too.

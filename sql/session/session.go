@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/mysql_db"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
@@ -54,6 +55,12 @@ type Session struct {
 	MaxTime int64
 	// Calling is the CALL that the engine builds with the rights of a definer.
 	Calling *plan.Call
+	// Triggers are those that statements of the client's command fire, by their keys.
+	Triggers map[string]*Trigger
+	// Running is the body of a trigger that the engine builds with the rights of its definer.
+	Running sql.Node
+	// reached are the tables that the command has read or changed; nil: they are not noted.
+	reached map[[2]string]bool
 	// NextAccess is what SET TRANSACTION says of the next transaction.
 	NextAccess Access
 	readOnly   int64 // 1: transactions are READ ONLY unless they say otherwise
@@ -61,6 +68,8 @@ type Session struct {
 	remoteState
 	staleState
 	roles activeRoles
+	// acting are the rights of the definer in whose name something is executed; nil: the user's own.
+	acting *mysql_db.PrivilegeSet
 }
 
 // StatementCost is what the last statement cost on the WAN.
@@ -99,7 +108,7 @@ func (s *Session) KVContext(ctx *sql.Context) context.Context {
 
 // CommandBegin implements sql.LifecycleAwareSession.
 func (s *Session) CommandBegin() error {
-	s.cmd, s.Stmt = command{}, Statement{}
+	s.cmd, s.Stmt, s.Triggers = command{}, Statement{}, nil
 	return nil
 }
 

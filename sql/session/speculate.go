@@ -33,7 +33,7 @@ func (s *Session) Speculate(ctx *sql.Context, sp Speculation, k kv.Txn) (own *Se
 	o.SetIndexRegistry(s.GetIndexRegistry())
 	o.SetViewRegistry(s.GetViewRegistry())
 	o.KeepPrivilegeSet(s.GetPrivilegeSet())
-	o.roles = s.roles
+	o.roles, o.acting = s.roles, s.acting
 	o.remoteState, o.staleState, o.prepared = s.remoteState, s.staleState, s.prepared
 	o.Stmt, o.cmd.calls, o.level, o.strict = s.Stmt.speculative(), s.cmd.calls, s.level, s.strict
 	o.Speculation = sp

@@ -44,6 +44,17 @@ type Statement struct {
 	ViewDefiner  *schema.Account
 	// Trigger: the bodies of triggers are being bound, or have been.
 	Trigger bool
+	// Triggers is the database whose triggers the engine has listed last; nil: none.
+	Triggers *schema.Database
+	// Firing are the triggers that the engine binds for a change, as long as it does; nil: it does
+	// not. Body is the one whose text is being bound.
+	Firing *Firing
+	Body   *Trigger
+	// Scope is what package rights keeps of the text of a view or trigger whose parts it judges.
+	Scope any
+	// Account is the definer in whose name the part of the statement judged last is done; nil: the
+	// user.
+	Account *schema.Account
 	// Duplicate is MySQL's wording of the last duplicate-key error; empty if there was none.
 	Duplicate string
 	// Refusal is MySQL's wording of the last want of a privilege, RefusalOf the engine's text of
