@@ -116,3 +116,81 @@ func TestAudit(t *testing.T) {
 		}
 	}
 }
+
+// TestAuditReached: a statement that reaches an audited table is written whatever way it takes, and
+// once; what procedures define is written when they are called.
+func TestAuditReached(t *testing.T) {
+	t.Parallel()
+	p := newWorld(t, cfgs{}, "eu").procs[0]
+	db := p.sql(t)
+	db.SetMaxOpenConns(1)
+	for _, q := range []string{"CREATE DATABASE d", "USE d", "CREATE TABLE secret (id INT PRIMARY KEY, x INT)",
+		"CREATE TABLE plain (id INT PRIMARY KEY, x INT)", "CREATE TABLE other (id INT PRIMARY KEY)",
+		"CREATE TABLE parent (id INT PRIMARY KEY)",
+		"CREATE TABLE child (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES parent (id) ON DELETE CASCADE)",
+		"INSERT INTO parent VALUES (1), (2)", "INSERT INTO child VALUES (1, 1)", "INSERT INTO secret VALUES (1, 1)",
+		"CREATE VIEW v AS SELECT id FROM secret", "CREATE VIEW vv AS SELECT id FROM v",
+		"CREATE TRIGGER tr AFTER INSERT ON plain FOR EACH ROW UPDATE secret SET x = x + 1",
+		"CREATE TRIGGER tr2 AFTER INSERT ON other FOR EACH ROW INSERT INTO plain VALUES (NEW.id, 0)",
+		"CREATE PROCEDURE pr() BEGIN SELECT COUNT(*) FROM secret; SELECT COUNT(*) FROM secret; END",
+		"CREATE PROCEDURE defines() BEGIN CREATE TABLE made (id INT PRIMARY KEY); DROP TABLE made; END",
+		"CREATE PROCEDURE harmless() SELECT COUNT(*) FROM parent",
+		"SET CLUSTER SETTING audit.tables = 'd.secret, d.child'",
+		"SELECT * FROM vv", "SELECT id + 0 FROM v INTO @z", "INSERT INTO plain VALUES (1, 1)", "INSERT INTO other VALUES (7)",
+		"CALL pr()", "CALL defines()", "CALL harmless()", "DELETE FROM parent WHERE id = 1", "SELECT 'none' FROM parent",
+		"PREPARE p1 FROM 'SELECT x FROM secret WHERE id = ?'", "SET @n = 4711", "EXECUTE p1 USING @n",
+		"SET @ddl = 'CREATE TABLE hidden (id INT PRIMARY KEY)'", "PREPARE p2 FROM @ddl", "EXECUTE p2",
+		"SELECT COUNT(*) FROM information_schema.tables",
+	} {
+		if _, err := db.Exec(q); err != nil {
+			t.Fatal(q, err)
+		}
+	}
+	if _, err := db.Exec("CALL defines2()"); err == nil {
+		t.Error("there is no such procedure")
+	}
+	p.stop(t)
+	events := auditOf(t, p)
+	count := func(kind audit.Kind, statement, detail string, tables ...string) (n int) {
+		for _, e := range events {
+			if e.Kind == kind && e.Statement == statement && e.Detail == detail && strings.Join(e.Tables, ",") == strings.Join(tables, ",") {
+				if e.User != "root" || e.Connection == 0 || e.Address == "" || e.Database != "d" {
+					t.Errorf("whose is %+v", e)
+				}
+				n++
+			}
+		}
+		return n
+	}
+	for _, want := range []struct {
+		kind              audit.Kind
+		statement, detail string
+		tables            []string
+	}{
+		{audit.Table, "SELECT * FROM vv", "", []string{"d.secret"}},
+		{audit.Table, "SELECT id + ? FROM v INTO @z", "", []string{"d.secret"}},
+		{audit.Table, "INSERT INTO plain VALUES (?, ?)", "", []string{"d.secret"}},
+		{audit.Table, "INSERT INTO other VALUES (?)", "", []string{"d.secret"}},
+		{audit.Table, "CALL pr()", "", []string{"d.secret"}},
+		{audit.Table, "DELETE FROM parent WHERE id = ?", "", []string{"d.child"}},
+		{audit.DDL, "create table made (\n\tid INT primary key\n)", "in a procedure", nil},
+		{audit.DDL, "drop table made", "in a procedure", nil},
+		{audit.Table, "EXECUTE p1 USING @n", "select x from secret where id = :v1", []string{"d.secret"}},
+		{audit.DDL, "EXECUTE p2", "create table hidden (\n\tid INT primary key\n)", nil},
+	} {
+		if n := count(want.kind, want.statement, want.detail, want.tables...); n != 1 {
+			t.Errorf("%d of %+v", n, want)
+		}
+	}
+	for _, e := range events {
+		if strings.Contains(e.Statement, "harmless()") && e.Kind == audit.Table || strings.Contains(e.Statement, "information_schema") ||
+			strings.Contains(e.Statement, "none") || strings.Contains(e.Statement+e.Detail, "4711") {
+			t.Errorf("%+v", e)
+		}
+	}
+	if t.Failed() {
+		for _, e := range events {
+			t.Logf("%+v", e)
+		}
+	}
+}

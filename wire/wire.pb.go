@@ -6020,6 +6020,7 @@ type ForwardResponse struct {
 	Fields        []*ForwardField        `protobuf:"bytes,20,rep,name=fields,proto3" json:"fields,omitempty"` // of a query
 	Rows          []*ForwardRow          `protobuf:"bytes,21,rep,name=rows,proto3" json:"rows,omitempty"`
 	FoundRows     int64                  `protobuf:"varint,22,opt,name=found_rows,json=foundRows,proto3" json:"found_rows,omitempty"`
+	Reached       []string               `protobuf:"bytes,23,rep,name=reached,proto3" json:"reached,omitempty"` // tables that it read or changed, as database.table, if some are audited
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6206,6 +6207,13 @@ func (x *ForwardResponse) GetFoundRows() int64 {
 		return x.FoundRows
 	}
 	return 0
+}
+
+func (x *ForwardResponse) GetReached() []string {
+	if x != nil {
+		return x.Reached
+	}
+	return nil
 }
 
 // ForwardField describes a column of a result, as MySQL's protocol does.
@@ -7982,7 +7990,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x0eForwardWarning\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\rR\x04code\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\"\x94\x05\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"\xae\x05\n" +
 	"\x0fForwardResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\rR\x05error\x12\x14\n" +
@@ -8007,7 +8015,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x06fields\x18\x14 \x03(\v2\x19.godwit.wire.ForwardFieldR\x06fields\x12+\n" +
 	"\x04rows\x18\x15 \x03(\v2\x17.godwit.wire.ForwardRowR\x04rows\x12\x1d\n" +
 	"\n" +
-	"found_rows\x18\x16 \x01(\x03R\tfoundRows\"\x84\x02\n" +
+	"found_rows\x18\x16 \x01(\x03R\tfoundRows\x12\x18\n" +
+	"\areached\x18\x17 \x03(\tR\areached\"\x84\x02\n" +
 	"\fForwardField\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
 	"\borg_name\x18\x02 \x01(\tR\aorgName\x12\x14\n" +

@@ -5259,6 +5259,17 @@ func (m *ForwardResponse) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if len(m.Reached) > 0 {
+		for iNdEx := len(m.Reached) - 1; iNdEx >= 0; iNdEx-- {
+			i -= len(m.Reached[iNdEx])
+			copy(dAtA[i:], m.Reached[iNdEx])
+			i = protohelpers.EncodeVarint(dAtA, i, uint64(len(m.Reached[iNdEx])))
+			i--
+			dAtA[i] = 0x1
+			i--
+			dAtA[i] = 0xba
+		}
+	}
 	if m.FoundRows != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.FoundRows))
 		i--
@@ -8824,6 +8835,12 @@ func (m *ForwardResponse) SizeVT() (n int) {
 	}
 	if m.FoundRows != 0 {
 		n += 2 + protohelpers.SizeOfVarint(uint64(m.FoundRows))
+	}
+	if len(m.Reached) > 0 {
+		for _, s := range m.Reached {
+			l = len(s)
+			n += 2 + l + protohelpers.SizeOfVarint(uint64(l))
+		}
 	}
 	n += len(m.unknownFields)
 	return n
@@ -23594,6 +23611,38 @@ func (m *ForwardResponse) UnmarshalVT(dAtA []byte) error {
 					break
 				}
 			}
+		case 23:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Reached", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protohelpers.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protohelpers.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Reached = append(m.Reached, string(dAtA[iNdEx:postIndex]))
+			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

@@ -14,6 +14,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/sql/audited"
 	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/prefetch"
@@ -324,7 +325,10 @@ func (b *builder) addColumn(ctx *sql.Context, n *plan.AddColumn) (sql.RowIter, e
 }
 
 // runner runs the statements of stored procedures, which come as syntax trees.
-type runner struct{ *sqle.Engine }
+type runner struct {
+	*sqle.Engine
+	audit *audited.Recorder
+}
 
 // QueryWithBindings implements sql.StatementRunner.
 func (r runner) QueryWithBindings(ctx *sql.Context, query string, parsed sqlparser.Statement,
@@ -336,7 +340,7 @@ func (r runner) QueryWithBindings(ctx *sql.Context, query string, parsed sqlpars
 		s.Stmt.Tree, s.Stmt.Binds, s.Stmt.Lock = parsed, nil, session.LockClause(parsed)
 	}
 	sch, it, flags, err := r.Engine.QueryWithBindings(ctx, query, parsed, bindings, flags)
-	if err == nil {
+	if it, err = r.audit.Inner(session.Of(ctx), parsed, it, err); err == nil {
 		it = bound.Results(ctx, it)
 	}
 	return sch, it, flags, err

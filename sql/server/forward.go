@@ -326,6 +326,10 @@ func (g *gateway) send(ctx *sql.Context, s *session.Session, ex execution,
 		g.Log.Debug("a forwarded statement was refused", "node", ex.node, "why", st.Msg)
 		return nil, nil
 	}
+	for _, t := range resp.Reached {
+		db, name, _ := strings.Cut(t, ".")
+		s.Reach(db, name)
+	}
 	s.EndForwarded(int(resp.Committed), base.Timestamp(resp.Ts), resp.Aborted, base.Timestamp(resp.Age))
 	return resp, nil
 }

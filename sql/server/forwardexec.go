@@ -240,6 +240,7 @@ func (r *remote) execute(ctx context.Context, h *handler, q *wire.ForwardRequest
 	resp.Ts, resp.Committed = uint64(ts), uint32(committed)
 	resp.Hops, resp.Bytes, resp.Messages = uint32(s.Trace.Hops()-hops), uint64(s.Trace.Bytes()-bytes),
 		uint64(s.Trace.Messages()-msgs)
+	resp.Reached = s.Reached()
 	resp.Moves = uint64(s.Trace.Moves() - moves)
 	for _, w := range s.Warnings() {
 		resp.Warnings = append(resp.Warnings, &wire.ForwardWarning{Level: w.Level, Code: uint32(w.Code), Message: w.Message})

@@ -13,7 +13,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/rowexec"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/obs/audit"
+	"github.com/godwitdb/godwit/sql/audited"
 	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/fast"
@@ -52,7 +52,7 @@ type gateway struct {
 	uuids uuids
 
 	logins *logins
-	audit  *audit.Log // nil: there is none
+	audit  *audited.Recorder
 
 	settings Settings
 	// settingsTurn is full while settings are applied. It is a channel, because settings are read
@@ -69,9 +69,10 @@ func newGateway(cfg Config) *gateway {
 		Reads: cfg.Reads, Relay: cfg.Relay})
 	g := &gateway{
 		Env: ddl.NewEnv(env, cfg.Cluster), cluster: cfg.Cluster, onStmt: cfg.OnStatement, onTxn: cfg.OnTransaction,
-		fwd: cfg.Forwarder, settings: cfg.Settings, audit: cfg.Audit,
+		fwd: cfg.Forwarder, settings: cfg.Settings,
 		settingsTurn: make(chan struct{}, 1), usersTurn: make(chan struct{}, 1),
 	}
+	g.audit = &audited.Recorder{Log: cfg.Audit, Wording: g.wording, Address: g.addressOf}
 	g.System = g.systemDatabase
 	g.Sees = func(ctx *sql.Context, db, name string) bool {
 		return rights.Of(ctx, g.engine.Analyzer.Catalog.MySQLDb).Sees(db, name)
@@ -104,7 +105,7 @@ func newGateway(cfg Config) *gateway {
 	g.fast = &fast.Runner{Env: g.tableEnv(), Engine: g.engine}
 	g.query = &selects.Runner{Engine: g.engine, Limit: cfg.Memory, Turns: cfg.Turns, Fallbacks: selects.Fallbacks{On: cfg.OnFallback}, Where: g.explained,
 		Meter: measured}
-	a.Runner = runner{g.engine}
+	a.Runner = runner{g.engine, g.audit}
 	g.logins = newLogins(g)
 	return g
 }

@@ -195,7 +195,7 @@ func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p
 		return err
 	})
 	if s != nil {
-		err = h.wording(s, err)
+		err = h.g.wording(s, err)
 		if t := s.Txn(); t != nil && t.KV == nil && !s.GetIgnoreAutoCommit() {
 			s.SetTransaction(nil) // preparing began a transaction that nothing used
 		}
@@ -236,11 +236,12 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 	s.RefreshRoles(h.g.engine.Analyzer.Catalog.MySQLDb)
 	start := time.Now()
 	s.BeginPatience()
+	h.g.audit.Begin(s)
 	hops, bytes, msgs, moves := s.Trace.Hops(), s.Trace.Bytes(), s.Trace.Messages(), s.Trace.Moves()
 	err = h.tries(ctx, s, start, exec)
 	s.EndTries()
 	kind := bound.Kind(query)
-	h.noteStatement(c, s, kind, query, err)
+	h.g.audit.Statement(s, kind, query, err)
 	cost := session.StatementCost{
 		Hops: s.Trace.Hops() - hops, Bytes: s.Trace.Bytes() - bytes, Messages: s.Trace.Messages() - msgs,
 		Moves:   s.Trace.Moves() - moves,
@@ -255,7 +256,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 	if h.g.onStmt != nil && !s.Remote {
 		h.g.onStmt(kind, cost.Elapsed, cost.Hops, err)
 	}
-	return h.wording(s, err)
+	return h.g.wording(s, err)
 }
 
 // tries executes a statement until it does not lose a conflict any more, or must not be tried
@@ -320,7 +321,7 @@ func (h *handler) cleanUp(s *session.Session, lost bool) {
 }
 
 // wording gives errors the numbers of MySQL, and duplicate keys its text, which clients parse.
-func (h *handler) wording(s *session.Session, err error) error {
+func (g *gateway) wording(s *session.Session, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -329,7 +330,7 @@ func (h *handler) wording(s *session.Session, err error) error {
 		me = sql.CastSQLError(err)
 	}
 	if told, said := rules.Unstacked(me); said != "" {
-		h.g.Log.Error("statement panicked", "panic", said)
+		g.Log.Error("statement panicked", "panic", said)
 		return told
 	}
 	if me.Num == schema.ErrDupEntry && s.Stmt.Duplicate != "" {

@@ -93,7 +93,7 @@ func (s *Session) NoteReached(on bool) {
 
 // Reach notes that a table is read or changed.
 func (s *Session) Reach(db, table string) {
-	if s.reached != nil {
+	if s != nil && s.reached != nil {
 		s.reached[[2]string{db, table}] = true
 	}
 }

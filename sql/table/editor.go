@@ -215,6 +215,7 @@ func (e *Editor) add(ctx *sql.Context, c change) error {
 		e.Txn.AddEditor(e)
 	}
 	e.Note()
+	e.Txn.Session.Reach(e.Def.Desc.DB, e.Def.Desc.Name)
 	e.ops = append(e.ops, c)
 	if e.perRow || len(e.ops) >= cmp.Or(e.Most, FlushRows) && !e.hold {
 		return e.Flush(ctx)

@@ -57,6 +57,7 @@ func (t *Table) Open(ctx *sql.Context) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.Reach(t.Def.Desc.DB, t.Def.Desc.Name)
 	src := &Source{Table: t, Txn: tx, Limit: firstBatch, Whole: t.Access.Whole}
 	multiMaster := t.Def.Desc.Locality.Kind == schema.MultiMaster
 	if multiMaster && (t.Access.AsOf != 0 || tx.AsOf != 0) {

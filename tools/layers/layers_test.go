@@ -121,9 +121,10 @@ var allowed = map[string][]string{
 	"sql/fast":     {"kv/patch", "sql/rights", "sql/schema", "sql/schema/rowfmt", "sql/session", "sql/table"},
 	// bound counts what the engine keeps, and knows nothing of tables
 	"sql/bound": {"sql/admit", "sql/exec", "sql/rules"},
-	"sql/server": {"sql/admit", "sql/bound", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/prefetch", "sql/ddl", "sql/fast", "sql/query",
+	"sql/server": {"sql/admit", "sql/audited", "sql/bound", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/prefetch", "sql/ddl", "sql/fast", "sql/query",
 		"obs/audit"},
 	"sql/rights":  {"sql/schema", "sql/session"},
+	"sql/audited": {"sql/session", "obs/audit"},
 	"sql/sqltest": nil,
 	// expr computes, exec moves batches: neither knows what a table, a key or a session is, so that
 	// both are tested in seconds.
@@ -201,7 +202,7 @@ var onlyIn = map[string]struct {
 	"github.com/dolthub/go-mysql-server": {
 		[]string{"sql/bind", "sql/bound", "sql/expr", "sql/expr/collate", "sql/expr/exprtest", "sql/expr/fn", "sql/exec",
 			"sql/function", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/access", "sql/prefetch",
-			"sql/ddl", "sql/fast", "sql/query", "sql/opt", "sql/server"},
+			"sql/ddl", "sql/fast", "sql/query", "sql/opt", "sql/audited", "sql/server"},
 		"its API moves; the packages below sql/ follow it",
 	},
 	"github.com/pingcap/tidb": {
