@@ -23,6 +23,7 @@ import (
 //   - who changes rows has to have the right to read them: which rows a condition meets tells what
 //     is in them. Our own engine knows of statements that read no column;
 //   - what asks for a global privilege takes no privilege of the current database for it;
+//   - LOAD DATA LOCAL takes no FILE, and LOAD DATA takes INSERT for what it writes;
 //   - FOR UPDATE, and the DEFINER of others, ask for what they ask for in MySQL;
 //   - refusals have MySQL's numbers and texts.
 type handler struct {
@@ -81,6 +82,9 @@ func (h handler) check(ctx *sql.Context, state sql.AuthorizationQueryState, auth
 		return nil
 	}
 	mine := Of(ctx, c.MySQLDb)
+	if n := loads(ctx, auth); n != nil {
+		return h.load(ctx, state, mine, n)
+	}
 	if auth.AuthType == sqlparser.AuthType_SHOW_CREATE_PROCEDURE && !seesProcedures(ctx, mine, auth) {
 		return notPrivileged(ctx)
 	}
@@ -123,6 +127,37 @@ func (h handler) checkHere(ctx *sql.Context, state sql.AuthorizationQueryState, 
 		return mayLock(ctx, mine, auth)
 	case namesSystem(ctx, auth) && mine.Global(sql.PrivilegeType_Process):
 		return nil
+	}
+	return err
+}
+
+// loads is the LOAD DATA that a part is about; nil: it is about something else.
+func loads(ctx *sql.Context, auth sqlparser.AuthInformation) *sqlparser.Load {
+	s := session.Of(ctx)
+	if s == nil || auth.AuthType != sqlparser.AuthType_FILE {
+		return nil
+	}
+	n, _ := statementOf(s).(*sqlparser.Load)
+	return n
+}
+
+// load judges LOAD DATA: INSERT for the columns that it names or sets, DELETE with REPLACE, and FILE
+// if the file is the server's.
+func (h handler) load(ctx *sql.Context, state sql.AuthorizationQueryState, mine Set, n *sqlparser.Load) error {
+	if !bool(n.Local) && !mine.Global(sql.PrivilegeType_File) {
+		return notPrivileged(ctx)
+	}
+	db, table := DatabaseOf(ctx, n.Table.DbQualifier.String()), n.Table.Name.String()
+	auth := sqlparser.AuthInformation{AuthType: sqlparser.AuthType_INSERT,
+		TargetType: sqlparser.AuthTargetType_SingleTableIdentifier, TargetNames: []string{db, table}}
+	err := h.check(ctx, state, auth)
+	switch {
+	case sql.ErrPrivilegeCheckFailed.Is(err) || sql.ErrDatabaseAccessDeniedForUser.Is(err) ||
+		sql.ErrTableAccessDeniedForUser.Is(err):
+		return worded(ctx, auth, err)
+	case err == nil && strings.EqualFold(strings.TrimSpace(n.IgnoreOrReplace), "replace") &&
+		!mine.Table(db, table, sql.PrivilegeType_Delete):
+		return Refusal(ctx, "DELETE", table)
 	}
 	return err
 }

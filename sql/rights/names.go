@@ -28,8 +28,15 @@ type viewPart struct {
 	scope   *judgement
 }
 
-// viewMark begins what a plan says of the text of a view with a definer. No statement can say it.
+// viewMark begins what a plan that is made to judge columns says of the text of a view with a
+// definer. No statement can say it: nobody is shown such a plan.
 var viewMark = "view " + rand.Text() + " "
+
+// binding reports whether a plan is being made only to judge the columns that it uses.
+func binding(judged any) bool {
+	j, ok := judged.(*judgement)
+	return ok && j.binding
+}
 
 // viewOf is the view whose text a query of a plan is; ok is false if it is no such text.
 func viewOf(text string) (db, name string, ok bool) {
@@ -56,7 +63,9 @@ func View(s *session.Session, d *sqlparser.DDL, db string, definer *schema.Accou
 		}
 		return true, nil
 	}, sel) // it never fails
-	d.SubStatementStr = viewMark + db + "\x00" + d.ViewSpec.ViewName.Name.String()
+	if binding(s.Stmt.Columns) || binding(s.Stmt.Scope) {
+		d.SubStatementStr = viewMark + db + "\x00" + d.ViewSpec.ViewName.Name.String()
+	}
 }
 
 // inName judges a part of a statement that is done in the name of a definer; done is false for
