@@ -3,6 +3,7 @@ package rights
 import (
 	"crypto/rand"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -23,8 +24,8 @@ import (
 
 // viewPart is the mark of a part of a view's text.
 type viewPart struct {
-	view    string // database.name
-	account schema.Account
+	view    string          // database.name
+	account *schema.Account // nil: the user
 	scope   *judgement
 }
 
@@ -52,10 +53,10 @@ func View(s *session.Session, d *sqlparser.DDL, db string, definer *schema.Accou
 		definer = s.Stmt.Account
 	}
 	sel, ok := d.ViewSpec.ViewExpr.(sqlparser.SelectStatement)
-	if definer == nil || !ok {
+	if !ok {
 		return
 	}
-	p := &viewPart{view: db + "." + d.ViewSpec.ViewName.Name.String(), account: *definer,
+	p := &viewPart{view: db + "." + d.ViewSpec.ViewName.Name.String(), account: definer,
 		scope: &judgement{tree: sel, text: sqlparser.String(sel)}}
 	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
 		if a, ok := n.(sqlparser.AuthNode); ok {
@@ -74,7 +75,7 @@ func (h handler) inName(ctx *sql.Context, s *session.Session, auth sqlparser.Aut
 	t := s.Stmt.Body
 	p, view := auth.Extra.(*viewPart)
 	if s.Stmt.Account = nil; view {
-		s.Stmt.Account = &p.account
+		s.Stmt.Account = p.account
 	} else if t != nil {
 		s.Stmt.Account = t.Definer
 	}
@@ -89,12 +90,12 @@ func (h handler) inName(ctx *sql.Context, s *session.Session, auth sqlparser.Aut
 	case t != nil && (t.Definer == nil || t.Judged || t.Refusal != nil || !bodily(auth)):
 		return true, nil
 	case view:
-		if err = h.judgeAs(ctx, p.account, auth, p.scope); err != nil && !isNoAccount(err) {
+		if err = h.judgeAs(ctx, p.account, auth, p.scope); wantsRights(err) {
 			err = mysql.NewSQLError(1356, "HY000", "View '%s' references invalid table(s) or column(s) or "+
 				"function(s) or definer/invoker of view lack rights to use them", p.view)
 		}
 	default:
-		err = h.judgeAs(ctx, *t.Definer, auth, t.Scope.(*judgement))
+		err = h.judgeAs(ctx, t.Definer, auth, t.Scope.(*judgement))
 	}
 	if t != nil && err != nil {
 		t.Refusal = err // the engine asks no privileges for triggers
@@ -114,29 +115,35 @@ func bodily(auth sqlparser.AuthInformation) bool {
 	return auth.AuthType != sqlparser.AuthType_TRIGGER && auth.AuthType != sqlparser.AuthType_CREATE_VIEW
 }
 
-func isNoAccount(err error) bool {
+// wantsRights reports whether an error is the want of a privilege.
+func wantsRights(err error) bool {
 	var me *mysql.SQLError
-	return errors.As(err, &me) && me.Num == 1449
+	return errors.As(err, &me) && slices.Contains([]int{1044, 1045, 1142, 1143, 1227, 1356, 1370}, me.Num)
 }
 
-// judgeAs judges a part with the rights of an account. scope is the text that the part belongs to.
-func (h handler) judgeAs(ctx *sql.Context, a schema.Account, auth sqlparser.AuthInformation, scope *judgement) error {
+// judgeAs judges a part with the rights of an account; nil: of the user. scope is the text that the part belongs to.
+func (h handler) judgeAs(ctx *sql.Context, a *schema.Account, auth sqlparser.AuthInformation, scope *judgement) error {
 	s, c := session.Of(ctx), h.cat.(*analyzer.Catalog)
-	set, err := h.known.account(ctx, c, a)
-	if err != nil {
-		return err
-	}
 	outer := s.Stmt.Scope
 	s.Stmt.Scope = scope
 	defer func() { s.Stmt.Scope = outer }()
-	defer With(ctx, c.MySQLDb, set)()
+	if a != nil {
+		set, err := h.known.account(ctx, c, *a)
+		if err != nil {
+			return err
+		}
+		defer With(ctx, c.MySQLDb, set)()
+	}
 	auth.Extra = nil
-	err = h.check(ctx, h.NewQueryState(ctx), auth)
+	err := h.check(ctx, h.NewQueryState(ctx), auth)
 	if sql.ErrPrivilegeCheckFailed.Is(err) || sql.ErrDatabaseAccessDeniedForUser.Is(err) ||
 		sql.ErrTableAccessDeniedForUser.Is(err) {
 		err = worded(ctx, auth, err)
 	}
-	return renamed(ctx, err, a)
+	if a == nil {
+		return err
+	}
+	return renamed(ctx, err, *a)
 }
 
 // renamed has a refusal name the definer instead of the user.
