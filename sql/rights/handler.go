@@ -141,8 +141,8 @@ func loads(ctx *sql.Context, auth sqlparser.AuthInformation) *sqlparser.Load {
 	return n
 }
 
-// load judges LOAD DATA: INSERT for the columns that it names or sets, DELETE with REPLACE, and FILE
-// if the file is the server's.
+// load judges LOAD DATA: INSERT for the columns that it names or sets, DELETE with REPLACE, and
+// FILE if the file is the server's.
 func (h handler) load(ctx *sql.Context, state sql.AuthorizationQueryState, mine Set, n *sqlparser.Load) error {
 	if !bool(n.Local) && !mine.Global(sql.PrivilegeType_File) {
 		return notPrivileged(ctx)
@@ -520,8 +520,9 @@ func grantRefusal(ctx *sql.Context, auth sqlparser.AuthInformation) error {
 }
 
 // CheckTable implements sql.AuthorizationHandler. It hides tables from users without any privilege
-// for them, but not from triggers, whose definers are judged ([handler.inName]). For the body of a trigger
-// that is being made a table that is hidden is one that does not exist, which is no error yet.
+// for them, but not from triggers, whose definers are judged ([handler.inName]). For the body of a
+// trigger that is being made a table that is hidden is one that does not exist, which is no error
+// yet.
 func (h handler) CheckTable(ctx *sql.Context, state sql.AuthorizationQueryState, db, sch, table string) error {
 	s := session.Of(ctx)
 	if s != nil && s.Stmt.Trigger {

@@ -18,8 +18,8 @@ import (
 )
 
 // Parts of a statement are done in the name of somebody else: the texts of views and of triggers
-// that it uses. The parts of a view's text are marked in its syntax tree ([View]); of a trigger it is
-// known that it is being bound. Each part is judged with the rights of the definer. A part that
+// that it uses. The parts of a view's text are marked in its syntax tree ([View]); of a trigger it
+// is known that it is being bound. Each part is judged with the rights of the definer. A part that
 // nothing marks is judged with the user's.
 
 // viewPart is the mark of a part of a view's text.
@@ -89,6 +89,8 @@ func (h handler) inName(ctx *sql.Context, s *session.Session, auth sqlparser.Aut
 		return true, nil
 	case t != nil && (t.Definer == nil || t.Judged || t.Refusal != nil || !bodily(auth)):
 		return true, nil
+	case binding(s.Stmt.Columns) || binding(s.Stmt.Scope):
+		return true, nil // the plan that is executed is made apart, and judged then
 	case view:
 		if err = h.judgeAs(ctx, p.account, auth, p.scope); wantsRights(err) {
 			err = mysql.NewSQLError(1356, "HY000", "View '%s' references invalid table(s) or column(s) or "+
@@ -121,7 +123,8 @@ func wantsRights(err error) bool {
 	return errors.As(err, &me) && slices.Contains([]int{1044, 1045, 1142, 1143, 1227, 1356, 1370}, me.Num)
 }
 
-// judgeAs judges a part with the rights of an account; nil: of the user. scope is the text that the part belongs to.
+// judgeAs judges a part with the rights of an account; nil: of the user. scope is the text that the
+// part belongs to.
 func (h handler) judgeAs(ctx *sql.Context, a *schema.Account, auth sqlparser.AuthInformation, scope *judgement) error {
 	s, c := session.Of(ctx), h.cat.(*analyzer.Catalog)
 	outer := s.Stmt.Scope

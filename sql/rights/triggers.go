@@ -183,8 +183,8 @@ func labelled(body sql.Node) bool {
 	return ok && strings.HasPrefix(b.BeginEndBlock.Label, labelMark)
 }
 
-// keyed is a body with the key of its trigger; ok is false if it may stay as it is: a statement that
-// is allowed, and asks for no rights while it is executed.
+// keyed is a body with the key of its trigger; ok is false if it may stay as it is: a statement
+// that is allowed, and asks for no rights while it is executed.
 func keyed(body sql.Node, t *session.Trigger) (keyed sql.Node, ok bool) {
 	b, block := body.(*plan.TriggerBeginEndBlock)
 	switch {

@@ -2,9 +2,14 @@ package server
 
 import (
 	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/godwitdb/godwit/kv/memkv"
+	"github.com/godwitdb/godwit/obs/audit"
+	"github.com/godwitdb/godwit/sql/session"
 )
 
 // TestTriggerDefiners: a trigger does what its definer may do when it is executed.
@@ -224,4 +229,93 @@ func TestViewDefiners(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(t, again, 1449, "UPDATE mine SET b = (SELECT MAX(x) FROM v)")
+}
+
+// TestForwardedTriggers: a forwarded statement fires triggers in the name of their definers, with
+// the grants that the asker knew, and tells the asker's audit log which tables it reached.
+func TestForwardedTriggers(t *testing.T) {
+	l, _, us, gs := startPair(t, 0)
+	log, err := audit.Open(t.TempDir(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	for _, s := range gs {
+		s.g.audit.Log = log
+	}
+	log.Set(audit.Params{Tables: []string{"test.log"}})
+	for _, q := range []string{"CREATE TABLE t (id INT PRIMARY KEY, a INT)", "CREATE TABLE log (n INT)",
+		"INSERT INTO t VALUES (1, 1), (2, 2)", "CREATE USER maker, user", "GRANT INSERT, SELECT ON test.t TO user",
+		"GRANT UPDATE ON test.t TO user", "GRANT INSERT ON test.log TO maker", "GRANT TRIGGER, SELECT ON test.t TO maker",
+		"CREATE DEFINER = maker TRIGGER tr AFTER UPDATE ON t FOR EACH ROW INSERT INTO log VALUES (NEW.id)",
+	} {
+		exec(t, us, q)
+	}
+	if err := gs[0].g.refreshUsers(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c, err := openDSN(t, fmt.Sprintf("user@tcp(%s)/test", gs[0].Addr())).Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := l.forwarded.Load()
+	exec(t, c, "UPDATE t SET a = 5 WHERE id = 1")
+	if l.forwarded.Load() != n+1 {
+		t.Fatal("it was not forwarded: this test tests nothing")
+	}
+	v, _ := gs[0].g.sessions.Load(connection(t, c))
+	if got := v.(*session.Session).Reached(); len(got) != 0 { // of the SELECT that asked for the connection
+		t.Error(got)
+	}
+	exec(t, c, "UPDATE t SET a = 6 WHERE id = 1")
+	got := v.(*session.Session).Reached()
+	slices.Sort(got)
+	if fmt.Sprint(got) != "[test.log test.t]" {
+		t.Errorf("the asker knows of %v", got)
+	}
+	expect(t, us, "SELECT n FROM log", "1", "1")
+	exec(t, us, "REVOKE INSERT ON test.log FROM maker")
+	refused(t, c, 1142, "UPDATE t SET a = 7 WHERE id = 1")
+	expect(t, us, "SELECT a FROM t WHERE id = 1", "6")
+	exec(t, us, "GRANT INSERT ON test.log TO maker")
+	exec(t, c, "UPDATE t SET a = 8 WHERE id = 1")
+	exec(t, us, "DROP USER maker")
+	refused(t, c, 1449, "UPDATE t SET a = 9 WHERE id = 1")
+}
+
+func connection(t *testing.T, c execer) uint32 {
+	t.Helper()
+	id, err := strconv.ParseUint(query(t, c, "SELECT CONNECTION_ID()")[0], 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return uint32(id)
+}
+
+// TestGrantsChangeMeanwhile: what is executed in the name of a definer does not get the rights of
+// the user when grants change meanwhile.
+func TestGrantsChangeMeanwhile(t *testing.T) {
+	s, root := newServer(t)
+	for _, q := range []string{"CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE secret (x INT)", "CREATE TABLE got (x INT)",
+		"INSERT INTO secret VALUES (42)", "CREATE USER somebody"} {
+		exec(t, root, q)
+	}
+	maker := as(t, s, root, "maker", "TRIGGER, SELECT ON test.t", "INSERT ON test.got", "CREATE ROUTINE, EXECUTE ON test.*")
+	exec(t, maker, "CREATE PROCEDURE steal() SQL SECURITY INVOKER BEGIN "+
+		"IF GET_LOCK('go', 20) = 1 THEN INSERT INTO got SELECT x FROM secret; END IF; END")
+	exec(t, maker, "CREATE TRIGGER tr AFTER INSERT ON t FOR EACH ROW CALL steal()")
+	query(t, maker, "SELECT GET_LOCK('go', 20)")
+	done := make(chan error)
+	go func() {
+		_, err := root.Exec("INSERT INTO t VALUES (1)")
+		done <- err
+	}()
+	for len(query(t, root, "SELECT id FROM information_schema.processlist WHERE info LIKE 'INSERT INTO t %'")) == 0 {
+	}
+	exec(t, root, "GRANT SELECT ON test.t TO somebody")
+	query(t, maker, "SELECT RELEASE_LOCK('go')")
+	if err := <-done; err == nil || errNumber(t, err) != 1142 {
+		t.Errorf("a procedure in a trigger of root's statement: %v", err)
+	}
+	expect(t, root, "SELECT COUNT(*) FROM got", "0")
 }

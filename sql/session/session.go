@@ -68,7 +68,7 @@ type Session struct {
 	remoteState
 	staleState
 	roles activeRoles
-	// acting are the rights of the definer in whose name something is executed; nil: the user's own.
+	// acting are the rights of the definer in whose name something is executed; nil: the user's.
 	acting *mysql_db.PrivilegeSet
 }
 
