@@ -40,7 +40,7 @@ func (n *Node) auditSettings() settingGroup {
 	}
 	return settingsOf("audit.", auditParams{Enabled: true, FileMB: 64, Files: 16}, map[string]string{
 		"enabled": "each node writes logins, accounts, DDL, settings and administration to its audit log",
-		"tables":  "statements that name these tables are written, too: DATABASE.TABLE, ..., where either may be *",
+		"tables":  "statements that name or reach these tables are written, too: DATABASE.TABLE, ..., where either may be *",
 		"file_mb": "size after which a new file of the audit log begins",
 		"files":   "files of the audit log that each node keeps",
 	}, read, func(p auditParams) error {

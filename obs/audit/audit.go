@@ -28,7 +28,7 @@ const (
 	DDL         Kind = "ddl"
 	Setting     Kind = "setting" // SET GLOBAL, SET PERSIST, SET CLUSTER SETTING
 	Admin       Kind = "admin"   // over HTTP, and SQL statements like KILL and PROMOTE
-	Table       Kind = "table"   // a statement that names an audited table
+	Table       Kind = "table"   // a statement that names or reaches an audited table
 	Node        Kind = "node"    // its start and end
 	lost        Kind = "lost"
 )
@@ -42,7 +42,7 @@ type Event struct {
 	Connection uint32    `json:"connection,omitempty"`
 	Database   string    `json:"database,omitempty"`
 	Statement  string    `json:"statement,omitempty"`
-	Tables     []string  `json:"tables,omitempty"` // the audited ones that it names
+	Tables     []string  `json:"tables,omitempty"` // the audited ones that it names or reaches
 	Action     string    `json:"action,omitempty"` // what was asked for, if it is no statement
 	Detail     string    `json:"detail,omitempty"`
 	Error      string    `json:"error,omitempty"` // why it was refused or failed; empty: it was done
