@@ -132,14 +132,20 @@ func (h handler) columns(ctx *sql.Context, mine Set, auth sqlparser.AuthInformat
 
 func keyOf(db, name string) tableKey { return tableKey{strings.ToLower(db), strings.ToLower(name)} }
 
+// bind makes the plan.
+func (j *judgement) bind(ctx *sql.Context, cat sql.Catalog, tree sqlparser.Statement, text string) (sql.Node, error) {
+	j.binding = true
+	defer func() { j.binding = false }()
+	node, _, err := planbuilder.New(ctx, cat, nil).BindOnly(tree, text, nil)
+	return node, err
+}
+
 // judge makes the plan, and asks for the privileges that it needs.
 func (j *judgement) judge(ctx *sql.Context, cat sql.Catalog, mine Set, tree sqlparser.Statement, text string) {
 	if tree == nil {
 		return
 	}
-	j.binding = true
-	node, _, err := planbuilder.New(ctx, cat, nil).BindOnly(tree, text, nil)
-	j.binding = false
+	node, err := j.bind(ctx, cat, tree, text)
 	if err != nil {
 		j.err = err
 		return
@@ -165,10 +171,7 @@ func (s Set) judge(ctx *sql.Context, u *tableUse, star bool) error {
 	if strings.EqualFold(u.db, SystemDatabase) && s.Global(sql.PrivilegeType_Process) {
 		return nil
 	}
-	if u.view && !s.Table(u.db, u.name, sql.PrivilegeType_Select) {
-		return Refusal(ctx, "SELECT", u.name)
-	}
-	if (!u.target || u.scans > 1) && !s.SomeColumn(u.db, u.name, sql.PrivilegeType_Select) {
+	if !s.mayRead(u) {
 		return Refusal(ctx, "SELECT", u.name)
 	}
 	if u.del && !s.Table(u.db, u.name, sql.PrivilegeType_Delete) {
@@ -192,6 +195,14 @@ func (s Set) judge(ctx *sql.Context, u *tableUse, star bool) error {
 		}
 	}
 	return s.Reads(ctx, u.db, u.name, u.reads, all)
+}
+
+// mayRead reports whether the rows of a table, or a view, may be read as a statement does.
+func (s Set) mayRead(u *tableUse) bool {
+	if u.view {
+		return s.Table(u.db, u.name, sql.PrivilegeType_Select)
+	}
+	return u.target && u.scans <= 1 || s.SomeColumn(u.db, u.name, sql.PrivilegeType_Select)
 }
 
 // hasStar reports whether a statement has a * in a SELECT list.

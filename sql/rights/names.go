@@ -74,28 +74,18 @@ func View(s *session.Session, d *sqlparser.DDL, db string, definer *schema.Accou
 func (h handler) inName(ctx *sql.Context, s *session.Session, auth sqlparser.AuthInformation) (done bool, err error) {
 	t := s.Stmt.Body
 	p, view := auth.Extra.(*viewPart)
-	if s.Stmt.Account = nil; view {
-		s.Stmt.Account = p.account
-	} else if t != nil {
-		s.Stmt.Account = t.Definer
-	}
-	c, ok := h.cat.(*analyzer.Catalog)
+	s.Stmt.Account = accountOf(p, t)
 	switch {
 	case t == nil && making(s) && bodily(auth):
 		return true, nil // the body is judged when it is executed
 	case !view && t == nil:
 		return false, nil
-	case !ok || !c.MySQLDb.Enabled():
-		return true, nil
-	case t != nil && (t.Definer == nil || t.Judged || t.Refusal != nil || !bodily(auth)):
+	case !h.enabled() || t != nil && settled(t, auth):
 		return true, nil
 	case binding(s.Stmt.Columns) || binding(s.Stmt.Scope):
 		return true, nil // the plan that is executed is made apart, and judged then
 	case view:
-		if err = h.judgeAs(ctx, p.account, auth, p.scope); wantsRights(err) {
-			err = mysql.NewSQLError(1356, "HY000", "View '%s' references invalid table(s) or column(s) or "+
-				"function(s) or definer/invoker of view lack rights to use them", p.view)
-		}
+		err = h.judgeView(ctx, p, auth)
 	default:
 		err = h.judgeAs(ctx, t.Definer, auth, t.Scope.(*judgement))
 	}
@@ -103,6 +93,38 @@ func (h handler) inName(ctx *sql.Context, s *session.Session, auth sqlparser.Aut
 		t.Refusal = err // the engine asks no privileges for triggers
 	}
 	return true, err
+}
+
+// accountOf is the account in whose name a part is done; nil: the user.
+func accountOf(p *viewPart, t *session.Trigger) *schema.Account {
+	switch {
+	case p != nil:
+		return p.account
+	case t != nil:
+		return t.Definer
+	}
+	return nil
+}
+
+// judgeView judges a part of a view's text.
+func (h handler) judgeView(ctx *sql.Context, p *viewPart, auth sqlparser.AuthInformation) error {
+	err := h.judgeAs(ctx, p.account, auth, p.scope)
+	if wantsRights(err) {
+		return mysql.NewSQLError(1356, "HY000", "View '%s' references invalid table(s) or column(s) or "+
+			"function(s) or definer/invoker of view lack rights to use them", p.view)
+	}
+	return err
+}
+
+// enabled reports whether privileges are asked for at all.
+func (h handler) enabled() bool {
+	c, ok := h.cat.(*analyzer.Catalog)
+	return ok && c.MySQLDb.Enabled()
+}
+
+// settled reports whether nothing is left to judge of a part of a trigger's body.
+func settled(t *session.Trigger, auth sqlparser.AuthInformation) bool {
+	return t.Definer == nil || t.Judged || t.Refusal != nil || !bodily(auth)
 }
 
 // making reports whether the client makes a trigger.
