@@ -319,3 +319,45 @@ func TestGrantsChangeMeanwhile(t *testing.T) {
 	}
 	expect(t, root, "SELECT COUNT(*) FROM got", "0")
 }
+
+// TestTriggerBodies: there is no place in a body where a definer gets at what it may not.
+func TestTriggerBodies(t *testing.T) {
+	s, root := newServer(t)
+	exec(t, root, "CREATE TABLE t (a INT PRIMARY KEY, b INT)")
+	exec(t, root, "CREATE TABLE secret (x INT)")
+	exec(t, root, "INSERT INTO secret VALUES (42)")
+	exec(t, root, "CREATE TABLE got (x INT PRIMARY KEY)")
+	maker := as(t, s, root, "maker", "TRIGGER, SELECT, INSERT, UPDATE ON test.t", "SELECT, INSERT, UPDATE ON test.got",
+		"REFERENCES ON test.secret")
+	exec(t, root, "CREATE SQL SECURITY INVOKER VIEW vi AS SELECT x FROM secret")
+	exec(t, root, "GRANT SELECT ON test.vi TO maker")
+	for _, body := range []string{
+		"BEGIN DECLARE n INT; SELECT x INTO n FROM secret LIMIT 1; INSERT INTO got VALUES (n); END",
+		"BEGIN WHILE (SELECT MAX(x) FROM secret) < 0 DO SET @q = 1; END WHILE; INSERT INTO got VALUES (1); END",
+		"BEGIN IF (SELECT MAX(x) FROM secret) > 0 THEN INSERT INTO got VALUES (1); END IF; END",
+		"BEGIN CASE (SELECT MAX(x) FROM secret) WHEN 42 THEN INSERT INTO got VALUES (1); ELSE INSERT INTO got VALUES (2); " +
+			"END CASE; END",
+		"BEGIN IF 1 = 1 THEN BEGIN INSERT INTO secret VALUES (3); END; END IF; END",
+		"INSERT INTO got VALUES ((SELECT MAX(x) FROM secret))", "INSERT INTO got SELECT * FROM (SELECT x FROM secret) z",
+		"INSERT INTO got SELECT x FROM vi", "INSERT INTO got WITH w AS (SELECT x FROM secret) SELECT x FROM w",
+		"SET NEW.b = (SELECT MAX(x) FROM secret)", "SET @leak = (SELECT MAX(x) FROM secret)",
+		"UPDATE got JOIN secret ON 1 = 1 SET got.x = secret.x", "DELETE FROM secret", "DELETE FROM secret WHERE x > 0", "UPDATE secret SET x = 1", "BEGIN DELETE FROM secret; END",
+		"REPLACE INTO secret VALUES (1)", "INSERT INTO got VALUES (EXISTS (SELECT 1 FROM secret))",
+		"INSERT INTO got VALUES (1) ON DUPLICATE KEY UPDATE x = (SELECT MAX(x) FROM secret)",
+		"BEGIN DECLARE c CURSOR FOR SELECT x FROM secret; OPEN c; CLOSE c; END",
+	} {
+		if _, err := tryQuery(maker, "CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW "+body); err != nil {
+			t.Errorf("%s cannot be made: %v", body, err)
+			continue
+		}
+		_, err := tryQuery(root, "INSERT INTO t VALUES (9, 9)")
+		if n := uint16(0); err == nil {
+			t.Errorf("%s: no error", body)
+		} else if n = errNumber(t, err); n != 1142 && n != 1356 {
+			t.Errorf("%s: %v", body, err)
+		}
+		exec(t, root, "DROP TRIGGER tr")
+		expect(t, root, "SELECT (SELECT COUNT(*) FROM t), (SELECT COUNT(*) FROM got), (SELECT SUM(x) FROM secret), @leak",
+			"0|0|42|NULL")
+	}
+}

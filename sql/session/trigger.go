@@ -10,7 +10,7 @@ import (
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
-// Trigger is a trigger that a statement fires. It is made each time that the engine binds its text.
+// Trigger is a trigger that a statement fires, or may: the engine binds those of the whole database.
 type Trigger struct {
 	DB, Name, Table string
 	// Definer is the account in whose name the body is executed; nil: in that of the user, as was
@@ -60,8 +60,12 @@ func (s *Session) BindTrigger(d *sqlparser.DDL, text string) {
 		d.TriggerSpec.Body = &sqlparser.BeginEndBlock{Statements: sqlparser.Statements{d.TriggerSpec.Body}}
 	}
 	t := &Trigger{DB: o.DB, Name: o.Name, Table: d.Table.Name.String(), Definer: o.Definer, Text: text, Tree: d}
-	f.Bound[t.Key()] = t
-	s.Stmt.Body = t
+	if before := f.Bound[t.Key()]; before != nil {
+		// The engine binds a trigger several times, not always its body: what was found stays.
+		s.Stmt.Body = before
+		return
+	}
+	f.Bound[t.Key()], s.Stmt.Body = t, t
 	f.New(t)
 }
 
