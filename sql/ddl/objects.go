@@ -87,6 +87,9 @@ func (d *database) GetTriggers(ctx *sql.Context) ([]sql.TriggerDefinition, error
 		if s.Stmt.Triggers, err = d.look(ctx); err != nil {
 			return nil, err
 		}
+		if s.Stmt.Firing != nil {
+			s.SetCurrentDatabase(d.name) // that of the names in their texts, until they are bound
+		}
 	}
 	return list(ctx, d, schema.IxTrigger, func(o *schema.ObjectDesc) sql.TriggerDefinition { return *o.Trigger })
 }

@@ -22,7 +22,9 @@ import (
 //     with the definer's rights then ([handler.inName]), and kept for as long as privileges and
 //     definitions stay as they are;
 //   - a trigger whose definer may not do something that the body says fails at the first row that
-//     it is fired for ([Body]), whether or not that row would have come to the place;
+//     it is fired for ([RunBody]), whether or not that row would have come to the place;
+//   - names in it are those of its database. The engine looked them up in the current one, and took
+//     a trigger whose table it did not find there for none: who used another database fired none;
 //   - what asks for rights while it is executed (procedures, information_schema) finds those of the
 //     definer.
 //
@@ -54,7 +56,11 @@ func named(apply analyzer.RuleFunc) analyzer.RuleFunc {
 		outer, body, listed := s.Stmt.Firing, s.Stmt.Body, s.Stmt.Triggers
 		own := &session.Firing{Bound: map[string]*session.Trigger{}, New: f.bind}
 		s.Stmt.Firing, s.Stmt.Body = own, nil
-		defer func() { s.Stmt.Firing, s.Stmt.Body, s.Stmt.Triggers = outer, body, listed }()
+		current := s.BaseSession.GetCurrentDatabase()
+		defer func() {
+			s.Stmt.Firing, s.Stmt.Body, s.Stmt.Triggers = outer, body, listed
+			s.SetCurrentDatabase(current)
+		}()
 		out, same, err := seeing(ctx, a.Catalog, func() (sql.Node, transform.TreeIdentity, error) {
 			return apply(ctx, a, n, scope, sel, flags)
 		})
@@ -287,24 +293,33 @@ func ofRow(n *sqlparser.ColName) (column string, ok bool) {
 	return n.Name.String(), strings.EqualFold(q, "old") || strings.EqualFold(q, "new")
 }
 
-// Body is what is executed of the body of a trigger. set are the rights to do it with; some is
-// false if they are the user's. err is why it is not allowed.
-func Body(s *session.Session, n *plan.TriggerBeginEndBlock) (set Set, some bool, err error) {
+// firedBy is the trigger whose body a block is; err is why it must not be executed.
+func firedBy(s *session.Session, n *plan.TriggerBeginEndBlock) (*session.Trigger, error) {
 	key, ok := strings.CutPrefix(n.BeginEndBlock.Label, labelMark)
 	t := s.Triggers[key]
-	switch {
-	case !ok || t == nil:
-		return set, false, mysql.NewSQLError(1105, "HY000", "it is not known in whose name a trigger is executed: try again, "+
+	if !ok || t == nil {
+		return nil, mysql.NewSQLError(1105, "HY000", "it is not known in whose name a trigger is executed: try again, "+
 			"and report this if it goes on")
-	case t.Refusal != nil:
-		return set, false, t.Refusal
-	case t.Definer == nil:
-		return set, false, nil
 	}
-	return Set{t.Rights}, true, nil
+	return t, t.Refusal
 }
 
-// bodyIter executes the body of a trigger with other rights.
+// act begins to do something in the name of the definer of a trigger, in the database of the
+// trigger.
+func act(ctx *sql.Context, c *analyzer.Catalog, s *session.Session, t *session.Trigger) (end func()) {
+	back := func() {}
+	if t.Definer != nil {
+		back = With(ctx, c.MySQLDb, Set{t.Rights})
+	}
+	current := s.BaseSession.GetCurrentDatabase()
+	s.SetCurrentDatabase(t.DB)
+	return func() {
+		s.SetCurrentDatabase(current)
+		back()
+	}
+}
+
+// bodyIter executes the body of a trigger.
 type bodyIter struct {
 	sql.RowIter
 	act func() (end func())
@@ -322,17 +337,14 @@ func (i *bodyIter) Close(ctx *sql.Context) error {
 	return i.RowIter.Close(ctx)
 }
 
-// RunBody executes the body of a trigger, which build builds, with the rights of its definer.
+// RunBody executes the body of a trigger, which build builds, in the name of its definer.
 func RunBody(ctx *sql.Context, c *analyzer.Catalog, s *session.Session, n *plan.TriggerBeginEndBlock,
 	build func() (sql.RowIter, error)) (sql.RowIter, error) {
-	set, some, err := Body(s, n)
+	t, err := firedBy(s, n)
 	if err != nil {
 		return nil, err
 	}
-	if !some {
-		return build()
-	}
-	act := func() func() { return With(ctx, c.MySQLDb, set) }
+	act := func() func() { return act(ctx, c, s, t) }
 	end := act()
 	it, err := build()
 	end()

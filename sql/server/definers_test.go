@@ -361,3 +361,33 @@ func TestTriggerBodies(t *testing.T) {
 			"0|0|42|NULL")
 	}
 }
+
+// TestTriggersOfAnotherDatabase: a trigger is fired, and names in it mean the same, whatever
+// database is the current one.
+func TestTriggersOfAnotherDatabase(t *testing.T) {
+	s, root := newServer(t)
+	for _, q := range []string{"CREATE TABLE t (a INT PRIMARY KEY, b INT)", "CREATE TABLE log (x INT)", "CREATE TABLE deep (x INT)",
+		"CREATE DATABASE own", "CREATE TABLE own.log (x INT)", "CREATE TABLE own.t (a INT)",
+		"CREATE PROCEDURE p() INSERT INTO deep VALUES (7)",
+		"CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW INSERT INTO log VALUES (NEW.a)",
+		"CREATE TRIGGER tr2 AFTER INSERT ON log FOR EACH ROW CALL p()",
+		"CREATE TRIGGER tr3 AFTER DELETE ON t FOR EACH ROW INSERT INTO log SELECT MAX(x) + 100 FROM log",
+	} {
+		exec(t, root, q)
+	}
+	u := as(t, s, root, "u", "INSERT, DELETE, SELECT ON test.t", "ALL ON own.*")
+	for _, q := range []string{"USE own", "INSERT INTO test.t VALUES (9, 9)", "INSERT INTO test.t SELECT a + 1, b FROM test.t",
+		"DELETE FROM test.t WHERE a = 9"} {
+		exec(t, u, q)
+	}
+	expect(t, u, "SELECT DATABASE()", "own")
+	expect(t, root, "SELECT x FROM test.log ORDER BY x", "9", "10", "110")
+	expect(t, root, "SELECT COUNT(*) FROM test.deep", "3")
+	expect(t, root, "SELECT COUNT(*) FROM own.log", "0")
+	none, err := openDSN(t, fmt.Sprintf("u@tcp(%s)/", s.Addr())).Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, none, "INSERT INTO test.t VALUES (11, 9)")
+	expect(t, root, "SELECT x FROM test.log WHERE x = 11", "11")
+}

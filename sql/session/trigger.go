@@ -10,7 +10,8 @@ import (
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
-// Trigger is a trigger that a statement fires, or may: the engine binds those of the whole database.
+// Trigger is a trigger that a statement fires, or may: the engine binds those of the whole
+// database.
 type Trigger struct {
 	DB, Name, Table string
 	// Definer is the account in whose name the body is executed; nil: in that of the user, as was
