@@ -29,7 +29,7 @@ func TestSlowNodeIsLeft(t *testing.T) {
 		var o *Outcome
 		bubble(t, cfg.Seed, func(*testing.T) { o = Run(cfg) })
 		if o.Err != nil {
-			t.Errorf("node %d is slow: %v", slow+1, o.Err)
+			t.Errorf("node %d is slow: %v\nhistory and journal: %s", slow+1, o.Err, save(t, o))
 		}
 		t.Logf("node %d is slow: paused %v, served %v, latency %v", slow+1, o.Paused, o.Served, o.Latency)
 	}

@@ -136,7 +136,7 @@ func TestOnlyMembersAreHeard(t *testing.T) {
 	}
 	var res wire.KV
 	for _, cfg := range []*tls.Config{nil, anonymous, good.Client(ident.ProtoNode)} {
-		if err := Ask(t.Context(), TCPOptions{TLSClient: cfg}, addr, kv(1, nil), &res); err == nil {
+		if err := askAt(t.Context(), TCPOptions{TLSClient: cfg}, addr, kv(1, nil), &res); err == nil {
 			t.Error("a node without identity was answered")
 		}
 	}

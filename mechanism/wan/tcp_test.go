@@ -331,10 +331,10 @@ func TestAsk(t *testing.T) {
 	start(t, b)
 	addr := b.Addr().String()
 	var resp wire.KV
-	if err := Ask(context.Background(), TCPOptions{}, addr, kv(4, nil), &resp); err != nil || resp.Ts != 5 {
+	if err := askAt(context.Background(), TCPOptions{}, addr, kv(4, nil), &resp); err != nil || resp.Ts != 5 {
 		t.Error(err, resp.Ts)
 	}
-	wantCode(t, Ask(context.Background(), TCPOptions{}, addr, kv(9, nil), &resp), base.CodeInvalid)
+	wantCode(t, askAt(context.Background(), TCPOptions{}, addr, kv(9, nil), &resp), base.CodeInvalid)
 
 	// Nobody in particular may do nothing else.
 	conn, r, _, err := (&TCPOptions{DialTimeout: time.Minute}).connect(context.Background(), addr,
@@ -360,7 +360,7 @@ func TestAsk(t *testing.T) {
 	defer fresh.Close()
 	fresh.Handle(wire.KindAsk, echo)
 	start(t, fresh)
-	if err := Ask(context.Background(), TCPOptions{}, fresh.Addr().String(), kv(4, nil), &resp); err != nil {
+	if err := askAt(context.Background(), TCPOptions{}, fresh.Addr().String(), kv(4, nil), &resp); err != nil {
 		t.Error(err)
 	}
 	b.SetPeer(7, fresh.Addr().String(), 1)
@@ -371,7 +371,7 @@ func TestAsk(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := Ask(ctx, TCPOptions{}, addr, kv(4, nil), &resp); err == nil {
+	if err := askAt(ctx, TCPOptions{}, addr, kv(4, nil), &resp); err == nil {
 		t.Error("canceled")
 	}
 }
