@@ -152,7 +152,7 @@ func (a *lane) apply(index, term uint64, cmd *wire.Command) (res any) {
 	b := a.node.store.NewBatch()
 	defer b.Close()
 	if cmd != nil {
-		out, err := a.r.Apply(b, []group.Entry{{Index: index, Term: term, Cmd: cmd}})
+		out, err := a.r.Apply(b, []group.Entry{{Index: index, Term: term, Cmd: cmd, Arrived: time.Now()}})
 		if err != nil {
 			a.log.c.note("n%d stops at entry %d: %s", a.node.id, index, base.CodeOf(err))
 			return nil

@@ -48,7 +48,7 @@ func (q *quiet) ProposeAsync(cmd *wire.Command, term uint64, done func(any, uint
 	q.queue = append(q.queue, func() {
 		b := q.r.store.NewBatch()
 		defer b.Close()
-		res, err := q.r.Apply(b, []group.Entry{{Index: i, Term: term, Cmd: cmd}})
+		res, err := q.r.Apply(b, []group.Entry{{Index: i, Term: term, Cmd: cmd, Arrived: time.Now()}})
 		if err == nil {
 			b.SetApplied(q.r.id, i)
 			err = b.Commit(false)

@@ -46,7 +46,7 @@ func (m *machine) apply(term uint64, cmd *wire.Command) {
 	m.index++
 	b := m.store.NewBatch()
 	defer b.Close()
-	if _, err := m.r.Apply(b, []group.Entry{{Index: m.index, Term: term, Cmd: cmd}}); err != nil {
+	if _, err := m.r.Apply(b, []group.Entry{{Index: m.index, Term: term, Cmd: cmd, Arrived: time.Now()}}); err != nil {
 		m.t.Fatal(err)
 	}
 	b.SetApplied(m.r.ID(), m.index)

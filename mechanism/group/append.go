@@ -2,6 +2,7 @@ package group
 
 import (
 	"slices"
+	"time"
 
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -241,6 +242,7 @@ func (g *Group) apply(raftEnts []*pb.Entry) error {
 		return base.Errorf(base.CodeOf(err), "group %v: applied entries cannot be stored: %v", g.id, err)
 	}
 	g.setApplied(last.GetIndex())
+	g.arrivals.applied(last.GetIndex())
 	g.sm.Applied(last.GetIndex())
 	g.answerAll(results)
 	if g.state == raft.StateLeader && g.first == 0 && last.GetTerm() == g.term {
@@ -268,7 +270,11 @@ func (g *Group) proposalOf(e *pb.Entry) *proposal {
 
 // addCommand adds an entry's command to those that the state machine is to apply.
 func (g *Group) addCommand(e *pb.Entry, own *proposal) error {
-	x := Entry{Index: e.GetIndex(), Term: e.GetTerm()}
+	came, ok := g.arrivals.of(e.GetIndex())
+	if !ok {
+		came = arrival{tick: g.now, at: time.Now()} // before this process began
+	}
+	x := Entry{Index: e.GetIndex(), Term: e.GetTerm(), Arrived: came.at}
 	if own != nil {
 		x.Cmd = own.cmd
 		g.verdicts = append(g.verdicts, verdict{own, len(g.ents), x.Index, nil})
@@ -279,7 +285,7 @@ func (g *Group) addCommand(e *pb.Entry, own *proposal) error {
 				"rebuild this replica from another node", g.id, x.Index, x.Term, err)
 		}
 	}
-	g.noteLease(x.Cmd)
+	g.noteLease(x.Cmd, came.tick)
 	g.ents = append(g.ents, x)
 	return nil
 }

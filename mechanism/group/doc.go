@@ -23,10 +23,12 @@
 //	     on in their logs while it can serve nothing under them.
 //	(GRP-8) a follower that has applied all that it knows to be committed, and no lease for a
 //	     lease's length and a second, takes the leader for dead: it forgets it, stands for election,
-//	     and answers its heartbeats only so that it gets what it lacks. It follows that leader again
+//	     and answers its heartbeats only so that it gets what it lacks. A lease counts from when its
+//	     entry came. For an election timeout the appends of that leader are not taken either; if it
+//	     still leads then, they are for ten seconds and more. The member follows that leader again
 //	     when it applies a lease. A new leader has time to wait for its predecessor's lease first.
-//	     Because: a leader whose disk stands still, or whose owner is stuck, goes on with its
-//	     heartbeats.
+//	     Because: a leader whose disk stands still, whose owner is stuck, or that handles late what
+//	     arrives, goes on with its heartbeats and appends.
 //	(GRP-9) a replica whose disk has taken nothing for half a second does not stand for election.
 //	     Because: its own vote waits for the disk, but those of the others elect it without that,
 //	     and with what it has appended and not synced its log may be the longest.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -19,6 +20,8 @@ type Entry struct {
 	Index, Term uint64
 	// Cmd is the proposer's own object where it was proposed, else decoded; read only.
 	Cmd *wire.Command
+	// Arrived is when the entry came to this node's log, or later: after it was proposed.
+	Arrived time.Time
 }
 
 // StateMachine is what a group replicates. All methods run in turns of the group, one
@@ -152,6 +155,7 @@ type leadership struct {
 	serving  bool      // Leading(term) was called, and Stopped not yet
 	first    uint64    // index of the term's own first entry
 	xfer     *handover // nil: none is under way
+	arrivals arrivals
 	passed   uint64    // to whom the lead was passed on last, see passOn
 	madeWay  int       // how often the lead was to go, see makeWay
 	nextPref uint64    // tick before which no hand-over to the preferred leader begins

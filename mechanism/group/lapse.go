@@ -26,15 +26,28 @@ type leases struct {
 	due    uint64 // tick at which the leader counts as dead
 	// shunned is the leader that has been given up, in its term; 0: none.
 	shunned, shunnedTerm uint64
+	// deaf is the tick until which its appends are not taken either. In deafTerm that may begin
+	// again at the tick retry, and the time after that is pause.
+	deaf, deafTerm, retry, pause uint64
 }
+
+// An append of the leader that was given up has this member follow it again, and not vote for
+// another one. So it is deaf to appends for an election timeout. If the others do not give that
+// leader up, it takes them for deafPause before it is deaf again; twice as long each time, up to
+// mostDeafPause.
+const (
+	deafPause     = 10 * time.Second
+	mostDeafPause = 16 * deafPause
+)
 
 func (g *Group) inTicks(d time.Duration) uint64 {
 	tick := g.host.opts.TickInterval
 	return uint64((d + tick - 1) / tick)
 }
 
-// noteLease takes a command that is applied: a lease in it is a sign of life.
-func (g *Group) noteLease(c *wire.Command) {
+// noteLease takes a command that is applied: a lease in it is a sign of life as of the tick at which
+// it came.
+func (g *Group) noteLease(c *wire.Command, came uint64) {
 	length := uint64(0)
 	switch {
 	case c.Lease != nil:
@@ -45,8 +58,10 @@ func (g *Group) noteLease(c *wire.Command) {
 		return
 	}
 	g.leases.length = g.inTicks(time.Duration(length))
-	g.leases.due = g.now + g.leases.length + g.inTicks(lapsePatience)
-	g.leases.shunned = 0
+	g.leases.due = came + g.leases.length + g.inTicks(lapsePatience)
+	if g.leases.due > g.now {
+		g.leases.shunned = 0
+	}
 }
 
 // noteLeader gives a leader that this member has not followed before the time to get a lease.
@@ -59,10 +74,14 @@ func (g *Group) noteLeader() {
 	l.due = g.now + 2*l.length + g.inTicks(lapsePatience)
 }
 
-// shuns reports whether a message is a heartbeat of a leader that has been given up.
+// shuns reports whether a message is a heartbeat of a leader that has been given up, or an append of
+// it for as long as this member is deaf.
 func (g *Group) shuns(m *pb.Message) bool {
-	return g.leases.shunned != 0 && m.GetType() == pb.MsgHeartbeat && m.GetFrom() == g.leases.shunned &&
-		m.GetTerm() == g.leases.shunnedTerm
+	l := &g.leases
+	if l.shunned == 0 || m.GetFrom() != l.shunned || m.GetTerm() != l.shunnedTerm {
+		return false
+	}
+	return m.GetType() == pb.MsgHeartbeat || m.GetType() == pb.MsgApp && g.now < l.deaf
 }
 
 // answerShunned answers a heartbeat of a leader that is not followed. It may be well, and this
@@ -92,7 +111,22 @@ func (g *Group) checkLease() {
 			"group", g.id.String(), "leader", g.lead, "term", g.term)
 	}
 	g.leases.shunned, g.leases.shunnedTerm = g.lead, g.term
+	g.leases.turnDeaf(g.term, g.now, uint64(g.host.opts.ElectionTicks), g.inTicks(deafPause), g.inTicks(mostDeafPause))
 	g.deserted()
+}
+
+// turnDeaf begins a time without the appends of the leader that has been given up in a term, unless
+// the last one was not long ago. All times are ticks.
+func (l *leases) turnDeaf(term, now, length, pause, most uint64) {
+	if l.deafTerm != term {
+		l.deafTerm, l.retry, l.pause = term, 0, 0
+	}
+	if now < l.retry {
+		return
+	}
+	l.pause = min(max(2*l.pause, pause), most)
+	l.deaf = now + length
+	l.retry = l.deaf + l.pause
 }
 
 // diskAge is for how many ticks the oldest append has been on its way to the disk.

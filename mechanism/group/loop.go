@@ -3,6 +3,7 @@ package group
 import (
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -133,7 +134,9 @@ func (g *Group) turn(in mail) {
 // its sender or of this node, of which raft, for which members do not forget, knows nothing.
 func (g *Group) heeds(m *pb.Message) bool {
 	if g.shuns(m) {
-		g.answerShunned(m)
+		if m.GetType() == pb.MsgHeartbeat {
+			g.answerShunned(m)
+		}
 		return false
 	}
 	if g.suspicion.bars(m) {
@@ -194,6 +197,9 @@ func (g *Group) collect() {
 			g.placeProposals(rd.Entries)
 		}
 		ahead := rd.Entries
+		if n := len(ahead); n > 0 {
+			g.arrivals.add(ahead[0].GetIndex(), ahead[n-1].GetIndex(), g.now, time.Now())
+		}
 		for _, m := range rd.Messages {
 			switch m.GetTo() {
 			case raft.LocalAppendThread:

@@ -45,24 +45,24 @@ func (s *State) Save(of *Group, b *store.Batch) { b.SetState(of.ID, Name, s.enco
 func (s *State) applyLeases(e group.Entry) {
 	if q := e.Cmd.Ended; q != nil {
 		l := s.Leases[base.NodeID(q.Holder)]
-		l.End, l.Revoked, l.Learned = base.Timestamp(q.End), true, time.Now()
+		l.End, l.Revoked, l.Learned = base.Timestamp(q.End), true, e.Arrived
 		s.Leases[base.NodeID(q.Holder)] = l
 	}
 	if e.Cmd.Lease != nil {
-		s.applyLease(e.Cmd.Lease)
+		s.applyLease(e.Cmd.Lease, e.Arrived)
 	}
 	if q := e.Cmd.LeaseTransfer; q != nil {
-		l := Lease{End: base.Timestamp(q.End), Length: time.Duration(q.LengthNs), Virtual: q.Virtual, Learned: time.Now()}
+		l := Lease{End: base.Timestamp(q.End), Length: time.Duration(q.LengthNs), Virtual: q.Virtual, Learned: e.Arrived}
 		s.Transfer = LeaseTransfer{Target: base.NodeID(q.Target), Term: e.Term, Index: e.Index, Lease: l}
 	}
 }
 
-func (s *State) applyLease(q *wire.Lease) {
+func (s *State) applyLease(q *wire.Lease, arrived time.Time) {
 	holder, end := base.NodeID(q.Holder), base.Timestamp(q.End)
 	s.Transfer = LeaseTransfer{} // a leader that logs a lease behind it has reckoned with it
 	old := s.Leases[holder]
 	s.Leases[holder] = Lease{End: end, Revoked: end < old.End, Length: time.Duration(q.LengthNs), Virtual: q.Virtual,
-		Learned: time.Now()}
+		Learned: arrived}
 	for n, l := range s.Leases {
 		// A lease that ended long before this one was made binds no node.
 		if n != holder && l.End.Add(RecordAge) < end {

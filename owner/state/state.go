@@ -41,7 +41,7 @@ type Lease struct {
 	Revoked bool
 	Length  time.Duration // its holder stops so long after proposing it; 0: not known
 	Virtual bool          // End says nothing of true time
-	Learned time.Time     // when this replica learned of it: after it was proposed
+	Learned time.Time     // when it came to this replica: after it was proposed
 }
 
 // LeaseTransfer is the last lease transfer entry in the log; Target is 0 if a lease behind it has
