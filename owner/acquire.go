@@ -149,9 +149,9 @@ func (r *Replica) predecessors(a *lead.Acquisition) (others []state.Lease, join 
 }
 
 // outlive waits until the holder of a lease has sent its state, or certainly stopped serving under
-// the lease: true time has passed its end, or its length has passed since this replica learned of
-// it, by a clock that may run a little fast. Only the length counts where the end, or this node's
-// own reading, does not come from a clock with a bound.
+// the lease: true time has passed its end, or its length has passed since its entry came to this
+// replica, by a clock that may run a little fast. Only the length counts where the end, or this
+// node's own reading, does not come from a clock with a bound.
 func (r *Replica) outlive(ctx context.Context, l *state.Lease, promised *lead.Candidacy) bool {
 	var arrived <-chan struct{}
 	if promised != nil {

@@ -172,6 +172,30 @@ func TestHeartbeatHidesNothing(t *testing.T) {
 	}
 }
 
+// TestLeaseCounts: a lease, the end of one and a lease transfer count from when their entries came,
+// not from when they are applied.
+func TestLeaseCounts(t *testing.T) {
+	r, _ := leader(t)
+	lease := &wire.Lease{Holder: 2, End: 1 << 51, LengthNs: 3e9}
+	for i, cmd := range []*wire.Command{{Lease: lease}, {Ended: lease},
+		{LeaseTransfer: &wire.LeaseTransfer{Target: 2, End: 1 << 52, LengthNs: 3e9}}} {
+		came := time.Now().Add(-time.Duration(i+1) * time.Minute)
+		b := r.store.NewBatch()
+		_, err := r.Apply(b, []group.Entry{{Index: uint64(i + 1), Term: 1, Cmd: cmd, Arrived: came}})
+		b.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := r.rep.Leases[2].Learned
+		if cmd.LeaseTransfer != nil {
+			got = r.rep.Transfer.Learned
+		}
+		if !got.Equal(came) {
+			t.Errorf("%v counts from %v, not %v", cmd, got, came)
+		}
+	}
+}
+
 // TestOutlivesLease is OWN-1: a new leader serves only when the lease of another holder has
 // certainly ended, unless that holder revoked it.
 func TestOutlivesLease(t *testing.T) {

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -11,7 +12,8 @@ import (
 
 const testLease = 3 * time.Second
 
-// lease has whichever node leads take a lease each second, as owners do, while it may.
+// lease has whichever node leads take ten leases a second while it may: as often as owners that are
+// busy log something.
 func (c *cluster) lease(g base.GroupID, may func(base.NodeID) bool) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -27,7 +29,7 @@ func (c *cluster) lease(g base.GroupID, may func(base.NodeID) bool) (stop func()
 			select {
 			case <-done:
 				return
-			case <-time.After(time.Second):
+			case <-time.After(100 * time.Millisecond):
 			}
 		}
 	}()
@@ -74,6 +76,35 @@ func TestLapsedLeader(t *testing.T) {
 			t.Errorf("node %d leads after a minute, node %d after two", at, again)
 		}
 	})
+}
+
+// TestLateLeader: a leader that hears 5 s late what the others send commits its leases when they have
+// ended. It is left (GRP-8), though it goes on with its heartbeats and appends, and the others apply
+// its leases. With half a second it stays.
+func TestLateLeader(t *testing.T) {
+	for _, late := range []time.Duration{500 * time.Millisecond, 5 * time.Second} {
+		virtual(t, 1, func(t *testing.T) {
+			c := newCluster(t, 1, 3, wan.NetOptions{WAN: wan.LinkSpec{Delay: 40 * time.Millisecond}}, HostOptions{})
+			defer c.close()
+			c.groups[testGroup] = c.all()
+			c.startAll()
+			first := c.leader(testGroup).host.opts.Self
+			defer c.lease(testGroup, func(base.NodeID) bool { return true })()
+			time.Sleep(10 * time.Second)
+			others := []base.NodeID{first%3 + 1, (first+1)%3 + 1}
+			for d := time.Duration(0); d < late; d += late / 100 { // slowly, so that it hears of them all the time
+				for _, id := range others {
+					c.net.SetPath(c.where(id), c.where(first), wan.LinkSpec{Delay: d})
+				}
+				time.Sleep(late / 40)
+			}
+			time.Sleep(lapsed + 2*lapsePatience)
+			at, _ := c.group(others[0], testGroup).Leader()
+			if left := at != first && at != 0; left != (late > testLease) {
+				t.Errorf("node %d hears %v late what is sent to it, and node %d leads", first, late, at)
+			}
+		})
+	}
 }
 
 // TestStalledLeader: while the disk of the leader stands still, the others commit its leases for as
@@ -163,4 +194,29 @@ func TestStalledCandidate(t *testing.T) {
 		}
 		c.leader(testGroup, others...)
 	})
+}
+
+// TestDeafness: a member is deaf to a leader's appends for an election timeout, ever more seldom in
+// one term, and anew in the next.
+func TestDeafness(t *testing.T) {
+	const length, pause, most = 10, 100, 400
+	var l leases
+	began := func(term, from, to uint64) (at []uint64) {
+		for now := from; now < to; now++ {
+			was := l.deaf
+			if l.turnDeaf(term, now, length, pause, most); l.deaf != was {
+				at = append(at, now)
+				if l.deaf != now+length {
+					t.Errorf("deaf from %d to %d", now, l.deaf)
+				}
+			}
+		}
+		return at
+	}
+	if got, want := began(7, 1000, 2900), []uint64{1000, 1110, 1320, 1730, 2140, 2550}; !slices.Equal(got, want) {
+		t.Errorf("deaf in one term at %v, not %v", got, want)
+	}
+	if got, want := began(8, 2900, 3100), []uint64{2900, 3010}; !slices.Equal(got, want) {
+		t.Errorf("deaf in the next term at %v, not %v", got, want)
+	}
 }
