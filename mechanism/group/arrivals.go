@@ -9,8 +9,8 @@ import (
 const maxArrivals = 1024
 
 // arrivals has when the entries came that are not applied yet. A lease counts from then on
-// (Entry.Arrived): its holder counts it from before it was proposed. A leader that handles late what
-// arrives commits it seconds afterwards, when it may have ended.
+// (Entry.Arrived): its holder counts it from before it was proposed. A leader that handles late
+// what arrives commits it seconds afterwards, when it may have ended.
 type arrivals []arrival
 
 // arrival is when the entries up to last came that are behind those of the arrival before.

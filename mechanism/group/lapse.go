@@ -45,8 +45,8 @@ func (g *Group) inTicks(d time.Duration) uint64 {
 	return uint64((d + tick - 1) / tick)
 }
 
-// noteLease takes a command that is applied: a lease in it is a sign of life as of the tick at which
-// it came.
+// noteLease takes a command that is applied: a lease in it is a sign of life as of the tick at
+// which it came.
 func (g *Group) noteLease(c *wire.Command, came uint64) {
 	length := uint64(0)
 	switch {
@@ -74,8 +74,8 @@ func (g *Group) noteLeader() {
 	l.due = g.now + 2*l.length + g.inTicks(lapsePatience)
 }
 
-// shuns reports whether a message is a heartbeat of a leader that has been given up, or an append of
-// it for as long as this member is deaf.
+// shuns reports whether a message is a heartbeat of a leader that has been given up, or an append
+// of it for as long as this member is deaf.
 func (g *Group) shuns(m *pb.Message) bool {
 	l := &g.leases
 	if l.shunned == 0 || m.GetFrom() != l.shunned || m.GetTerm() != l.shunnedTerm {

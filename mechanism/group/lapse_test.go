@@ -78,9 +78,9 @@ func TestLapsedLeader(t *testing.T) {
 	})
 }
 
-// TestLateLeader: a leader that hears 5 s late what the others send commits its leases when they have
-// ended. It is left (GRP-8), though it goes on with its heartbeats and appends, and the others apply
-// its leases. With half a second it stays.
+// TestLateLeader: a leader that hears 5 s late what the others send commits its leases when they
+// have ended. It is left (GRP-8), though it goes on with its heartbeats and appends, and the others
+// apply its leases. With half a second it stays.
 func TestLateLeader(t *testing.T) {
 	for _, late := range []time.Duration{500 * time.Millisecond, 5 * time.Second} {
 		virtual(t, 1, func(t *testing.T) {

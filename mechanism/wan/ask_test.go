@@ -8,8 +8,8 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// askAt sends one request to an address, as a stranger without a node's identity would, and waits for
-// the answer. opt gives TLS and timeouts.
+// askAt sends one request to an address, as a stranger without a node's identity would, and waits
+// for the answer. opt gives TLS and timeouts.
 func askAt(ctx context.Context, opt TCPOptions, addr string, req, resp Msg) error {
 	opt.setDefaults()
 	lim := opt.Limits.withDefaults()
