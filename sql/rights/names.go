@@ -52,8 +52,8 @@ func View(s *session.Session, d *sqlparser.DDL, db string, definer *schema.Accou
 	if definer == nil {
 		definer = s.Stmt.Account
 	}
-	sel, ok := d.ViewSpec.ViewExpr.(sqlparser.SelectStatement)
-	if !ok {
+	sel := d.ViewSpec.ViewExpr
+	if sel == nil {
 		return
 	}
 	p := &viewPart{view: db + "." + d.ViewSpec.ViewName.Name.String(), account: definer,
