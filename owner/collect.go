@@ -31,7 +31,7 @@ func (s *Set) Collect(ctx context.Context) error {
 		s.gc.versions, s.gc.tombs = map[base.ShardID]base.Key{}, map[base.GroupID]base.Key{}
 	}
 	s.Leads() // promises what is due, also in a node that sends no heartbeats
-	below := s.cfg.Clock.Earliest().Add(-s.cfg.GCAge)
+	below := s.cfg.Keep(s.cfg.Clock.Earliest().Add(-s.cfg.GCAge))
 	for shard := range *s.shards.Load() {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -44,6 +44,10 @@ type Facts struct {
 	// age before outcomes of that age are forgotten (OWN-11). Nil: outcomes are never forgotten.
 	Groups func() []base.GroupID
 
+	// Keep lowers the timestamp up to which old versions may be collected to one that leaves alone
+	// what somebody still reads (package kv/hold); 0: nothing may be collected. Nil lowers nothing.
+	Keep func(below base.Timestamp) base.Timestamp
+
 	// Region is this node's; nil: forwarded statements count as this node's own.
 	Region func() base.RegionID
 }
@@ -55,6 +59,9 @@ func (f *Facts) Fill() {
 	}
 	if f.Gone == nil {
 		f.Gone = func(base.NodeID, time.Time) bool { return false }
+	}
+	if f.Keep == nil {
+		f.Keep = func(below base.Timestamp) base.Timestamp { return below }
 	}
 	if f.Every == nil {
 		f.Every = func(base.GroupID) time.Duration { return defaultEvery }

@@ -23,7 +23,7 @@ var (
 )
 
 // otherLabels begin like labels and are none.
-var otherLabels = []string{"UTF", "FNV", "PL"}
+var otherLabels = []string{"UTF", "FNV", "PL", "SHA", "AES"}
 
 // rules collects where labels are defined and mentioned.
 type rules struct {
