@@ -84,22 +84,7 @@ type job struct {
 
 // Begin registers a job that reads all rows of a table; no statement waits for it if ctx is nil.
 func (o *Jobs) Begin(ctx *sql.Context, kind string, t *schema.Table) *job {
-	now := time.Now()
-	pid := uint64(0)
-	if ctx != nil {
-		pid = ctx.Pid()
-	}
-	j := &job{owner: o, logged: now, pid: pid, desc: Job{
-		ID: uint64(o.g.DB.Node())<<32 | o.seq.Add(1), Kind: kind, Table: t.Desc.DB + "." + t.Desc.Name,
-		State: JobRunning, Started: now}}
-	o.mu.Lock()
-	o.list = append(o.list, j)
-	if len(o.list) > jobsKept {
-		if i := slices.IndexFunc(o.list, func(j *job) bool { return j.snapshot().State != JobRunning }); i >= 0 {
-			o.list = slices.Delete(o.list, i, i+1)
-		}
-	}
-	o.mu.Unlock()
+	j := o.add(ctx, kind, t.Desc.DB+"."+t.Desc.Name)
 	cctx, cancel := context.WithCancel(context.Background())
 	j.stop = cancel
 	go func() {
@@ -113,12 +98,36 @@ func (o *Jobs) Begin(ctx *sql.Context, kind string, t *schema.Table) *job {
 	return j
 }
 
-// did counts rows, and says how far it is every few seconds in the log.
+// add registers a job about a table, or about what its kind says.
+func (o *Jobs) add(ctx *sql.Context, kind, what string) *job {
+	now := time.Now()
+	j := &job{owner: o, logged: now, desc: Job{
+		ID: uint64(o.g.DB.Node())<<32 | o.seq.Add(1), Kind: kind, Table: what, State: JobRunning, Started: now}}
+	if ctx != nil {
+		j.pid = ctx.Pid()
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.list = append(o.list, j)
+	if len(o.list) > jobsKept {
+		if i := slices.IndexFunc(o.list, func(j *job) bool { return j.snapshot().State != JobRunning }); i >= 0 {
+			o.list = slices.Delete(o.list, i, i+1)
+		}
+	}
+	return j
+}
+
+// did counts rows of a table.
 func (j *job) did(ctx *sql.Context, t *schema.Table, n int) {
-	j.rows.Add(int64(n))
 	if ctx != nil && ctx.ProcessList != nil {
 		ctx.ProcessList.UpdateTableProgress(j.pid, t.Desc.Name, int64(n))
 	}
+	j.count(n)
+}
+
+// count counts rows, and says how far it is every few seconds in the log.
+func (j *job) count(n int) {
+	j.rows.Add(int64(n))
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if time.Since(j.logged) >= jobLogEvery {

@@ -18,9 +18,10 @@ const (
 	ConnectionAdmin = "connection_admin"
 	SessionAdmin    = "session_variables_admin"
 	SystemAdmin     = "system_variables_admin"
+	BackupAdmin     = "backup_admin"
 )
 
-var dynamicPrivileges = []string{ConnectionAdmin, SessionAdmin, SystemAdmin, SetUserID}
+var dynamicPrivileges = []string{ConnectionAdmin, SessionAdmin, SystemAdmin, SetUserID, BackupAdmin}
 
 // Changer executes what of GRANT and REVOKE the engine does not know.
 type Changer struct {

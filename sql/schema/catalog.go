@@ -33,6 +33,9 @@ var (
 	TabSettings   = base.MakeTableID(5, 0)
 )
 
+// UsersKey is the key of users and grants.
+var UsersKey = base.AppendBytes(base.IndexPrefix(base.MetaShard, TabPrivileges, 0, 0), []byte("users"))
+
 // The kinds of catalog objects, each an index of the catalog.
 const (
 	IxDatabase base.IndexID = iota

@@ -17,7 +17,7 @@ import (
 
 // Users and grants are one blob of the engine's making in the meta shard.
 
-var usersKey = base.AppendBytes(base.IndexPrefix(base.MetaShard, schema.TabPrivileges, 0, 0), []byte("users"))
+var usersKey = schema.UsersKey
 
 // Persist implements mysql_db.MySQLDbPersistence.
 func (g *gateway) Persist(ctx *sql.Context, data []byte) error {

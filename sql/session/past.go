@@ -83,6 +83,11 @@ func timeOfInt(now base.Timestamp, n int64) base.Timestamp {
 // pastSnapshots bounds how many catalogs of the past are kept.
 const pastSnapshots = 16
 
+// TimeAsOf is the time that the operand of AS OF names.
+func (e *Env) TimeAsOf(ctx *sql.Context, asOf any) (base.Timestamp, error) {
+	return e.asOfTime(ctx, asOf)
+}
+
 // SnapshotAsOf is the catalog at a time of the past.
 func (e *Env) SnapshotAsOf(ctx *sql.Context, asOf any) (*schema.Snapshot, base.Timestamp, error) {
 	ts, err := e.asOfTime(ctx, asOf)
