@@ -1,0 +1,138 @@
+package place
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+	"gocloud.dev/blob/memblob"
+)
+
+// TestPlaces: all kinds of places do the same.
+func TestPlaces(t *testing.T) {
+	ctx := t.Context()
+	open := func(p Policy, name string) Place {
+		t.Helper()
+		if err := p.Check(); err != nil {
+			t.Fatal(err)
+		}
+		pl, err := p.Open(ctx, name, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pl
+	}
+	dir := t.TempDir()
+	url := fakeS3(t, "backups")
+	for name, p := range map[string]Place{
+		"directory": open(Policy{Dir: dir}, "file://"+filepath.ToSlash(dir)+"/a/b"),
+		"memory":    NewBucket(memblob.OpenBucket(nil)),
+		"s3":        open(Policy{Buckets: []string{url}}, "s3://backups"),
+		"s3 below":  open(Policy{Buckets: []string{url}}, "s3://backups/daily/one"),
+	} {
+		t.Run(name, func(t *testing.T) { samePlace(t, p) })
+	}
+}
+
+func samePlace(t *testing.T, p Place) {
+	t.Helper()
+	ctx := t.Context()
+	if got, err := p.Folders(ctx); len(got) != 0 && !slices.Equal(got, []string{"daily"}) || err != nil {
+		t.Errorf("an empty place has %q, %v", got, err)
+	}
+	large := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
+	for name, data := range map[string][]byte{"x/one": []byte("1"), "x/two": large, "y/one": nil} {
+		if err := p.Write(ctx, name, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := p.Folders(ctx); !slices.Equal(slices.DeleteFunc(got, func(s string) bool { return s == "daily" }),
+		[]string{"x", "y"}) || err != nil {
+		t.Errorf("folders: %q, %v", got, err)
+	}
+	if got, err := p.Read(ctx, "x/two", int64(len(large))); !bytes.Equal(got, large) || err != nil {
+		t.Errorf("%d bytes are read, %v", len(got), err)
+	}
+	if _, err := p.Read(ctx, "x/two", int64(len(large))-1); err == nil {
+		t.Error("a file that is too large is read")
+	}
+	if _, err := p.Read(ctx, "x/three", 10); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+	if err := p.Remove(ctx, "y/one"); err != nil {
+		t.Error(err)
+	}
+	if _, err := p.Read(ctx, "y/one", 10); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file that was removed: %v", err)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// fakeS3 runs an S3 server and returns the URL of a bucket in it.
+func fakeS3(t *testing.T, bucket string) string {
+	t.Helper()
+	back := s3mem.New()
+	srv := httptest.NewServer(gofakes3.New(back).Server())
+	t.Cleanup(srv.Close)
+	if err := back.CreateBucket(bucket); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", "key")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	return "s3://" + bucket + "?region=us-east-1&use_path_style=true&endpoint=" + srv.URL
+}
+
+// TestBucketsOfThePolicy: a statement reaches the buckets of the policy, below their paths.
+func TestBucketsOfThePolicy(t *testing.T) {
+	url := fakeS3(t, "b")
+	below := "s3://b/in/here" + url[len("s3://b"):]
+	for name, ok := range map[string]bool{"s3://b/in/here": true, "s3://b/in/here/x": true, "s3://b/in/hereafter": false,
+		"s3://b/in": false, "s3://b": false, "s3://b/in/here/../x": false, "s3://c/in/here": false} {
+		p := Policy{Buckets: []string{below}}
+		pl, err := p.Open(t.Context(), name, true)
+		if (err == nil) != ok {
+			t.Errorf("%s: %v", name, err)
+		}
+		if pl != nil {
+			pl.Close()
+		}
+	}
+}
+
+// TestWritesAreWhole: a file is never written over, and what a crash has left of one does no harm.
+func TestWritesAreWhole(t *testing.T) {
+	dir := t.TempDir()
+	p, err := (&Policy{Dir: dir}).Open(t.Context(), "file://"+filepath.ToSlash(dir), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if err := os.Mkdir(filepath.Join(dir, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "x", "f"+partial), []byte("left by a crash"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Read(t.Context(), "x/f", 100); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("half a file is read: %v", err)
+	}
+	if err := p.Write(t.Context(), "x/f", []byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Write(t.Context(), "x/f", []byte("2")); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a second write: %v", err)
+	}
+	if got, err := p.Read(t.Context(), "x/f", 100); string(got) != "1" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}
