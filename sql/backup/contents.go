@@ -1,0 +1,188 @@
+package backup
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/sql/backup/archive"
+	"github.com/godwitdb/godwit/sql/schema"
+)
+
+// This file reads the definitions in a manifest, which may say anything.
+
+// object is a view, trigger, procedure or event of a backup.
+type object struct {
+	kind base.IndexID
+	*schema.ObjectDesc
+}
+
+func (v *volume) bad(format string, args ...any) error {
+	return &archive.FileError{File: v.ID + "/" + archive.ManifestName, Why: fmt.Sprintf(format, args...)}
+}
+
+// contents are the databases and objects of a backup.
+func (v *volume) contents() (dbs []*schema.DatabaseDesc, objects []object, err error) {
+	for _, b := range v.Databases {
+		d := new(schema.DatabaseDesc)
+		if err := json.Unmarshal(b, d); err != nil || d.Name == "" {
+			return nil, nil, v.bad("the definition of a database cannot be read: %v", err)
+		}
+		if d.V > schema.MultiVersion {
+			return nil, nil, v.newer("database " + d.Name)
+		}
+		dbs = append(dbs, d)
+	}
+	for _, x := range v.Objects {
+		o := new(schema.ObjectDesc)
+		if err := json.Unmarshal(x.Desc, o); err != nil || o.Name == "" || o.DB == "" || !whole(x.Kind, o) {
+			return nil, nil, v.bad("the definition of a view, trigger, procedure or event cannot be read: %v", err)
+		}
+		if o.V > schema.MultiVersion {
+			return nil, nil, v.newer(o.DB + "." + o.Name)
+		}
+		objects = append(objects, object{x.Kind, o})
+	}
+	return dbs, objects, nil
+}
+
+func (v *volume) newer(what string) error {
+	return v.bad("the definition of %s is of a newer release: upgrade this node", what)
+}
+
+// whole reports whether an object has what its kind has.
+func whole(kind base.IndexID, o *schema.ObjectDesc) bool {
+	switch kind {
+	case schema.IxView:
+		return o.View != nil
+	case schema.IxTrigger:
+		return o.Trigger != nil
+	case schema.IxProcedure:
+		return o.Procedure != nil
+	case schema.IxEvent:
+		return o.Event != nil
+	}
+	return false
+}
+
+// index finds the tables of a backup by their ids.
+func (v *volume) index() error {
+	v.byID = map[base.TableID]*archive.Table{}
+	for i := range v.Tables {
+		_, d, err := v.table(&v.Tables[i])
+		if err != nil {
+			return err
+		}
+		if v.byID[d.ID] != nil {
+			return v.bad("two tables have the id %d", d.ID)
+		}
+		v.byID[d.ID] = &v.Tables[i]
+	}
+	return nil
+}
+
+// table makes the definition of a table ready for use.
+func (v *volume) table(at *archive.Table) (t *schema.Table, d *schema.TableDesc, err error) {
+	d = new(schema.TableDesc)
+	if err := json.Unmarshal(at.Desc, d); err != nil {
+		return nil, nil, v.bad("the definition of a table cannot be read: %v", err)
+	}
+	if d.V > schema.MultiVersion {
+		return nil, nil, v.newer("table " + d.DB + "." + d.Name)
+	}
+	if why := wrong(d); why != "" {
+		return nil, nil, v.bad("the definition of table %q.%q cannot be: %s", d.DB, d.Name, why)
+	}
+	defer func() {
+		// The types of columns are parsed by the engine, which was not written for any text.
+		if r := recover(); r != nil {
+			t, d, err = nil, nil, v.bad("the definition of table %q.%q cannot be used: %v", d.DB, d.Name, r)
+		}
+	}()
+	if t, err = schema.NewTable(d); err != nil {
+		return nil, nil, v.bad("the definition of table %q.%q cannot be used: %v", d.DB, d.Name, err)
+	}
+	return t, d, nil
+}
+
+// wrong says what in a definition does not fit together; "" if all does.
+func wrong(d *schema.TableDesc) string {
+	switch {
+	case d.Name == "" || d.DB == "":
+		return "it has no name"
+	case d.Next != nil:
+		return "it has a successor"
+	case d.Shards < 1 || d.Shards > 1<<15:
+		return "it has no shards"
+	case len(d.Cols) == 0:
+		return "it has no columns"
+	case d.Locality.Check() != nil || !slices.Contains([]schema.LocalityKind{schema.ByRow, schema.ByTable, schema.Global},
+		d.Locality.Kind):
+		return fmt.Sprintf("its locality is %q %s", d.Locality.Kind, d.Locality.Replication())
+	}
+	stored, why := columnsOf(d)
+	if why != "" {
+		return why
+	}
+	ids := map[base.IndexID]bool{}
+	for i := range d.Indexes {
+		x := &d.Indexes[i]
+		if why := wrongIndex(d, x, stored); why != "" || ids[x.ID] {
+			return fmt.Sprintf("index %q%s", x.Name, why)
+		}
+		ids[x.ID] = true
+	}
+	for i := range d.FKs {
+		if wrongKey(d, &d.FKs[i]) {
+			return fmt.Sprintf("foreign key %q", d.FKs[i].Name)
+		}
+	}
+	return ""
+}
+
+// columnsOf are the columns of a definition by their ids, and whether each is stored.
+func columnsOf(d *schema.TableDesc) (stored map[uint32]bool, why string) {
+	stored = map[uint32]bool{}
+	for _, c := range d.Cols {
+		if _, twice := stored[c.ID]; c.ID == 0 || c.ID > d.NextCol || c.Name == "" || twice {
+			return nil, fmt.Sprintf("column %q", c.Name)
+		}
+		stored[c.ID] = !c.Virtual
+	}
+	for _, id := range d.PK {
+		if !stored[id] {
+			return nil, fmt.Sprintf("its primary key has column %d", id)
+		}
+	}
+	return stored, ""
+}
+
+// wrongIndex says what is wrong with an index; "" if nothing is.
+func wrongIndex(d *schema.TableDesc, x *schema.IndexDesc, stored map[uint32]bool) string {
+	switch {
+	case x.ID == 0 || uint32(x.ID) >= d.NextIndex || x.ID&base.ByHome != 0:
+		return fmt.Sprintf(" has the id %d", x.ID)
+	case x.Name == "" || len(x.Cols) == 0:
+		return " has no name or no columns"
+	case x.State != schema.IndexPublic:
+		return " is being built"
+	}
+	for _, c := range x.Cols {
+		if _, known := stored[c.Col]; !known || c.Length < 0 {
+			return fmt.Sprintf(" has column %d", c.Col)
+		}
+	}
+	if x.Stored() && x.Class != d.ClassFor(x.Cols, x.Constraint) {
+		return fmt.Sprintf(" is of class %d", x.Class)
+	}
+	return ""
+}
+
+// wrongKey reports whether a foreign key names columns that cannot be.
+func wrongKey(d *schema.TableDesc, fk *sql.ForeignKeyConstraint) bool {
+	return fk.Name == "" || fk.ParentTable == "" || len(fk.Columns) == 0 || len(fk.Columns) != len(fk.ParentColumns) ||
+		slices.ContainsFunc(fk.Columns, func(c string) bool { return d.ColByName(c) < 0 })
+}

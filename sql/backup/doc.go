@@ -1,0 +1,33 @@
+// Package backup runs BACKUP, RESTORE, SHOW BACKUP and VERIFY BACKUP. The format of the files is
+// package archive's, and where they may lie package place's.
+//
+// # A backup
+//
+// A backup is what reads AS OF one timestamp show, of all regions: definitions, rows with their
+// homes, counters of AUTO_INCREMENT, and of a whole cluster its users and grants. It takes no
+// locks. A hold (package hold) keeps the versions that it still has to read. Shards of tables are
+// read side by side, in pages, each in a transaction of its own that begins again if a node does
+// not answer.
+//
+// An incremental backup reads the same, and writes only what differs from the keys and versions
+// that the backup before has listed: so it needs no versions older than its own moment, and finds
+// deleted rows.
+//
+// # A restore
+//
+// Rows are written under table ids that no definition names, so nobody sees them. They are garbage
+// until one transaction writes all definitions, the counters and the users, and takes the ids back
+// from the garbage. Whatever ends a restore before that, nothing of it was visible, and the
+// collector removes the rows.
+//
+// Keys are computed anew: another cluster has other shards and regions. Index entries are made of
+// the rows. Of several backups that build on each other the streams of one shard are merged, so
+// that each row is written once, as it was last.
+//
+// # Whom to trust
+//
+// A place is no part of the cluster: everything that is read from there may be anything. Checksums
+// find damage, a passphrase finds forgery (package archive). A restored view or procedure acts with
+// the rights of its definer; to restore one of another account takes the privilege that it takes to
+// create one.
+package backup

@@ -1,0 +1,254 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+
+	"github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/sql/backup/archive"
+	"github.com/godwitdb/godwit/sql/backup/place"
+	"github.com/godwitdb/godwit/sql/ddl"
+	"github.com/godwitdb/godwit/sql/rights"
+	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/session"
+)
+
+// Env is what the statements of one gateway share.
+type Env struct {
+	*ddl.Env
+	Policy place.Policy
+	// Rights are those of the user of a statement.
+	Rights func(*sql.Context) rights.Set
+	// Resolve is the schema of a table with the expressions of its generated columns.
+	Resolve func(*sql.Context, *schema.Table) sql.Schema
+	// OpenPlace opens a place for tests; nil: the policy does.
+	OpenPlace func(ctx context.Context, name string) (place.Place, error)
+}
+
+// Run runs a statement, and returns when it has ended.
+func (g *Env) Run(ctx *sql.Context, st *Statement) ([]sql.Row, error) {
+	if st.err != nil {
+		return nil, st.err
+	}
+	if !g.Rights(ctx).Dynamic(rights.BackupAdmin) {
+		return nil, rights.ErrNeeds("SUPER", rights.BackupAdmin)
+	}
+	s := session.Of(ctx)
+	if s == nil {
+		return nil, schema.Invalid(st.Name() + " needs a session")
+	}
+	if s.Explicit(ctx) {
+		return nil, schema.Invalid(st.Name() + " is no part of a transaction: COMMIT first, or SET autocommit = 1")
+	}
+	if err := st.complete(ctx.GetCurrentDatabase()); err != nil {
+		return nil, err
+	}
+	p, err := g.open(ctx, st)
+	if err != nil {
+		return nil, schema.Invalid(err.Error())
+	}
+	defer p.Close()
+	l := &library{place: p, keys: archive.NewKeyring(st.passphrase)}
+	var rows []sql.Row
+	switch st.verb {
+	case verbBackup:
+		rows, err = g.backup(ctx, s, st, l)
+	case verbRestore:
+		rows, err = g.restore(ctx, s, st, l)
+	case verbShow:
+		rows, err = l.show(ctx)
+	case verbVerify:
+		rows, err = l.verify(ctx)
+	}
+	return rows, clientError(err)
+}
+
+func (g *Env) open(ctx context.Context, st *Statement) (place.Place, error) {
+	if g.OpenPlace != nil {
+		return g.OpenPlace(ctx, st.place)
+	}
+	return g.Policy.Open(ctx, st.place, st.verb == verbBackup)
+}
+
+// clientError words what only this package knows.
+func clientError(err error) error {
+	var f *archive.FileError
+	var p *fs.PathError
+	switch {
+	case errors.As(err, &f), errors.As(err, &p):
+		return schema.Invalid(err.Error())
+	}
+	return schema.ClientError(err)
+}
+
+// library is the backups of one place.
+type library struct {
+	place place.Place
+	keys  *archive.Keyring // nil: no passphrase was given
+}
+
+// volume is one backup of a library.
+type volume struct {
+	*archive.Manifest
+	l   *library
+	key *archive.Key // of its files; nil: they are not encrypted
+	// byID are the tables by their ids, once index was called.
+	byID map[base.TableID]*archive.Table
+}
+
+// ids are the folders that may be backups, the oldest first.
+func (l *library) ids(ctx context.Context) ([]string, error) {
+	all, err := l.place.Folders(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ids := slices.DeleteFunc(all, func(id string) bool { return !archive.IsID(id) })
+	slices.Sort(ids)
+	return ids, nil
+}
+
+// mostManifestFile bounds the file of a manifest, as it is stored.
+const mostManifestFile = 128 << 20
+
+// volume reads a manifest; nil if there is none: the backup was never completed.
+func (l *library) volume(ctx context.Context, id string) (*volume, error) {
+	b, err := l.place.Read(ctx, id+"/"+archive.ManifestName, mostManifestFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("backup file %s/%s: %w", id, archive.ManifestName, err)
+	}
+	m, key, err := archive.DecodeManifest(id, b, l.keys)
+	if err != nil {
+		return nil, err
+	}
+	return &volume{Manifest: m, l: l, key: key}, nil
+}
+
+// newest is the newest complete backup; nil if there is none. torn are newer ones that are not
+// complete.
+func (l *library) newest(ctx context.Context) (v *volume, torn []string, err error) {
+	ids, err := l.ids(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, id := range slices.Backward(ids) {
+		if v, err = l.volume(ctx, id); v != nil || err != nil {
+			return v, torn, err
+		}
+		torn = append(torn, id)
+	}
+	return nil, torn, nil
+}
+
+// read reads a piece.
+func (v *volume) read(ctx context.Context, f archive.File, kind archive.Kind) (*archive.Decoder, error) {
+	b, err := v.l.place.Read(ctx, v.ID+"/"+f.Name, archive.MostFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &archive.FileError{File: v.ID + "/" + f.Name, Why: "it is missing"}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("backup file %s/%s: %w", v.ID, f.Name, err)
+	}
+	return archive.Open(v.ID, f, kind, b, v.key)
+}
+
+// cursor reads the records of a stream, piece by piece, in the order of their keys.
+type cursor struct {
+	v    *volume
+	kind archive.Kind
+	left []archive.File
+	dec  *archive.Decoder
+	rec  archive.Record
+	last []byte
+	done bool
+}
+
+func (v *volume) cursor(s *archive.Stream, kind archive.Kind) *cursor {
+	if s == nil {
+		return &cursor{done: true}
+	}
+	files := s.Rows
+	if kind == archive.KeyPiece {
+		files = s.Keys
+	}
+	return &cursor{v: v, kind: kind, left: files}
+}
+
+// next makes rec the next record, or sets done.
+func (c *cursor) next(ctx context.Context) error {
+	for !c.done {
+		if c.dec != nil {
+			ok, err := c.dec.Next(&c.rec)
+			if err != nil {
+				return err
+			}
+			if ok {
+				if c.last != nil && string(c.rec.PK) <= string(c.last) {
+					return c.dec.Bad("its records are not behind those of the file before")
+				}
+				c.last = c.rec.PK
+				return nil
+			}
+			c.dec = nil
+		}
+		if len(c.left) == 0 {
+			c.done = true
+			break
+		}
+		var err error
+		if c.dec, err = c.v.read(ctx, c.left[0], c.kind); err != nil {
+			return err
+		}
+		c.left = c.left[1:]
+	}
+	return nil
+}
+
+// each runs fn for all indexes below n, several at a time, until one fails.
+func each(ctx context.Context, n, atOnce int, fn func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	next := make(chan int)
+	for range min(n, atOnce) {
+		wg.Go(func() {
+			for i := range next {
+				if err := fn(ctx, i); err != nil {
+					cancel(err)
+					return
+				}
+			}
+		})
+	}
+feed:
+	for i := range n {
+		select {
+		case next <- i:
+		case <-ctx.Done():
+			break feed
+		}
+	}
+	close(next)
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// at runs a transaction that reads one snapshot, with the patience of a statement that has just
+// begun: what takes hours may well lose a node now and then. These reads count as no use of the
+// rows.
+func (g *Env) at(ctx context.Context, ts base.Timestamp, fn func(context.Context, kv.Txn) error) error {
+	ctx = kv.WithQuiet(ctx)
+	_, err := kv.Run(ctx, g.DB, kv.Options{ReadOnly: true, ReadTS: ts}, func(k kv.Txn) error {
+		return fn(kv.WithPatience(ctx, kv.NewPatience()), k)
+	})
+	return err
+}

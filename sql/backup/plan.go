@@ -1,0 +1,305 @@
+package backup
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/sql/backup/archive"
+	"github.com/godwitdb/godwit/sql/ddl"
+	"github.com/godwitdb/godwit/sql/rights"
+	"github.com/godwitdb/godwit/sql/schema"
+)
+
+// plan is what a restore will make, by the definitions of the newest backup of a chain.
+type plan struct {
+	g     *Env
+	st    *Statement
+	chain []*volume
+	v     *volume // the last of the chain
+
+	dbs     []*schema.DatabaseDesc
+	tables  []*planned
+	objects []object
+	users   []byte
+	notes   []string
+	rows    int64
+}
+
+// planned is a table to be made.
+type planned struct {
+	was  *schema.TableDesc // as it was backed up
+	old  *schema.Table     // was, ready for use
+	from *archive.Table
+	desc *schema.TableDesc // as it will be; its id is taken later
+	def  *schema.Table     // desc, ready for use
+}
+
+// note tells the user something once.
+func (p *plan) note(format string, args ...any) {
+	if n := fmt.Sprintf(format, args...); !slices.Contains(p.notes, n) {
+		p.notes = append(p.notes, n)
+	}
+}
+
+// plan chooses what is restored, under which names.
+func (g *Env) plan(ctx *sql.Context, st *Statement, chain []*volume) (*plan, error) {
+	p := &plan{g: g, st: st, chain: chain, v: chain[len(chain)-1]}
+	for _, v := range chain {
+		if err := v.index(); err != nil {
+			return nil, err
+		}
+	}
+	dbs, objects, err := p.v.contents()
+	if err != nil {
+		return nil, err
+	}
+	w := &wanted{st: st, dbs: map[string]bool{}, tables: map[string]bool{}}
+	if err := w.fill(p.v, dbs); err != nil {
+		return nil, err
+	}
+	if len(st.tables) == 0 {
+		for _, d := range dbs {
+			if w.database(d.Name) {
+				d.Name, d.V = p.database(d.Name), schema.DescVersion
+				p.dbs = append(p.dbs, d)
+			}
+		}
+	}
+	if err := p.chooseTables(w); err != nil {
+		return nil, err
+	}
+	if w.cluster {
+		p.users = p.v.Users
+	}
+	if err := p.foreignKeys(); err != nil {
+		return nil, err
+	}
+	return p, p.chooseObjects(ctx, w, objects)
+}
+
+// wanted is what the statement names.
+type wanted struct {
+	st      *Statement
+	cluster bool
+	dbs     map[string]bool // by lower name
+	tables  map[string]bool // db.table, by lower name
+}
+
+func (w *wanted) fill(v *volume, dbs []*schema.DatabaseDesc) error {
+	have := func(db string) bool {
+		return slices.ContainsFunc(dbs, func(d *schema.DatabaseDesc) bool { return schema.SameName(d.Name, db) })
+	}
+	for _, db := range w.st.databases {
+		if !have(db) {
+			return schema.Invalid("database " + db + " is not in the backup, which is of " + v.Target)
+		}
+		if strings.HasPrefix(v.Target, "TABLE ") {
+			return schema.Invalid("the backup is of " + v.Target + ", not of the whole database: RESTORE TABLE restores from it")
+		}
+		w.dbs[strings.ToLower(db)] = true
+	}
+	for _, t := range w.st.tables {
+		w.tables[strings.ToLower(t.String())] = true
+	}
+	if len(w.st.databases)+len(w.st.tables) > 0 {
+		return nil
+	}
+	if !v.Whole {
+		return schema.Invalid("the backup is of " + v.Target + ", not of a whole cluster: name databases or tables of it")
+	}
+	w.cluster = true
+	return nil
+}
+
+func (w *wanted) database(name string) bool { return w.cluster || w.dbs[strings.ToLower(name)] }
+
+// database is what a database is called here.
+func (p *plan) database(name string) string {
+	if p.st.as != nil && p.st.as.Table == "" && len(p.st.databases) == 1 && schema.SameName(name, p.st.databases[0]) {
+		return p.st.as.DB
+	}
+	return name
+}
+
+// table is what a table is called here.
+func (p *plan) table(n name) name {
+	if p.st.as != nil && p.st.as.Table != "" && schema.SameName(n.DB, p.st.tables[0].DB) &&
+		schema.SameName(n.Table, p.st.tables[0].Table) {
+		return *p.st.as
+	}
+	return name{p.database(n.DB), n.Table}
+}
+
+// chooseTables makes the definitions of all tables that are wanted.
+func (p *plan) chooseTables(w *wanted) error {
+	found := map[string]bool{}
+	var all []*planned
+	for i := range p.v.Tables {
+		def, d, err := p.v.table(&p.v.Tables[i])
+		if err != nil {
+			return err
+		}
+		all = append(all, &planned{was: d, old: def, from: &p.v.Tables[i]})
+	}
+	for _, t := range all { // what the engine keeps full-text indexes with
+		n := strings.ToLower(t.was.DB + "." + t.was.Name)
+		if !w.tables[n] {
+			continue
+		}
+		found[n] = true
+		for _, x := range fulltextTables(t.was) {
+			if p.st.as != nil {
+				return schema.Invalid("table " + t.was.Name + " has a full-text index: it can be restored under its own name only")
+			}
+			w.tables[strings.ToLower(t.was.DB+"."+x)] = true
+		}
+	}
+	for _, t := range p.st.tables {
+		if !found[strings.ToLower(t.String())] {
+			return schema.Invalid("table " + t.String() + " is not in the backup, which is of " + p.v.Target)
+		}
+	}
+	for _, t := range all {
+		if !w.database(t.was.DB) && !w.tables[strings.ToLower(t.was.DB+"."+t.was.Name)] {
+			continue
+		}
+		p.define(t)
+		p.tables = append(p.tables, t)
+		p.rows += t.from.Rows
+	}
+	return nil
+}
+
+// define makes the definition of a table as it will be here.
+func (p *plan) define(t *planned) {
+	d := t.was.Clone()
+	n := p.table(name{t.was.DB, t.was.Name})
+	d.DB, d.Name = n.DB, n.Table
+	d.Shards, d.AutoEpoch = p.g.DB.Topology().Shards, 0
+	if d.Locality.Kind == schema.ByTable {
+		d.Locality.Region = p.region(d.Locality.Region)
+	}
+	d.V = d.Format()
+	t.desc = d
+}
+
+// region is the region of the same name here, or else the gateway's.
+func (p *plan) region(was base.RegionID) base.RegionID {
+	if was == 0 {
+		return 0
+	}
+	if here := p.g.DB.Topology().RegionByName(p.v.Regions[was]); here != 0 {
+		return here
+	}
+	p.note("rows of region %q, which does not exist here, are at home in %s", p.v.Regions[was],
+		p.g.DB.Topology().RegionName(p.g.DB.Region()))
+	return p.g.DB.Region()
+}
+
+// find is a table that will be made.
+func (p *plan) find(db, table string) *planned {
+	for _, t := range p.tables {
+		if schema.SameName(t.desc.DB, db) && schema.SameName(t.desc.Name, table) {
+			return t
+		}
+	}
+	return nil
+}
+
+// foreignKeys gives the keys of all tables their new names. A key whose parent is not restored as
+// well would not hold: nobody looks at the rows.
+func (p *plan) foreignKeys() error {
+	for _, t := range p.tables {
+		var keys []sql.ForeignKeyConstraint
+		for _, fk := range t.desc.FKs {
+			self := schema.SameName(fk.ParentTable, t.was.Name) && schema.SameName(fk.ParentDatabase, t.was.DB)
+			parent := p.table(name{fk.ParentDatabase, fk.ParentTable})
+			if self {
+				parent = name{t.desc.DB, t.desc.Name}
+			}
+			fk.Database, fk.Table, fk.ParentDatabase, fk.ParentTable = t.desc.DB, t.desc.Name, parent.DB, parent.Table
+			switch {
+			case p.find(parent.DB, parent.Table) != nil, !fk.IsResolved && p.st.tables == nil:
+				keys = append(keys, fk)
+			case p.st.skipForeignKeys:
+				p.note("foreign key %s of table %s is left out: table %s is not restored", fk.Name, t.desc.Name, parent)
+			default:
+				return schema.Invalid(fmt.Sprintf("foreign key %s of table %s leads to table %s, which is not restored: restore that, "+
+					"too, or leave out such keys, WITH SKIP_MISSING_FOREIGN_KEYS", fk.Name, t.desc.Name, parent))
+			}
+		}
+		t.desc.FKs = keys
+	}
+	return nil
+}
+
+// referenced refuses tables that foreign keys of others wait for: their rows were never compared.
+func (p *plan) referenced(snap *schema.Snapshot) error {
+	for _, db := range snap.Databases {
+		for _, o := range db.Tables {
+			for _, fk := range o.Desc.FKs {
+				if p.find(fk.ParentDatabase, fk.ParentTable) != nil {
+					return schema.Invalid(fmt.Sprintf("foreign key %s of table %s.%s leads to table %s.%s: drop it, and add it again "+
+						"after the restore", fk.Name, o.Desc.DB, o.Desc.Name, fk.ParentDatabase, fk.ParentTable))
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// chooseObjects chooses views, triggers, procedures and events.
+func (p *plan) chooseObjects(ctx *sql.Context, w *wanted, all []object) error {
+	mayAny := p.g.Rights(ctx).Dynamic(rights.SetUserID)
+	me := ctx.Client().User
+	for _, o := range all {
+		on := ""
+		if o.Trigger != nil {
+			on = ddl.TriggerTable(o.Trigger.CreateStatement)
+		}
+		one := w.tables[strings.ToLower(o.DB+"."+on)]
+		if !w.database(o.DB) && (on == "" || !one) {
+			continue
+		}
+		d := *o.ObjectDesc
+		if p.st.as != nil {
+			if one && p.st.as.Table != "" {
+				return schema.Invalid("trigger " + o.Name + " of table " + on + " names the table: restore it under its own name, and " +
+					"rename it then")
+			}
+			if namesDatabase(&d, o.DB) {
+				return schema.Invalid("the text of " + o.Name + " names database " + o.DB + ": restore that under its own name")
+			}
+			d.DB = p.database(o.DB)
+		}
+		d.V = schema.DescVersion
+		// A trigger does what its maker was allowed to do, which nobody can judge here.
+		if (d.Trigger != nil || d.Definer != nil && d.Definer.Name != me) && !mayAny {
+			return rights.ErrNeeds("SUPER", rights.SetUserID)
+		}
+		p.objects = append(p.objects, object{o.kind, &d})
+	}
+	return nil
+}
+
+// namesDatabase reports whether the text of an object may name a database.
+func namesDatabase(o *schema.ObjectDesc, db string) bool {
+	re := regexp.MustCompile("(?i)(?:^|[^\\w$])`?" + regexp.QuoteMeta(db) + "`?\\s*\\.")
+	var texts []string
+	switch {
+	case o.View != nil:
+		texts = []string{o.View.CreateViewStatement, o.View.TextDefinition}
+	case o.Trigger != nil:
+		texts = []string{o.Trigger.CreateStatement}
+	case o.Procedure != nil:
+		texts = []string{o.Procedure.CreateStatement}
+	case o.Event != nil:
+		texts = []string{o.Event.CreateEventStatement()}
+	}
+	return slices.ContainsFunc(texts, re.MatchString)
+}

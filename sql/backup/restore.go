@@ -1,0 +1,630 @@
+package backup
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/transform"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/sql/backup/archive"
+	"github.com/godwitdb/godwit/sql/ddl"
+	"github.com/godwitdb/godwit/sql/rights"
+	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/session"
+	"github.com/godwitdb/godwit/sql/table"
+)
+
+const (
+	// writeAtOnce is how many streams are restored at the same time; fewer if many backups build on
+	// each other, since each stream then keeps a piece of each backup in memory.
+	writeAtOnce = 4
+	mostPieces  = 32
+	// flushAtOnce is how many batches are being written at the same time: over an ocean each takes a
+	// round trip or two, in which others can go along.
+	flushAtOnce = 8
+	// A batch is a transaction: of so many rows, or bytes.
+	batchRows  = 512
+	batchBytes = 1 << 20
+	// ambiguousTries is how often a batch is written whose outcome is unknown: it does no harm.
+	ambiguousTries = 10
+)
+
+// restore runs RESTORE.
+func (g *Env) restore(ctx *sql.Context, s *session.Session, st *Statement, l *library) (rows []sql.Row, err error) {
+	v, err := l.at(ctx, g, st)
+	if err != nil {
+		return nil, err
+	}
+	chain, err := l.chain(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	p, err := g.plan(ctx, st, chain)
+	if err != nil {
+		return nil, err
+	}
+	if p.users != nil && !g.Rights(ctx).Global(sql.PrivilegeType_Super) {
+		return nil, rights.ErrNeeds("SUPER") // it makes accounts
+	}
+	if err := p.vacant(ctx); err != nil {
+		return nil, err
+	}
+	job := g.Jobs.Work(ctx, "RESTORE", st.target(), p.rows)
+	defer func() { job.End(err) }()
+	ts, err := p.run(ctx, job)
+	if err != nil {
+		return nil, err
+	}
+	s.Stmt.Snap = nil
+	s.Wrote(ts)
+	if len(p.v.Skipped) > 0 {
+		p.note("not in the backup: %s", strings.Join(p.v.Skipped, ", "))
+	}
+	return []sql.Row{{v.ID, moment(v.Timestamp), int64(len(p.tables)), p.rows, strings.Join(p.notes, "; ")}}, nil
+}
+
+// at is the backup of the moment that the statement names, or else the newest one.
+func (l *library) at(ctx *sql.Context, g *Env, st *Statement) (*volume, error) {
+	if st.asOf == nil {
+		v, torn, err := l.newest(ctx)
+		if err != nil || v != nil {
+			return v, err
+		}
+		if len(torn) > 0 {
+			return nil, &archive.FileError{File: torn[0] + "/" + archive.ManifestName,
+				Why: "it is missing: the backup was never completed"}
+		}
+		return nil, schema.Invalid("there is no backup in that place")
+	}
+	ts, err := g.TimeAsOf(ctx, st.asOf)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := l.ids(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var moments []string
+	for _, id := range slices.Backward(ids) {
+		v, err := l.volume(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if v == nil {
+			continue
+		}
+		if v.Timestamp == ts-ts%1000 {
+			return v, nil
+		}
+		if len(moments) < mostProblems {
+			moments = append(moments, "'"+moment(v.Timestamp)+"'")
+		}
+	}
+	return nil, schema.Invalid("there is no complete backup of " + moment(ts) + " in that place; the newest are of " +
+		strings.Join(moments, ", ") + " (SHOW BACKUP lists all)")
+}
+
+// vacant refuses names that are taken, before anything is written. The transaction that writes the
+// definitions looks again.
+func (p *plan) vacant(ctx context.Context) error {
+	snap, err := p.g.Catalog.Fresh(ctx)
+	if err != nil {
+		return err
+	}
+	if p.v.Whole && len(p.st.databases)+len(p.st.tables) == 0 && len(snap.Databases) > 0 {
+		return schema.Invalid("a whole cluster is restored into one without databases: drop them, or restore single databases")
+	}
+	for _, d := range p.dbs {
+		if snap.Database(d.Name) != nil {
+			return schema.Invalid("database " + d.Name + " exists: drop it, or restore under another name (AS)")
+		}
+	}
+	for _, t := range p.tables {
+		if len(p.dbs) > 0 {
+			break
+		}
+		db := snap.Database(t.desc.DB)
+		switch {
+		case db == nil:
+			return sql.ErrDatabaseNotFound.New(t.desc.DB)
+		case db.Tables[strings.ToLower(t.desc.Name)] != nil || db.Objects[schema.IxView][strings.ToLower(t.desc.Name)] != nil:
+			return schema.Invalid("table " + t.desc.DB + "." + t.desc.Name + " exists: drop it, or restore under another name (AS)")
+		}
+	}
+	return p.referenced(snap)
+}
+
+// run writes the rows, and then shows everything at once.
+func (p *plan) run(ctx *sql.Context, job ddl.Work) (ts base.Timestamp, err error) {
+	async := slices.ContainsFunc(p.tables, func(t *planned) bool { return t.desc.Locality.Async })
+	if async {
+		if p.g.Nodes == nil {
+			return 0, schema.Invalid("this server does not know its cluster: it can make no asynchronous tables")
+		}
+		if err := p.g.Nodes.EnableAsync(ctx); err != nil {
+			return 0, err
+		}
+	}
+	made, err := p.reserve(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer p.stayReserved(ctx, made)()
+	err = p.fill(ctx, job)
+	if err == nil && async {
+		// Rows are asynchronous now: others must have them before the restore counts as done.
+		err = p.g.Nodes.AwaitHeld(ctx)
+	}
+	if err == nil {
+		ts, err = p.publish(ctx, made)
+	}
+	if err != nil { // what has been shown after all, by a commit of unknown outcome, stays
+		off, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanFor)
+		defer cancel()
+		if aerr := p.g.Abandon(kv.WithPatience(off, kv.NewPatience()), made); aerr != nil {
+			p.g.Log.Warn("rows of a restore that failed are removed later", "err", aerr)
+		}
+	}
+	return ts, err
+}
+
+// reserve takes ids for the tables.
+func (p *plan) reserve(ctx context.Context) (made []*schema.Table, err error) {
+	var regions []base.RegionID
+	for _, t := range p.tables {
+		r := p.g.DB.Region()
+		if t.desc.Locality.Kind == schema.ByTable {
+			r = t.desc.Locality.Region
+		}
+		regions = append(regions, r)
+	}
+	ids, err := p.g.NewTableIDs(ctx, regions)
+	if err != nil {
+		return nil, err
+	}
+	for i, t := range p.tables {
+		t.desc.ID, t.desc.AutoKey = ids[i], uint64(ids[i])
+		if t.def, err = schema.NewTable(t.desc); err != nil {
+			return nil, err
+		}
+		made = append(made, t.def)
+	}
+	return made, p.g.Reserve(ctx, made)
+}
+
+// stayReserved says now and then that the rows are still being written, until the function that it
+// returns is called.
+func (p *plan) stayReserved(ctx context.Context, made []*schema.Table) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(ddl.ReserveEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if err := p.g.StayReserved(kv.WithPatience(ctx, kv.NewPatience()), made); err != nil && ctx.Err() == nil {
+				p.g.Log.Warn("the tables of a restore could not be reserved for longer yet", "err", err)
+			}
+		}
+	})
+	return func() { cancel(); wg.Wait() }
+}
+
+// fill writes the rows of all tables.
+func (p *plan) fill(ctx *sql.Context, job ddl.Work) error {
+	var todo []*filling
+	slots := make(chan struct{}, flushAtOnce)
+	for _, t := range p.tables {
+		eval, err := p.g.virtual(ctx, t.def)
+		if err != nil {
+			return err
+		}
+		for i := range t.from.Streams {
+			todo = append(todo, &filling{p: p, t: t, job: job, eval: eval, slots: slots, shard: t.from.Streams[i].Shard})
+		}
+	}
+	// Regions are looked up here: the notes are not for several goroutines.
+	homes := map[base.RegionID]base.RegionID{}
+	for r := range p.v.Regions {
+		homes[r] = p.homeOf(r)
+	}
+	atOnce := max(1, min(writeAtOnce, mostPieces/len(p.chain)))
+	err := each(ctx, len(todo), atOnce, func(ctx context.Context, i int) error {
+		todo[i].homes = homes
+		return todo[i].run(ctx)
+	})
+	for _, f := range todo {
+		for r := range f.elsewhere {
+			p.region(r)
+		}
+	}
+	return err
+}
+
+// homeOf is the region of the same name here, or else the gateway's, without a note.
+func (p *plan) homeOf(was base.RegionID) base.RegionID {
+	if here := p.g.DB.Topology().RegionByName(p.v.Regions[was]); here != 0 {
+		return here
+	}
+	return p.g.DB.Region()
+}
+
+// filling is a stream of rows that is being written.
+type filling struct {
+	p     *plan
+	t     *planned
+	job   ddl.Work
+	shard base.ShardID
+	homes map[base.RegionID]base.RegionID
+	eval  func(sql.Row) error // computes virtual columns that are in indexes; nil: there are none
+
+	slots  chan struct{} // of batches that are being written, of all streams
+	writes sync.WaitGroup
+	failed context.CancelCauseFunc // ends the stream
+
+	elsewhere map[base.RegionID]bool // regions of rows that do not exist here
+	batches   map[base.RegionID]*batch
+	rows      int64
+}
+
+// batch are rows of one home: a transaction that writes to several waits for the slowest.
+type batch struct {
+	home   base.RegionID
+	writes []schema.Write
+	pins   []base.Key
+	rows   int
+	bytes  int
+}
+
+// run merges what the backups of the chain say of the stream. The newest that has a key counts.
+func (f *filling) run(ctx context.Context) error {
+	f.batches, f.elsewhere = map[base.RegionID]*batch{}, map[base.RegionID]bool{}
+	ctx, f.failed = context.WithCancelCause(ctx)
+	defer f.failed(nil)
+	err := f.merge(ctx)
+	if err != nil {
+		f.failed(err) // nobody waits for the others
+	}
+	f.writes.Wait()
+	if err = context.Cause(ctx); err != nil {
+		return err
+	}
+	return f.counted()
+}
+
+// merge reads the rows and hands them to batches.
+func (f *filling) merge(ctx context.Context) error {
+	cursors, err := f.cursors(ctx)
+	if err != nil {
+		return err
+	}
+	for best := newest(cursors); best != nil; best = newest(cursors) {
+		rec, dec := best.rec, best.dec
+		for _, c := range cursors {
+			if !c.done && string(c.rec.PK) == string(rec.PK) {
+				if err := c.next(ctx); err != nil {
+					return err
+				}
+			}
+		}
+		if rec.Deleted {
+			continue
+		}
+		if err := f.row(ctx, dec, &rec); err != nil {
+			return err
+		}
+	}
+	for _, b := range f.batches {
+		if err := f.flush(ctx, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newest is the newest of the cursors that are at the least key; nil if all are at their ends. The
+// cursors are in the order of time.
+func newest(cursors []*cursor) (best *cursor) {
+	for _, c := range cursors {
+		if !c.done && (best == nil || string(c.rec.PK) <= string(best.rec.PK)) {
+			best = c
+		}
+	}
+	return best
+}
+
+// counted compares the rows of the stream with the keys that the newest backup lists.
+func (f *filling) counted() error {
+	want := int64(0)
+	for _, s := range f.t.from.Streams {
+		if s.Shard == f.shard {
+			for _, k := range s.Keys {
+				want += k.Records
+			}
+		}
+	}
+	if f.rows != want {
+		return f.p.v.bad("shard %d of table %s.%s has %d rows, and %d keys: backups that it builds on are not what they were",
+			f.shard, f.t.was.DB, f.t.was.Name, f.rows, want)
+	}
+	return nil
+}
+
+// cursors are those of the newest backup and of those that it builds on, up to one that stands
+// alone for this table, the oldest first, each at its first record.
+func (f *filling) cursors(ctx context.Context) (out []*cursor, err error) {
+	for _, v := range slices.Backward(f.p.chain) {
+		at := v.byID[f.t.was.ID]
+		i := -1
+		if at != nil {
+			i = slices.IndexFunc(at.Streams, func(s archive.Stream) bool { return s.Shard == f.shard })
+		}
+		if i < 0 {
+			return nil, v.bad("table %s.%s, on which a later backup builds, is not in it", f.t.was.DB, f.t.was.Name)
+		}
+		c := v.cursor(&at.Streams[i], archive.RowPiece)
+		if err := c.next(ctx); err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+		if at.Alone {
+			slices.Reverse(out)
+			return out, nil
+		}
+	}
+	return nil, f.p.chain[0].bad("it does not have table %s.%s as a whole", f.t.was.DB, f.t.was.Name)
+}
+
+// row adds a row with its index entries to the batch of its home.
+func (f *filling) row(ctx context.Context, dec *archive.Decoder, r *archive.Record) error {
+	row, _, err := decode(ctx, f.t.old, dec, r)
+	if err != nil {
+		return err
+	}
+	if f.eval != nil {
+		if err := f.eval(row); err != nil {
+			return dec.Bad("a generated column of table %s.%s cannot be computed: %v", f.t.was.DB, f.t.was.Name, err)
+		}
+	}
+	def := f.t.def
+	home := def.HomeFor(f.home(r.Home))
+	ref, err := def.RefIn(ctx, row, schema.RowRef{PK: r.PK})
+	if err != nil {
+		return err
+	}
+	ws, err := def.RowWrites(ctx, row, r.Value, ref, home)
+	if err != nil {
+		return dec.Bad("a row of table %s.%s has no place in an index: %v", f.t.was.DB, f.t.was.Name, err)
+	}
+	b := f.batches[home]
+	if b == nil {
+		b = &batch{home: home}
+		f.batches[home] = b
+	}
+	b.writes = append(b.writes, ws...)
+	for _, w := range ws {
+		b.bytes += len(w.Key) + len(w.Value)
+	}
+	if r.Pinned && home != 0 {
+		b.pins = append(b.pins, ws[0].Key)
+	}
+	f.rows++
+	if b.rows++; b.rows < batchRows && b.bytes < batchBytes {
+		return nil
+	}
+	return f.flush(ctx, b)
+}
+
+// home is where a row of a region is at home here.
+func (f *filling) home(was base.RegionID) base.RegionID {
+	if was == 0 {
+		return f.p.g.DB.Region()
+	}
+	here, known := f.homes[was]
+	if !known || f.p.g.DB.Topology().RegionName(here) != f.p.v.Regions[was] {
+		f.elsewhere[was] = true
+	}
+	if !known {
+		return f.p.g.DB.Region()
+	}
+	return here
+}
+
+// flush has a batch written while the stream goes on, and empties it. An error ends the stream.
+func (f *filling) flush(ctx context.Context, b *batch) error {
+	if b.rows == 0 {
+		return nil
+	}
+	select {
+	case f.slots <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	full := *b
+	*b = batch{home: b.home}
+	f.writes.Go(func() {
+		defer func() { <-f.slots }()
+		if err := f.put(ctx, &full); err != nil {
+			f.failed(err)
+			return
+		}
+		f.job.Did(full.rows)
+	})
+	return nil
+}
+
+// put writes a batch in a transaction, and then sets pins in another one. Nobody sees the rows yet,
+// and each key is written once, so that both can be repeated.
+func (f *filling) put(ctx context.Context, b *batch) error {
+	err := f.write(ctx, func(_ context.Context, k kv.Txn) error {
+		for _, w := range b.writes {
+			k.Put(w.Key, w.Value, w.Home)
+		}
+		return nil
+	})
+	if err != nil || len(b.pins) == 0 {
+		return err
+	}
+	return f.write(ctx, func(ctx context.Context, k kv.Txn) error {
+		rows, err := k.Get(ctx, b.pins, kv.LockExclusive)
+		for _, r := range rows {
+			k.Move(r.Key, b.home, kv.MoveOptions{Pin: kv.PinOn})
+		}
+		return err
+	})
+}
+
+func (f *filling) write(ctx context.Context, fn func(context.Context, kv.Txn) error) (err error) {
+	for range ambiguousTries {
+		_, err = kv.Run(ctx, f.p.g.DB, kv.Options{}, func(k kv.Txn) error {
+			return fn(kv.WithPatience(ctx, kv.NewPatience()), k)
+		})
+		if base.CodeOf(err) != base.CodeAmbiguous {
+			return err
+		}
+	}
+	return err
+}
+
+// publish writes all definitions in one transaction.
+func (p *plan) publish(ctx context.Context, made []*schema.Table) (base.Timestamp, error) {
+	ts, err := kv.Run(ctx, p.g.DB, kv.Options{}, func(k kv.Txn) error {
+		ctx := kv.WithPatience(ctx, kv.NewPatience())
+		if err := p.stillVacant(ctx, k); err != nil {
+			return err
+		}
+		for _, d := range p.dbs {
+			k.Put(schema.CatalogKey(schema.IxDatabase, d.Name), schema.Marshal(d), 0)
+		}
+		if err := ddl.Keep(ctx, k, made); err != nil {
+			return err
+		}
+		for _, t := range p.tables {
+			k.Put(t.def.Key, schema.Marshal(t.desc), 0)
+			if t.from.Counter > 0 {
+				k.Put(table.CounterKey(t.desc.AutoKey), base.AppendUint64(nil, t.from.Counter), 0)
+			}
+		}
+		for _, o := range p.objects {
+			k.Put(schema.CatalogKey(o.kind, o.DB, o.Name), schema.Marshal(o.ObjectDesc), 0)
+		}
+		if p.users != nil {
+			k.Put(schema.UsersKey, p.users, 0)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	_, err = p.g.Catalog.Fresh(ctx)
+	return ts, err
+}
+
+// stillVacant locks all names, and sees that they are as the plan took them to be.
+func (p *plan) stillVacant(ctx context.Context, k kv.Txn) error {
+	var keys []base.Key
+	var what []string
+	add := func(key base.Key, name string) { keys, what = append(keys, key), append(what, name) }
+	for _, d := range p.dbs {
+		add(schema.CatalogKey(schema.IxDatabase, d.Name), "database "+d.Name)
+	}
+	for _, t := range p.tables {
+		add(t.def.Key, "table "+t.desc.DB+"."+t.desc.Name)
+	}
+	for _, o := range p.objects {
+		add(schema.CatalogKey(o.kind, o.DB, o.Name), o.DB+"."+o.Name)
+	}
+	absent := len(keys)
+	for _, t := range p.tables { // the databases of single tables stay while those are made
+		if len(p.dbs) == 0 {
+			add(schema.CatalogKey(schema.IxDatabase, t.desc.DB), t.desc.DB)
+		}
+	}
+	rows, err := k.Get(ctx, keys, kv.LockExclusive)
+	if err != nil {
+		return err
+	}
+	for i, r := range rows {
+		switch {
+		case i < absent && r.Value != nil:
+			return schema.Invalid(what[i] + " was made by somebody else during the restore, which is called off")
+		case i >= absent && r.Value == nil:
+			return sql.ErrDatabaseNotFound.New(what[i])
+		}
+	}
+	return nil
+}
+
+// virtual makes what computes the virtual columns of rows that indexes have; nil if none has.
+func (g *Env) virtual(ctx *sql.Context, t *schema.Table) (func(sql.Row) error, error) {
+	indexed := false
+	for _, x := range t.Indexes {
+		for _, c := range x.Cols {
+			indexed = indexed || x.Desc.Stored() && t.Cols[c.Pos].Desc.Virtual
+		}
+	}
+	if !indexed {
+		return nil, nil
+	}
+	if g.Resolve == nil {
+		return nil, fmt.Errorf("table %s has an index over a virtual column, which nobody here can compute", t.Desc.Name)
+	}
+	sch := g.Resolve(ctx, t)
+	if len(sch) != len(t.Cols) {
+		return nil, fmt.Errorf("the generated columns of table %s are not understood", t.Desc.Name)
+	}
+	exprs := make([]sql.Expression, len(sch))
+	for i, c := range sch {
+		if !t.Cols[i].Desc.Virtual || c.Generated == nil {
+			continue
+		}
+		var err error
+		if exprs[i], err = placed(ctx, c.Generated, t.Desc); err != nil {
+			return nil, err
+		}
+	}
+	var turn sync.Mutex // the engine's context is for one goroutine
+	return func(row sql.Row) error {
+		turn.Lock()
+		defer turn.Unlock()
+		for i, e := range exprs {
+			if e == nil {
+				continue
+			}
+			v, err := e.Eval(ctx, row)
+			if err != nil {
+				return err
+			}
+			row[i] = v
+		}
+		return nil
+	}, nil
+}
+
+// placed is an expression whose columns are found at their places in the table's rows.
+func placed(ctx *sql.Context, e sql.Expression, d *schema.TableDesc) (sql.Expression, error) {
+	out, _, err := transform.Expr(ctx, e, func(_ *sql.Context, e sql.Expression) (sql.Expression, transform.TreeIdentity, error) {
+		f, ok := e.(*expression.GetField)
+		if !ok {
+			return e, transform.SameTree, nil
+		}
+		at := d.ColByName(f.Name())
+		if at < 0 {
+			return nil, transform.SameTree, sql.ErrTableColumnNotFound.New(d.Name, f.Name())
+		}
+		return f.WithIndex(at), transform.NewTree, nil
+	})
+	return out, err
+}

@@ -1,0 +1,196 @@
+package backup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/sql/backup/archive"
+	"github.com/godwitdb/godwit/sql/schema"
+)
+
+// chain is a backup with those that it builds on, the oldest first.
+func (l *library) chain(ctx context.Context, v *volume) ([]*volume, error) {
+	out := []*volume{v}
+	for v.Parent != "" {
+		p, err := l.volume(ctx, v.Parent)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case p == nil:
+			return nil, &archive.FileError{File: v.Parent + "/" + archive.ManifestName, Why: "it is missing, and backup " + v.ID +
+				" builds on it"}
+		case p.Cluster != v.Cluster || p.Target != v.Target || p.Timestamp >= v.Timestamp:
+			return nil, &archive.FileError{File: v.Parent + "/" + archive.ManifestName, Why: "it is not the backup that " + v.ID +
+				" was built on"}
+		case len(out) > longestChain:
+			return nil, &archive.FileError{File: v.ID + "/" + archive.ManifestName, Why: "too many backups build on each other"}
+		}
+		out = append(out, p)
+		v = p
+	}
+	slices.Reverse(out)
+	return out, nil
+}
+
+// show runs SHOW BACKUP.
+func (l *library) show(ctx context.Context) (rows []sql.Row, err error) {
+	ids, err := l.ids(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		v, err := l.volume(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if v == nil {
+			rows = append(rows, sql.Row{id, "incomplete", nil, nil, nil, nil, nil, nil, nil, nil, nil})
+			continue
+		}
+		kind, parent, files := "full", any(nil), int64(0)
+		if v.Parent != "" {
+			kind, parent = "incremental", v.Parent
+		}
+		v.Files(func(archive.File) { files++ })
+		rows = append(rows, sql.Row{id, "complete", kind, parent, moment(v.Timestamp), v.Target, int64(len(v.Tables)), v.Rows(),
+			files, v.Bytes(), strings.Join(v.Skipped, ", ")})
+	}
+	return rows, nil
+}
+
+// mostProblems is how many damaged files an error names.
+const mostProblems = 10
+
+// verify runs VERIFY BACKUP: it reads all files of all backups, and decodes all rows.
+func (l *library) verify(ctx context.Context) (rows []sql.Row, err error) {
+	ids, err := l.ids(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var wrong []string
+	note := func(err error) error {
+		var f *archive.FileError
+		if !errors.As(err, &f) {
+			return err
+		}
+		wrong = append(wrong, err.Error())
+		return nil
+	}
+	for _, id := range ids {
+		v, err := l.volume(ctx, id)
+		switch {
+		case err != nil:
+			if err = note(err); err != nil {
+				return nil, err
+			}
+			continue
+		case v == nil:
+			rows = append(rows, sql.Row{id, "incomplete", nil, nil, nil})
+			continue
+		}
+		if _, err := l.chain(ctx, v); err != nil {
+			if err = note(err); err != nil {
+				return nil, err
+			}
+		}
+		row, err := v.verify(ctx, note)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	switch {
+	case len(ids) == 0:
+		return nil, schema.Invalid("there is no backup in that place")
+	case len(wrong) > mostProblems:
+		wrong = append(wrong[:mostProblems], fmt.Sprintf("and %d more", len(wrong)-mostProblems))
+	}
+	if len(wrong) > 0 {
+		return nil, schema.Invalid("damaged: " + strings.Join(wrong, "; "))
+	}
+	return rows, nil
+}
+
+// verify reads the files of a backup. note is told what is wrong with files, and returns any other
+// error.
+func (v *volume) verify(ctx context.Context, note func(error) error) (sql.Row, error) {
+	if _, _, err := v.contents(); err != nil {
+		if err = note(err); err != nil {
+			return nil, err
+		}
+	}
+	files, records, bytes := int64(0), int64(0), int64(0)
+	for i := range v.Tables {
+		// The newest definition of a table reads rows of all before it.
+		t, _, err := v.table(&v.Tables[i])
+		if err = cmp.Or(note(err), ctx.Err()); err != nil {
+			return nil, err
+		}
+		for _, s := range v.Tables[i].Streams {
+			for _, kind := range []archive.Kind{archive.RowPiece, archive.KeyPiece} {
+				list := s.Rows
+				if kind == archive.KeyPiece {
+					list = s.Keys
+				}
+				for _, f := range list {
+					n, err := v.verifyFile(ctx, f, kind, t)
+					if err = cmp.Or(note(err), ctx.Err()); err != nil {
+						return nil, err
+					}
+					files, records, bytes = files+1, records+n, bytes+f.Size
+				}
+			}
+		}
+	}
+	return sql.Row{v.ID, "ok", files, records, bytes}, nil
+}
+
+// verifyFile decodes a file; t is the table of its rows, nil if its definition is damaged.
+func (v *volume) verifyFile(ctx context.Context, f archive.File, kind archive.Kind, t *schema.Table) (n int64, err error) {
+	d, err := v.read(ctx, f, kind)
+	if err != nil {
+		return 0, err
+	}
+	var r archive.Record
+	for {
+		ok, err := d.Next(&r)
+		if err != nil || !ok {
+			return n, err
+		}
+		n++
+		if kind == archive.RowPiece && !r.Deleted && t != nil {
+			if _, _, err := decode(ctx, t, d, &r); err != nil {
+				return n, err
+			}
+		}
+	}
+}
+
+// decode decodes a row, and says where it belongs in a table.
+func decode(ctx context.Context, t *schema.Table, d *archive.Decoder, r *archive.Record) (row sql.Row, ref schema.RowRef,
+	err error) {
+	row = make(sql.Row, len(t.Cols))
+	if err := t.DecodeRow(ctx, r.Value, row); err != nil {
+		return nil, ref, d.Bad("a row of table %s.%s cannot be decoded: %v", t.Desc.DB, t.Desc.Name, err)
+	}
+	if ref, err = t.RefIn(ctx, row, schema.RowRef{PK: r.PK}); err != nil {
+		return nil, ref, d.Bad("a row of table %s.%s has no key: %v", t.Desc.DB, t.Desc.Name, err)
+	}
+	if string(ref.PK) != string(r.PK) {
+		return nil, ref, d.Bad("a row of table %s.%s lies under the key of another one", t.Desc.DB, t.Desc.Name)
+	}
+	if len(t.PK) == 0 {
+		if _, rest, err := base.TakeUint64(r.PK); err != nil || len(rest) > 0 {
+			return nil, ref, d.Bad("a row of table %s.%s has no row id", t.Desc.DB, t.Desc.Name)
+		}
+	}
+	return row, ref, nil
+}
