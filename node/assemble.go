@@ -18,6 +18,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/wan/overlay"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/policy/home"
+	"github.com/godwitdb/godwit/sql/backup/place"
 	"github.com/godwitdb/godwit/txn"
 	"github.com/godwitdb/godwit/txn/multimaster"
 	"github.com/godwitdb/godwit/wire"
@@ -53,6 +54,8 @@ type Parts struct {
 	SQLListener net.Listener
 	// SQLTLS is offered to MySQL clients; nil: there is none.
 	SQLTLS *tls.Config
+	// Backups says where SQL statements may keep backups.
+	Backups place.Policy
 	// Tune changes the options of the parts before they are made; may be nil.
 	Tune func(*group.HostOptions, *owner.Config, *txn.Config)
 	// TuneEpochs changes the options of the epochs; may be nil.
@@ -160,6 +163,7 @@ func (a *assembly) configure() error {
 			QuorumRTT: func(g base.GroupID) time.Duration { return dir.QuorumRTT(g) },
 			Farthest:  func() time.Duration { return dir.Farthest() },
 			Every:     func(g base.GroupID) time.Duration { return dir.Every(g) },
+			Keep:      n.holds.keep,
 			Region:    func() base.RegionID { return dir.Topology().RegionOf(a.Identity.Node) },
 		}}
 	if err := n.makeHomes(a.Parts, dir, &a.owning); err != nil {
@@ -290,5 +294,6 @@ func (a *assembly) startGateway() {
 	n.cluster.Start(n.db)
 	n.closeFirst(func() error { n.cluster.Close(); return nil })
 	n.startEpochs()
+	n.startHolds()
 	n.startMender()
 }

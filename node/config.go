@@ -17,6 +17,7 @@ import (
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/policy/home"
 	"github.com/godwitdb/godwit/policy/matrix"
+	"github.com/godwitdb/godwit/sql/backup/place"
 	"github.com/godwitdb/godwit/txn"
 )
 
@@ -64,6 +65,11 @@ type Config struct {
 	EncryptionOldKey string `yaml:"encryption-old-key"`
 	// folder of the audit log; default audit in the store
 	AuditDir string `yaml:"audit-dir"`
+
+	// directory below which BACKUP and RESTORE may use files; empty: nowhere
+	BackupDir string `yaml:"backup-dir"`
+	// buckets that they may use, as s3://BUCKET[/PATH][?PARAMETERS]
+	BackupBuckets []string `yaml:"backup-bucket"`
 
 	audit *audit.Log
 	tune  func(*group.HostOptions, *owner.Config, *txn.Config) // Parts.Tune, for tests
@@ -118,6 +124,9 @@ func (c *Config) Validate() error {
 	}
 	errs = append(errs, c.validateAddresses()...)
 	errs = append(errs, c.validateSecurity()...)
+	if err := c.backups().Check(); err != nil {
+		errs = append(errs, err)
+	}
 	if c.MaxClockError < 0 || c.MaxClockError > 10*time.Second {
 		bad("max-clock-error: %s is outside 0 to 10s", c.MaxClockError)
 	}
@@ -145,6 +154,10 @@ func (c *Config) Validate() error {
 		bad("log-level: %q is none of debug, info, warn, error", c.LogLevel)
 	}
 	return errors.Join(errs...)
+}
+
+func (c *Config) backups() *place.Policy {
+	return &place.Policy{Dir: c.BackupDir, Buckets: c.BackupBuckets}
 }
 
 func (c *Config) validateAddresses() (errs []error) {
@@ -191,6 +204,7 @@ type LocalConfig struct {
 	HTTPListen    string        // status, metrics and pprof of the whole process; empty is none
 	MaxClockError time.Duration // default 100 µs: the nodes share one clock
 	CacheMB       int           // of the whole process, default 256
+	BackupDir     string        // as in Config
 	GCAge         time.Duration
 	LogLevel      string // default warn
 	Seed          uint64 // of jitter; 0 is random

@@ -20,6 +20,7 @@ import (
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/policy/matrix"
 	"github.com/godwitdb/godwit/policy/placement"
+	"github.com/godwitdb/godwit/sql/backup/place"
 )
 
 // lanDelay is the one-way delay between nodes of one region of a local cluster.
@@ -100,7 +101,7 @@ func (l *Local) startNode(i int, ident *join.Identity, log *slog.Logger) error {
 	n, err := Assemble(Parts{Store: st, Identity: id, Transport: l.net.Join(nd.ID, nd.Region),
 		Source: clock.NewWall(l.cfg.MaxClockError),
 		Log:    log.With("node", nd.ID), GCAge: l.cfg.GCAge, Seed: l.cfg.Seed, Homes: l.cfg.Homes, SQLListen: l.listen(i),
-		Tune: l.cfg.Tune})
+		Tune: l.cfg.Tune, Backups: place.Policy{Dir: l.cfg.BackupDir}})
 	if err != nil {
 		return err
 	}

@@ -82,6 +82,7 @@ type machinery struct {
 	db      *txn.DB
 	both    *multimaster.DB // db with the rows of epochs
 	mover   *txn.Mover
+	holds   holds
 	gateway atomic.Pointer[txn.DB] // db, once it is there
 }
 
@@ -124,7 +125,7 @@ func (n *Node) serveSQL(p Parts) {
 		n.auditSettings()}}
 	cfg := server.Config{DB: n.both, Cluster: show{n}, Settings: knobs, Forwarder: forwarder{n}, Reads: reads{n},
 		Relay: n.tier.Relay, Listen: p.SQLListen, Listener: p.SQLListener, TLS: p.SQLTLS, Memory: p.SQLMemory, Logger: n.log,
-		Audit:    n.audit,
+		Audit: n.audit, Backups: p.Backups,
 		RootAuth: p.Identity.Root, AwaitRoot: !p.Identity.Founding,
 		OnStatement:   func(word string, d time.Duration, _ int, err error) { n.stats.Done(statementKind(word), d, err != nil) },
 		OnFallback:    n.stats.Fallback,

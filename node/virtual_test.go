@@ -20,6 +20,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/mechanism/wan/pipe"
 	"github.com/godwitdb/godwit/policy/matrix"
+	"github.com/godwitdb/godwit/sql/backup/place"
 )
 
 // bubble runs a test in virtual time. Pebble's pools must not carry channels from one bubble to the
@@ -58,7 +59,8 @@ func startVirtual(t *testing.T, cfg LocalConfig) *Local {
 		id.Node = nd.ID
 		n, err := Assemble(Parts{Store: st, Identity: &id, Transport: l.net.Join(nd.ID, nd.Region),
 			Source: clock.NewWall(cfg.MaxClockError),
-			Log:    log.With("node", nd.ID), GCAge: cfg.GCAge, Seed: uint64(nd.ID), SQLListener: newPipeListener()})
+			Log:    log.With("node", nd.ID), GCAge: cfg.GCAge, Seed: uint64(nd.ID), SQLListener: newPipeListener(),
+			Tune: cfg.Tune, Backups: place.Policy{Dir: cfg.BackupDir}})
 		if err != nil {
 			t.Fatal(err)
 		}

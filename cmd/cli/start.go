@@ -100,6 +100,11 @@ func startFlags(f *pflag.FlagSet, cfg *node.Config) {
 	f.StringVar(&cfg.EncryptionOldKey, "encryption-old-key", "", "file with the store's key of before, to replace it by "+
 		"--encryption-key")
 	f.StringVar(&cfg.AuditDir, "audit-dir", "", "folder of the audit log (default STORE/audit)")
+	f.StringVar(&cfg.BackupDir, "backup-dir", "", "directory of this machine below which BACKUP and RESTORE may use files "+
+		"(file:///...); none unless given")
+	f.StringSliceVar(&cfg.BackupBuckets, "backup-bucket", nil, "buckets that BACKUP and RESTORE may use, as "+
+		"'s3://BUCKET[/PATH]?region=REGION[&endpoint=URL]', comma-separated or repeated; credentials are those of the "+
+		"process (AWS_ACCESS_KEY_ID, ~/.aws, or the machine's role)")
 	f.DurationVar(&cfg.MaxClockError, "max-clock-error", def.MaxClockError,
 		"bound on how far this machine's clock is off true time; commits wait it out")
 	f.StringVar(&cfg.ClockSource, "clock-source", def.ClockSource,

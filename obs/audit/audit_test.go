@@ -148,18 +148,21 @@ func TestMask(t *testing.T) {
 		`create user "u" identified with caching_sha2_password by "ge'heim"`: `create user "u" identified with caching_sha2_password by '***'`,
 		"CREATE USER IF NOT EXISTS 'u' IDENTIFIED BY 'geheim', 'v' IDENTIFIED WITH mysql_native_password AS '*geheim'": "CREATE USER IF NOT EXISTS 'u' " +
 			"IDENTIFIED BY '***', 'v' IDENTIFIED WITH mysql_native_password AS '***'",
-		"ALTER USER u IDENTIFIED BY 'geheim''x' REPLACE 'geheim'":  "ALTER USER u IDENTIFIED BY '***' REPLACE '***'",
-		"SET PASSWORD FOR 'u'@'h' = 'geheim'":                      "SET PASSWORD FOR 'u'@'h' = '***'",
-		"SET PASSWORD = PASSWORD('geheim')":                        "SET PASSWORD = PASSWORD('***')",
-		"GRANT SELECT ON d.t TO 'u' IDENTIFIED BY 'geheim'":        "GRANT SELECT ON d.t TO 'u' IDENTIFIED BY '***'",
-		"CREATE USER u IDENTIFED BY 'geheim'":                      "CREATE USER u IDENTIFED BY '***'",
-		"CREATE USER u IDENTIFIED BY geheim":                       "CREATE USER u IDENTIFIED BY '***'",
-		"CREATE /*! USER u IDENTIFIED BY 'geheim' */":              "CREATE /*! USER u IDENTIFIED BY '***' */",
-		"ALTER USER u IDENTIFIED BY RANDOM PASSWORD":               "ALTER USER u IDENTIFIED BY RANDOM PASSWORD",
-		"PREPARE s FROM 'ALTER USER u IDENTIFIED BY ''geheim'''":   "PREPARE s FROM '***'",
-		"ALTER USER u IDENTIFIED BY 'geheim":                       "ALTER USER u IDENTIFIED BY '***'",
-		"CREATE TABLE t (a VARCHAR(9) DEFAULT 'x'); DROP TABLE t":  "CREATE TABLE t (a VARCHAR(9) DEFAULT 'x')",
-		"CREATE PROCEDURE p() ALTER USER u IDENTIFIED BY 'geheim'": "CREATE PROCEDURE p() ALTER USER u IDENTIFIED BY '***'",
+		"ALTER USER u IDENTIFIED BY 'geheim''x' REPLACE 'geheim'":       "ALTER USER u IDENTIFIED BY '***' REPLACE '***'",
+		"SET PASSWORD FOR 'u'@'h' = 'geheim'":                           "SET PASSWORD FOR 'u'@'h' = '***'",
+		"SET PASSWORD = PASSWORD('geheim')":                             "SET PASSWORD = PASSWORD('***')",
+		"GRANT SELECT ON d.t TO 'u' IDENTIFIED BY 'geheim'":             "GRANT SELECT ON d.t TO 'u' IDENTIFIED BY '***'",
+		"CREATE USER u IDENTIFED BY 'geheim'":                           "CREATE USER u IDENTIFED BY '***'",
+		"CREATE USER u IDENTIFIED BY geheim":                            "CREATE USER u IDENTIFIED BY '***'",
+		"CREATE /*! USER u IDENTIFIED BY 'geheim' */":                   "CREATE /*! USER u IDENTIFIED BY '***' */",
+		"ALTER USER u IDENTIFIED BY RANDOM PASSWORD":                    "ALTER USER u IDENTIFIED BY RANDOM PASSWORD",
+		"PREPARE s FROM 'ALTER USER u IDENTIFIED BY ''geheim'''":        "PREPARE s FROM '***'",
+		"ALTER USER u IDENTIFIED BY 'geheim":                            "ALTER USER u IDENTIFIED BY '***'",
+		"CREATE TABLE t (a VARCHAR(9) DEFAULT 'x'); DROP TABLE t":       "CREATE TABLE t (a VARCHAR(9) DEFAULT 'x')",
+		"BACKUP INTO 'file:///a' WITH ENCRYPTION_PASSPHRASE = 'geheim'": "BACKUP INTO 'file:///a' WITH ENCRYPTION_PASSPHRASE = '***'",
+		"VERIFY BACKUP 's3://b' WITH ENCRYPTION_PASSPHRAS = 'geheim'":   "VERIFY BACKUP 's3://b' WITH ENCRYPTION_PASSPHRAS = '***'",
+		"RESTORE FROM 's3://b' WITH encryption_passphrase \"geheim\"":   "RESTORE FROM 's3://b' WITH encryption_passphrase '***'",
+		"CREATE PROCEDURE p() ALTER USER u IDENTIFIED BY 'geheim'":      "CREATE PROCEDURE p() ALTER USER u IDENTIFIED BY '***'",
 	} {
 		if got := Mask(q); got != want || strings.Contains(got, "geheim") {
 			t.Errorf("%s\n is %s\nnot %s", q, got, want)
@@ -186,6 +189,7 @@ func TestClassify(t *testing.T) {
 		"SET DEFAULT ROLE r TO u": Account, "ALTER USER u ACCOUNT LOCK": Account,
 		"SET GLOBAL a = 1": Setting, "SET a = 1, @@GLOBAL.b = 2": Setting, "set cluster setting x.y = 1": Setting,
 		"SET PERSIST a = 1": Setting, "KILL 3": Admin, "FLUSH PRIVILEGES": Admin,
+		"BACKUP INTO 'x'": Admin, "restore from 'x'": Admin, "VERIFY BACKUP 'x'": Admin,
 	} {
 		if got := Classify(q); got != want {
 			t.Errorf("%s: %q, want %q", q, got, want)

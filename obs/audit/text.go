@@ -86,7 +86,7 @@ func First(q string) string {
 const hidden = "'***'"
 
 // names are the words behind which a literal is the name of an account.
-var names = []string{"USER", "ROLE", "EXISTS", "TO", "FROM", "FOR", "ON", ",", "GRANT", "REVOKE"}
+var names = []string{"USER", "ROLE", "EXISTS", "TO", "FROM", "FOR", "ON", ",", "GRANT", "REVOKE", "INTO", "BACKUP"}
 
 // Mask hides the passwords of a statement: all literals, if it speaks of accounts or passwords, but
 // those that are names of accounts where they stand.
@@ -125,7 +125,7 @@ func secret(t token) bool {
 
 func secretText(s string) bool {
 	s = strings.ToUpper(s)
-	return strings.Contains(s, "IDENTIF") || strings.Contains(s, "PASSWORD")
+	return strings.Contains(s, "IDENTIF") || strings.Contains(s, "PASSWORD") || strings.Contains(s, "PASSPHR")
 }
 
 // Digest replaces the literals and numbers of a statement: it shows what was asked for, and none of
@@ -167,7 +167,8 @@ func Classify(q string) Kind {
 		return DDL
 	case "SET":
 		return classifySet(ts)
-	case "KILL", "SHUTDOWN", "PROMOTE", "FLUSH", "RESET", "PURGE", "INSTALL", "UNINSTALL", "CLONE", "RESTART":
+	case "KILL", "SHUTDOWN", "PROMOTE", "FLUSH", "RESET", "PURGE", "INSTALL", "UNINSTALL", "CLONE", "RESTART",
+		"BACKUP", "RESTORE", "VERIFY":
 		return Admin
 	case "PREPARE":
 		for _, t := range ts {

@@ -278,8 +278,8 @@ func (p *plan) chooseObjects(ctx *sql.Context, w *wanted, all []object) error {
 			d.DB = p.database(o.DB)
 		}
 		d.V = schema.DescVersion
-		// A trigger does what its maker was allowed to do, which nobody can judge here.
-		if (d.Trigger != nil || d.Definer != nil && d.Definer.Name != me) && !mayAny {
+		// Nobody can judge here what a trigger without a definer was allowed to do.
+		if (d.Trigger != nil && d.Definer == nil || d.Definer != nil && d.Definer.Name != me) && !mayAny {
 			return rights.ErrNeeds("SUPER", rights.SetUserID)
 		}
 		p.objects = append(p.objects, object{o.kind, &d})

@@ -10,10 +10,12 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/analyzer"
 	"github.com/dolthub/go-mysql-server/sql/mysql_db"
+	"github.com/dolthub/go-mysql-server/sql/planbuilder"
 	"github.com/dolthub/go-mysql-server/sql/rowexec"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/audited"
+	"github.com/godwitdb/godwit/sql/backup"
 	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/fast"
@@ -51,8 +53,9 @@ type gateway struct {
 
 	uuids uuids
 
-	logins *logins
-	audit  *audited.Recorder
+	logins  *logins
+	backups *backup.Env
+	audit   *audited.Recorder
 
 	settings Settings
 	// settingsTurn is full while settings are applied. It is a channel, because settings are read
@@ -107,5 +110,10 @@ func newGateway(cfg Config) *gateway {
 		Meter: measured}
 	a.Runner = runner{g.engine, g.audit}
 	g.logins = newLogins(g)
+	g.backups = &backup.Env{Env: g.Env, Policy: cfg.Backups, Rights: g.rights,
+		Resolve: func(ctx *sql.Context, t *schema.Table) sql.Schema {
+			return planbuilder.NewBuilderForColumnDefaultResolution(ctx, overrides).
+				ResolveSchemaDefaults(t.Desc.DB, t.Desc.Name, t.Schema())
+		}}
 	return g
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/obs/audit"
 	"github.com/godwitdb/godwit/sql/admit"
+	"github.com/godwitdb/godwit/sql/backup/place"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/session"
@@ -61,6 +62,8 @@ type Config struct {
 	Settings Settings
 	// Logger gets structured logs; nil is slog.Default().
 	Logger *slog.Logger
+	// Backups says where statements may keep backups.
+	Backups place.Policy
 	// Audit is told what clients do; nil: nothing is kept.
 	Audit *audit.Log
 	// OnStatement is called after each statement with its kind ("select", "insert", ...), its

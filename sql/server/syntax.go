@@ -10,6 +10,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/sql/backup"
 	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -28,6 +29,7 @@ import (
 //	SHOW GODWIT STATEMENT COST
 //	SHOW GODWIT topic            (a table of the database godwit)
 //	SET TRANSACTION ISOLATION LEVEL level     (of the next transaction only, as in MySQL)
+//	BACKUP, RESTORE, SHOW BACKUP, VERIFY BACKUP   (package backup)
 //	... FROM t AS OF SYSTEM TIME time, AS OF TIMESTAMP time      (and what stale.go lists)
 
 const identRE = "(?:(`[^`]+`|[\\w$]+)\\s*\\.\\s*)?(`[^`]+`|[\\w$]+)"
@@ -48,6 +50,10 @@ var (
 // own parses a statement that is not MySQL's; nil if it is none of them.
 func (p *parser) own(query string) sqlparser.Statement {
 	q := strings.TrimSpace(query)
+	if st := backup.Parse(q); st != nil { // package backup asks for the privilege itself
+		return inject(ignoreAuth, &ownNode{g: p.g, name: st.Name(), sch: st.Schema(), writes: true,
+			run: func(ctx *sql.Context) ([]sql.Row, error) { return p.g.backups.Run(ctx, st) }})
+	}
 	if len(q) == 0 || (q[0]|0x20 != 's' && q[0]|0x20 != 'a') {
 		return nil
 	}
