@@ -27,8 +27,8 @@ const (
 	// each other, since each stream then keeps a piece of each backup in memory.
 	writeAtOnce = 4
 	mostPieces  = 32
-	// flushAtOnce is how many batches are being written at the same time: over an ocean each takes a
-	// round trip or two, in which others can go along.
+	// flushAtOnce is how many batches are being written at the same time: over an ocean each takes
+	// a round trip or two, in which others can go along.
 	flushAtOnce = 8
 	// A batch is a transaction: of so many rows, or bytes.
 	batchRows  = 512
