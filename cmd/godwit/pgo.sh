@@ -7,11 +7,11 @@ listen=127.0.0.1:${PGO_PORT:-7590}
 port=${PGO_SQL_PORT:-7591}
 secs=${PGO_SECONDS:-10}
 dir=$(mktemp -d)
-"$bin" start --region one --store "$dir/store" --listen "$listen" --sql-listen "127.0.0.1:$port" --log-level error &
+"$bin" start --insecure --pprof --region one --store "$dir/store" --listen "$listen" --sql-listen "127.0.0.1:$port" --log-level error &
 node=$!
 trap 'kill $node; wait $node || true; rm -rf "$dir"' EXIT
 sleep 2
-"$bin" init --addr "$listen" --expect 1 --no-root-password
+"$bin" init --insecure --addr "$listen" --expect 1 --no-root-password
 n=0
 until mysql -h127.0.0.1 -P"$port" -uroot -e 'create database sbtest' 2>/dev/null; do
 	n=$((n + 1))
