@@ -247,7 +247,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 		Moves:   s.Trace.Moves() - moves,
 		Elapsed: time.Since(start), Kind: kind,
 	}
-	if !strings.HasPrefix(kind, "show") && !strings.Contains(strings.ToLower(query), "@@last_statement_") {
+	if !strings.HasPrefix(kind, "show") && !asksForCost(query) {
 		s.NoteCost(cost)
 	}
 	if c, ok := s.Charge(); ok && h.g.onTxn != nil {
@@ -257,6 +257,12 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 		h.g.onStmt(kind, cost.Elapsed, cost.Hops, err)
 	}
 	return h.g.wording(s, err)
+}
+
+// asksForCost reports whether a statement may read what the one before has cost. Most statements
+// have no system variable: only those that do are put into lower case.
+func asksForCost(query string) bool {
+	return strings.Contains(query, "@@") && strings.Contains(strings.ToLower(query), "@@last_statement_")
 }
 
 // tries executes a statement until it does not lose a conflict any more, or must not be tried
