@@ -85,13 +85,16 @@ type job struct {
 // Begin registers a job that reads all rows of a table; no statement waits for it if ctx is nil.
 func (o *Jobs) Begin(ctx *sql.Context, kind string, t *schema.Table) *job {
 	j := o.add(ctx, kind, t.Desc.DB+"."+t.Desc.Name)
-	cctx, cancel := context.WithCancel(context.Background())
-	j.stop = cancel
-	go func() {
-		if n, err := o.g.Stats.Exact(cctx, t); err == nil {
+	ended, end := context.WithCancel(context.Background())
+	j.stop = end
+	o.g.Go(func(ctx context.Context) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(ended, cancel)()
+		if n, err := o.g.Stats.Exact(ctx, t); err == nil {
 			j.total.Store(int64(n))
 		}
-	}()
+	})
 	if ctx != nil && ctx.ProcessList != nil {
 		ctx.ProcessList.AddTableProgress(j.pid, t.Desc.Name, int64(o.g.Stats.Rows(t)))
 	}

@@ -218,19 +218,17 @@ func (s *Server) Addr() net.Addr { return s.ln.Addr() }
 
 // Serve accepts connections until Close.
 func (s *Server) Serve() error {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
 	// A client must not slip in before the node knows that it takes TLS only. Where settings cannot
 	// be read, users could not either.
-	first, done := context.WithTimeout(ctx, firstSettings)
+	first, done := context.WithTimeout(context.Background(), firstSettings)
 	if err := s.g.refreshSettings(first); err != nil {
 		s.g.Log.Warn("cluster settings are not known yet", "err", err)
 	}
 	done()
-	go s.g.follow(ctx, "users and grants", s.g.refreshUsers)
-	go s.g.follow(ctx, "cluster settings", s.g.refreshSettings)
-	go s.g.Adopt(ctx)
-	go s.g.watchIdle(ctx)
+	s.g.Go(func(ctx context.Context) { s.g.follow(ctx, "users and grants", s.g.refreshUsers) })
+	s.g.Go(func(ctx context.Context) { s.g.follow(ctx, "cluster settings", s.g.refreshSettings) })
+	s.g.Go(s.g.Adopt)
+	s.g.Go(s.g.watchIdle)
 	s.g.GC.Start()
 	return s.srv.Start()
 }
@@ -260,11 +258,13 @@ func (s *Server) Close() error {
 		case <-done:
 		case <-time.After(killedFor):
 		}
+		s.g.CloseBackground(killedFor)
 		s.g.GC.Stop()
 		err = errors.Join(err, s.g.engine.Close())
 	})
 	return err
 }
 
-// killedFor is how long Close waits for statements of killed connections to notice.
+// killedFor is how long Close waits for statements of killed connections to notice, and for work in
+// the background.
 const killedFor = time.Second

@@ -39,15 +39,15 @@ func (g *gateway) Persist(ctx *sql.Context, data []byte) error {
 	// After an error what is in force here was not persisted: it is read anew.
 	g.usersTS.Store(uint64(ts))
 	if err != nil {
-		go g.restoreUsers()
+		g.Go(g.restoreUsers)
 	}
 	return schema.ClientError(err)
 }
 
 // restoreUsers reads the users anew, as soon as that can be done. Until then a statement that
 // changes them is refused.
-func (g *gateway) restoreUsers() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+func (g *gateway) restoreUsers(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	for g.refreshUsers(ctx) != nil && ctx.Err() == nil {
 		time.Sleep(50 * time.Millisecond)

@@ -24,6 +24,8 @@ type Env struct {
 	// Ended is called when a session has ended.
 	Ended func(*Session)
 
+	background background
+
 	pastMu sync.Mutex
 	past   map[base.Timestamp]*schema.Snapshot // a few catalogs of the past
 }

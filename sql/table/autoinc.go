@@ -35,9 +35,10 @@ const (
 
 // Counters are the leased blocks of one gateway.
 type Counters struct {
-	db kv.DB
-	mu sync.Mutex
-	m  map[schema.CounterID]*block
+	env *session.Env
+	db  kv.DB
+	mu  sync.Mutex
+	m   map[schema.CounterID]*block
 }
 
 // values are [next, end).
@@ -56,7 +57,9 @@ type block struct {
 	began time.Time     // when the first value of now was taken
 }
 
-func newCounters(db kv.DB) *Counters { return &Counters{db: db, m: map[schema.CounterID]*block{}} }
+func newCounters(env *session.Env) *Counters {
+	return &Counters{env: env, db: env.DB, m: map[schema.CounterID]*block{}}
+}
 
 // CounterKey is the key of a counter in the meta shard.
 func CounterKey(id uint64) base.Key {
@@ -129,7 +132,7 @@ func (c *Counters) leaseNow(ctx context.Context, t *schema.Table, b *block, leas
 	}
 	b.now, b.then, b.began = v, values{}, time.Now()
 	if v.next++; !v.empty() {
-		go c.fence(t, v)
+		c.env.Go(func(ctx context.Context) { c.fence(ctx, t, v) })
 	}
 	return nil
 }
@@ -138,12 +141,12 @@ func (c *Counters) leaseNow(ctx context.Context, t *schema.Table, b *block, leas
 func (c *Counters) leaseAhead(t *schema.Table, b *block) {
 	busy, size, least := make(chan struct{}), b.size, b.now.end
 	b.busy = busy
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), leaseTime)
+	began := c.env.Go(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, leaseTime)
 		defer cancel()
 		v, err := c.lease(ctx, t.Counter(), size, least)
 		if err == nil {
-			c.fence(t, v)
+			c.fence(ctx, t, v)
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -154,7 +157,10 @@ func (c *Counters) leaseAhead(t *schema.Table, b *block) {
 		if err == nil && v.next >= b.now.end {
 			b.then = v
 		}
-	}()
+	})
+	if !began {
+		b.busy = nil
+	}
 }
 
 // settled waits until the lease under way has ended; the caller holds b.mu, which is free

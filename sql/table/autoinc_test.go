@@ -6,13 +6,15 @@ import (
 
 	"github.com/godwitdb/godwit/kv/memkv"
 	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/session"
 )
 
 // TestPassedDuringLease: a client gives a value itself while the next block is being leased in the
 // background. The value after it is the next one, however long the lease takes.
 func TestPassedDuringLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, table := newCounters(memkv.New(4, "eu")), &schema.Table{Desc: &schema.TableDesc{AutoKey: 7}}
+		env := &session.Env{DB: memkv.New(4, "eu")}
+		c, table := newCounters(env), &schema.Table{Desc: &schema.TableDesc{AutoKey: 7}}
 		id := table.Counter()
 		b := c.block(id)
 		for _, v := range []uint64{1, 2, 3} {

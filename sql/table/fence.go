@@ -23,11 +23,11 @@ const (
 
 // fence has this gateway's region own the gaps of values. What fails costs the inserts a trip and
 // nothing else.
-func (c *Counters) fence(t *schema.Table, v values) {
+func (c *Counters) fence(ctx context.Context, t *schema.Table, v values) {
 	if c.regions() < 2 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), fenceTime)
+	ctx, cancel := context.WithTimeout(ctx, fenceTime)
 	defer cancel()
 	var wg sync.WaitGroup
 	for _, keys := range fencesOf(t, v) {

@@ -12,6 +12,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/stats"
 )
 
@@ -19,7 +20,8 @@ import (
 // asks, from a sample of bounded size, and again when they are old or much has changed; what this
 // gateway inserts meanwhile is added to the number of rows.
 type Stats struct {
-	db kv.DB
+	env *session.Env
+	db  kv.DB
 	// Wait makes the planner wait for a new count each time; tests use it to have exact plans.
 	Wait bool
 	mu   sync.Mutex
@@ -45,8 +47,8 @@ const (
 	changedBy  = 0.2 // of the rows: the estimates are taken again
 )
 
-func newTableStats(db kv.DB) *Stats {
-	return &Stats{db: db, m: map[base.TableID]*tableStats{}}
+func newTableStats(env *session.Env) *Stats {
+	return &Stats{env: env, db: env.DB, m: map[base.TableID]*tableStats{}}
 }
 
 // Rows estimates the rows of a table and never blocks on the network.
@@ -79,14 +81,13 @@ func (s *Stats) fresh(t *schema.Table) *tableStats {
 	}
 	stale := !e.known || time.Since(e.at) > countAge || float64(e.added) > changedBy*float64(e.rows)+defaultRows
 	if !e.running && stale {
-		e.running = true
-		go s.refresh(t, e)
+		e.running = s.env.Go(func(ctx context.Context) { s.refresh(ctx, t, e) })
 	}
 	return e
 }
 
-func (s *Stats) refresh(t *schema.Table, e *tableStats) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+func (s *Stats) refresh(ctx context.Context, t *schema.Table, e *tableStats) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	_ = s.take(ctx, t, e, countLimit) // it stays as it was, and is tried again when it is old
 }

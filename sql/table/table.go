@@ -68,7 +68,7 @@ type Env struct {
 
 // NewEnv is the environment of the tables of a gateway.
 func NewEnv(env *session.Env) *Env {
-	return &Env{Env: env, Counters: newCounters(env.DB), rowIDs: &RowIDs{node: env.DB.Node()}, Stats: newTableStats(env.DB)}
+	return &Env{Env: env, Counters: newCounters(env), rowIDs: &RowIDs{node: env.DB.Node()}, Stats: newTableStats(env)}
 }
 
 // Stored is our table below what wraps it.
