@@ -88,7 +88,16 @@ type request struct {
 // requests groups pieces by owner, in the order of the scan.
 func (f *fetch) requests(todo []piece) []*request {
 	if len(todo) == 1 {
-		return []*request{{pieces: todo, wait: todo[0].wait, msg: &wire.ReadRequest{Group: uint32(todo[0].group)}}}
+		// Most reads are of one piece: the list, the request and its message are one allocation.
+		q := &struct {
+			list [1]*request
+			req  request
+			msg  wire.ReadRequest
+		}{req: request{pieces: todo, wait: todo[0].wait}}
+		q.msg.Group = uint32(todo[0].group)
+		q.req.msg = &q.msg
+		q.list[0] = &q.req
+		return q.list[:]
 	}
 	slices.SortStableFunc(todo, func(a, b piece) int {
 		if a.of != b.of {

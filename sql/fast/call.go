@@ -471,9 +471,10 @@ func (f *Call) find(ctx *sql.Context, p *boundPlan, st *table.Table, vals map[in
 		return nil, nil, err
 	}
 	src.Want = p.want
-	rows, err := f.draft(ctx, p, src, vals, p.t.RowKey(ref))
+	key := p.t.RowKey(ref)
+	rows, err := f.draft(ctx, p, src, vals, key)
 	if err == nil && rows == nil {
-		rows, err = src.Get(ctx, []base.Key{p.t.RowKey(ref)})
+		rows, err = src.Get(ctx, []base.Key{key})
 	}
 	if err == nil {
 		err = src.Decode(ctx, rows)
