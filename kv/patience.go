@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/godwitdb/godwit/obs"
 )
 
 // A statement fails if it has reached no node that answers ReachIn after it arrived, or ReachAgain
@@ -30,16 +32,40 @@ type Patience struct {
 }
 
 // NewPatience begins now.
-func NewPatience() *Patience {
-	now := time.Now()
-	return &Patience{began: now, turned: now}
-}
+func NewPatience() *Patience { return PatienceSince(time.Now()) }
+
+// PatienceSince began then.
+func PatienceSince(then time.Time) *Patience { return &Patience{began: then, turned: then} }
 
 type patienceKey struct{}
 
 // WithPatience makes p that of all requests under the context.
 func WithPatience(ctx context.Context, p *Patience) context.Context {
 	return context.WithValue(ctx, patienceKey{}, p)
+}
+
+// statement is the context of the requests of one statement.
+type statement struct {
+	context.Context
+	trace    *obs.Trace
+	patience *Patience
+}
+
+// Value implements context.Context.
+func (s *statement) Value(key any) any {
+	switch key.(type) {
+	case patienceKey:
+		return s.patience
+	case obs.TraceKey:
+		return s.trace
+	}
+	return s.Context.Value(key)
+}
+
+// WithStatement is the context of a statement's requests: they share a patience, and count into a
+// trace.
+func WithStatement(ctx context.Context, t *obs.Trace, p *Patience) context.Context {
+	return &statement{ctx, t, p}
 }
 
 // PatienceOf is that of the context, or a new one.

@@ -170,7 +170,8 @@ func (t *Trace) Reset() {
 	}
 }
 
-type traceKey struct{}
+// TraceKey is the key of a context's trace, for contexts that carry more than that.
+type TraceKey struct{}
 
 // WithTrace attaches t to ctx; the transport and the consensus groups count
 // into the trace they find there.
@@ -178,11 +179,11 @@ func WithTrace(ctx context.Context, t *Trace) context.Context {
 	if t == nil || TraceOf(ctx) == t {
 		return ctx
 	}
-	return context.WithValue(ctx, traceKey{}, t)
+	return context.WithValue(ctx, TraceKey{}, t)
 }
 
 // TraceOf is the trace attached to ctx; nil if none.
 func TraceOf(ctx context.Context) *Trace {
-	t, _ := ctx.Value(traceKey{}).(*Trace)
+	t, _ := ctx.Value(TraceKey{}).(*Trace)
 	return t
 }

@@ -1,7 +1,9 @@
 package view
 
 import (
+	"bytes"
 	"sync"
+	"sync/atomic"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/store"
@@ -14,6 +16,19 @@ type Changes struct {
 	changed chan struct{}
 	at      uint64 // count of changes for which newest holds
 	newest  map[string]base.Timestamp
+	// last is the newest answer: the span of the catalog, which each statement asks for, mostly.
+	last atomic.Pointer[newestOf]
+}
+
+// newestOf is the newest change within a span after so many changes of the shard.
+type newestOf struct {
+	at   uint64
+	span base.Span
+	ts   base.Timestamp
+}
+
+func (n *newestOf) is(at uint64, span base.Span) bool {
+	return n.at == at && bytes.Equal(n.span.Start, span.Start) && bytes.Equal(n.span.End, span.End)
 }
 
 // NewChanges knows of no change.
@@ -37,6 +52,9 @@ func (c *Changes) Next() <-chan struct{} {
 // Newest is the commit timestamp of the newest change within a span, 0 if there is none, after n
 // changes of the shard. It looks again only when n has grown.
 func (c *Changes) Newest(st *store.Store, span base.Span, n uint64) (base.Timestamp, error) {
+	if l := c.last.Load(); l != nil && l.is(n, span) {
+		return l.ts, nil
+	}
 	name := string(span.Start) + "\x00" + string(span.End)
 	c.mu.Lock()
 	if c.at != n || c.newest == nil || len(c.newest) > 4096 {
@@ -45,6 +63,7 @@ func (c *Changes) Newest(st *store.Store, span base.Span, n uint64) (base.Timest
 	ts, ok := c.newest[name]
 	c.mu.Unlock()
 	if ok {
+		c.last.Store(&newestOf{n, span, ts})
 		return ts, nil
 	}
 	ts, err := newestIn(st, span)

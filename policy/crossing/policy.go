@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -75,6 +76,8 @@ type Policy struct {
 	all     int
 	crossed int
 	made    []Decision // newest last; never empty
+
+	now atomic.Bool // of the decision in force: each transaction asks
 }
 
 // New makes a policy with the default parameters.
@@ -115,6 +118,7 @@ func (p *Policy) note(d Decision) {
 		p.made = append(p.made[:0], p.made[maxDecisions/2:]...)
 	}
 	p.made = append(p.made, d)
+	p.now.Store(d.Relay)
 }
 
 func (p *Policy) restart(now time.Time) { p.begun, p.all, p.crossed = now, 0, 0 }
@@ -151,11 +155,7 @@ func (p *Policy) Committed(crossed bool, now time.Time) {
 }
 
 // Relay reports whether transactions that begin now cross in a tier of their own.
-func (p *Policy) Relay() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.made[len(p.made)-1].Relay
-}
+func (p *Policy) Relay() bool { return p.now.Load() }
 
 // Decisions are the newest ones, the one in force last.
 func (p *Policy) Decisions() []Decision {

@@ -42,6 +42,16 @@ func MaxTime(ms int64, query string) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
+// common are the words with which most statements begin, so that they need not be made anew.
+var common = func() map[string]string {
+	m := map[string]string{}
+	for _, w := range []string{"select", "insert", "update", "delete", "replace", "begin", "start", "commit", "rollback",
+		"set", "show", "with"} {
+		m[w], m[strings.ToUpper(w)] = w, w
+	}
+	return m
+}()
+
 // Kind is the first word of a statement, in lower case.
 func Kind(q string) string {
 	q = strings.TrimLeft(q, " \t\r\n(")
@@ -57,6 +67,9 @@ func Kind(q string) string {
 	}
 	if len(q) > 16 {
 		q = q[:16]
+	}
+	if w, ok := common[q]; ok {
+		return w
 	}
 	return strings.ToLower(q)
 }

@@ -200,19 +200,19 @@ func (f *Call) run(ctx context.Context, send func(*sqltypes.Result) error) (done
 
 // bind finds the table, checks the privileges, and converts the constants; ok is false if the
 // engine has to run the statement, or to word why it is refused.
-func (f *Call) bind(ctx *sql.Context) (p *boundPlan, vals map[int]any, ok bool) {
+func (f *Call) bind(ctx *sql.Context) (p *boundPlan, vals values, ok bool) {
 	p = f.plan(ctx)
 	if p == nil || f.template.kind == Select && p.described(f.s) == nil {
-		return nil, nil, false
+		return nil, vals, false
 	}
 	mdb := f.r.Engine.Analyzer.Catalog.MySQLDb
 	if !mdb.UserHasPrivileges(ctx, sql.NewPrivilegedOperation(
 		sql.PrivilegeCheckSubject{Database: p.t.Desc.DB, Table: p.t.Desc.Name}, Privileges[f.template.kind]...)) {
-		return nil, nil, false
+		return nil, vals, false
 	}
 	if f.template.kind == Select && f.template.lock == kv.LockExclusive &&
 		!rights.Of(ctx, mdb).Locks(p.t.Desc.DB, p.t.Desc.Name) {
-		return nil, nil, false
+		return nil, vals, false
 	}
 	vals, ok = f.values(ctx, p)
 	return p, vals, ok
@@ -230,32 +230,50 @@ func (f *Call) count(ctx *sql.Context, res *sqltypes.Result) {
 	info.RowCount.Store(int64(res.RowsAffected))
 }
 
+// values are the constants of one statement, each in the type of the column it meets.
+type values struct {
+	args int   // how many come with the call; those of the text follow
+	v    []any // by number
+}
+
+func (v values) index(arg int) int {
+	if arg >= FixedArg {
+		return v.args + arg - FixedArg
+	}
+	return arg
+}
+
+func (v values) at(arg int) any     { return v.v[v.index(arg)] }
+func (v values) set(arg int, x any) { v.v[v.index(arg)] = x }
+
 // values converts the constants to the types of the columns they meet, exactly or not at all.
-func (f *Call) values(ctx *sql.Context, p *boundPlan) (map[int]any, bool) {
-	vals := make(map[int]any, len(f.args))
+func (f *Call) values(ctx *sql.Context, p *boundPlan) (values, bool) {
+	vals := values{args: len(f.args), v: make([]any, len(f.args)+len(f.template.fixed))}
 	for i, arg := range p.pk {
 		if !f.value(ctx, p, vals, arg, p.t.PK[i], true) {
-			return nil, false
+			return vals, false
 		}
 	}
 	for _, s := range p.sets {
 		if s.op == 0 {
 			if !f.value(ctx, p, vals, s.arg, s.pos, false) {
-				return nil, false
+				return vals, false
 			}
 			continue
 		}
 		l, ok := f.literal(s.arg)
 		if !ok {
-			return nil, false
+			return vals, false
 		}
-		if vals[s.arg], ok = operand(p.t.Cols[s.pos], l); !ok {
-			return nil, false
+		v, ok := operand(p.t.Cols[s.pos], l)
+		if !ok {
+			return vals, false
 		}
+		vals.set(s.arg, v)
 	}
 	for pos, arg := range p.insert {
 		if !f.insertValue(ctx, p, vals, arg, pos) {
-			return nil, false
+			return vals, false
 		}
 	}
 	if p.boundSpan == nil {
@@ -265,7 +283,7 @@ func (f *Call) values(ctx *sql.Context, p *boundPlan) (map[int]any, bool) {
 }
 
 // value converts a constant, if it is one (arg >= 0), for a column.
-func (f *Call) value(ctx *sql.Context, p *boundPlan, vals map[int]any, arg, pos int, key bool) bool {
+func (f *Call) value(ctx *sql.Context, p *boundPlan, vals values, arg, pos int, key bool) bool {
 	if arg < 0 {
 		return true
 	}
@@ -273,12 +291,15 @@ func (f *Call) value(ctx *sql.Context, p *boundPlan, vals map[int]any, arg, pos 
 	if !ok {
 		return false
 	}
-	vals[arg], ok = Exact(ctx, p.t.Cols[pos], l, key)
+	v, ok := Exact(ctx, p.t.Cols[pos], l, key)
+	if ok {
+		vals.set(arg, v)
+	}
 	return ok
 }
 
 // insertValue converts a constant for a column of a new row.
-func (f *Call) insertValue(ctx *sql.Context, p *boundPlan, vals map[int]any, arg, pos int) bool {
+func (f *Call) insertValue(ctx *sql.Context, p *boundPlan, vals values, arg, pos int) bool {
 	if pos != p.givenInc {
 		return f.value(ctx, p, vals, arg, pos, p.t.InPK(pos))
 	}
@@ -287,13 +308,12 @@ func (f *Call) insertValue(ctx *sql.Context, p *boundPlan, vals map[int]any, arg
 		return false
 	}
 	if l.Kind == LitNull || l.Kind == LitInt && l.Text == "0" && !sql.LoadSqlMode(ctx).ModeEnabled("NO_AUTO_VALUE_ON_ZERO") {
-		vals[arg] = nil // the counter's next
-		return true
+		return true // the counter's next
 	}
 	if !f.value(ctx, p, vals, arg, pos, p.t.InPK(pos)) {
 		return false
 	}
-	n, ok := schema.ToUint64(vals[arg])
+	n, ok := schema.ToUint64(vals.at(arg))
 	return ok && n != 0 // negative numbers have rules of their own
 }
 
@@ -428,7 +448,7 @@ func applied(c *schema.Column, ctx *sql.Context, old any, op byte, operand any) 
 }
 
 // execute does the statement in the transaction. ok is false only before anything was changed.
-func (f *Call) execute(ctx *sql.Context, t *session.Txn, p *boundPlan, vals map[int]any) (*sqltypes.Result, bool, error) {
+func (f *Call) execute(ctx *sql.Context, t *session.Txn, p *boundPlan, vals values) (*sqltypes.Result, bool, error) {
 	st := &table.Table{Env: f.r.Env, Def: p.t, Access: &table.Access{}}
 	if f.template.kind == Insert {
 		return f.insert(ctx, t, p, st, vals)
@@ -457,10 +477,10 @@ func (f *Call) execute(ctx *sql.Context, t *session.Txn, p *boundPlan, vals map[
 }
 
 // find reads the row, none or one, and its encoding.
-func (f *Call) find(ctx *sql.Context, p *boundPlan, st *table.Table, vals map[int]any) (found []sql.Row, raw []byte, err error) {
+func (f *Call) find(ctx *sql.Context, p *boundPlan, st *table.Table, vals values) (found []sql.Row, raw []byte, err error) {
 	row := make(sql.Row, len(p.t.Cols))
 	for i, pos := range p.t.PK {
-		row[pos] = vals[p.pk[i]]
+		row[pos] = vals.at(p.pk[i])
 	}
 	ref, err := p.t.RefOf(ctx, row)
 	if err != nil {
@@ -489,13 +509,13 @@ func (f *Call) find(ctx *sql.Context, p *boundPlan, st *table.Table, vals map[in
 }
 
 // change updates or deletes the row found.
-func (f *Call) change(ctx *sql.Context, p *boundPlan, st *table.Table, vals map[int]any, old sql.Row,
+func (f *Call) change(ctx *sql.Context, p *boundPlan, st *table.Table, vals values, old sql.Row,
 	raw []byte) (*sqltypes.Result, bool, error) {
 	next := old
 	if f.template.kind == Update {
 		next = old.Copy()
 		for _, s := range p.sets {
-			v := vals[s.arg]
+			v := vals.at(s.arg)
 			if s.op != 0 {
 				if next[s.pos] == nil {
 					continue
@@ -547,7 +567,7 @@ func (f *Call) changed(matched, changed uint64) *sqltypes.Result {
 }
 
 func (f *Call) insert(ctx *sql.Context, t *session.Txn, p *boundPlan, st *table.Table,
-	vals map[int]any) (*sqltypes.Result, bool, error) {
+	vals values) (*sqltypes.Result, bool, error) {
 	if _, err := t.Begin(ctx); err != nil {
 		return nil, true, err
 	}
@@ -575,13 +595,13 @@ func (f *Call) insert(ctx *sql.Context, t *session.Txn, p *boundPlan, st *table.
 // newRow is the row to insert, and the value of its AUTO_INCREMENT column, 0 if it has none.
 // counted says that the counter gave the value: one that the client gave is told to it, but is not
 // what LAST_INSERT_ID() returns.
-func (f *Call) newRow(ctx *sql.Context, p *boundPlan, st *table.Table, vals map[int]any) (row sql.Row, id uint64,
+func (f *Call) newRow(ctx *sql.Context, p *boundPlan, st *table.Table, vals values) (row sql.Row, id uint64,
 	counted bool, err error) {
 	row = make(sql.Row, len(p.t.Cols))
 	for pos, arg := range p.insert {
-		given := arg >= 0 && (pos != p.givenInc || vals[arg] != nil)
+		given := arg >= 0 && (pos != p.givenInc || vals.at(arg) != nil)
 		if given {
-			row[pos] = vals[arg]
+			row[pos] = vals.at(arg)
 		}
 		if given && pos != p.givenInc || !given && arg == argNull {
 			continue

@@ -44,7 +44,7 @@ func (p *boundPlan) ships(f *Template) bool {
 
 // patch is the patch of an UPDATE; nil if it cannot be told so, or is not defined over the row as
 // it is.
-func (p *boundPlan) patch(ctx *sql.Context, f *Template, vals map[int]any, raw []byte) *wire.Patch {
+func (p *boundPlan) patch(ctx *sql.Context, f *Template, vals values, raw []byte) *wire.Patch {
 	if !p.ships(f) {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (p *boundPlan) patch(ctx *sql.Context, f *Template, vals map[int]any, raw [
 	for _, s := range p.sets {
 		c := p.t.Cols[s.pos]
 		op := &wire.PatchOp{Column: c.Desc.ID}
-		switch v := vals[s.arg]; {
+		switch v := vals.at(s.arg); {
 		case s.op != 0:
 			if !Addition(c, ctx, op, v, s.op == '-') {
 				return nil
@@ -116,7 +116,7 @@ func Addition(c *schema.Column, ctx *sql.Context, op *wire.PatchOp, v any, minus
 
 // draft is a row of which this node knows enough to ship the update of it; none if it has to be
 // read.
-func (f *Call) draft(ctx *sql.Context, p *boundPlan, src *table.Source, vals map[int]any, key base.Key) ([]kv.Row, error) {
+func (f *Call) draft(ctx *sql.Context, p *boundPlan, src *table.Source, vals values, key base.Key) ([]kv.Row, error) {
 	if !f.s.Crosses() || !p.ships(f.template) {
 		return nil, nil
 	}

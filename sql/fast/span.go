@@ -119,29 +119,29 @@ func (s *keySpan) bind(f *Template, t *schema.Table) *boundSpan {
 }
 
 // narrow reports whether the range is narrow enough to be read at once.
-func (p *boundPlan) narrow(vals map[int]any) bool {
+func (p *boundPlan) narrow(vals values) bool {
 	if p.t.Cols[p.t.PK[0]].Kind == schema.KindUint {
-		lo, lok := schema.ToUint64(vals[p.lo])
-		hi, hok := schema.ToUint64(vals[p.hi])
+		lo, lok := schema.ToUint64(vals.at(p.lo))
+		hi, hok := schema.ToUint64(vals.at(p.hi))
 		return lok && hok && (hi < lo || hi-lo < maxFastSpan)
 	}
-	lo, lok := schema.ToInt64(vals[p.lo])
-	hi, hok := schema.ToInt64(vals[p.hi])
+	lo, lok := schema.ToInt64(vals.at(p.lo))
+	hi, hok := schema.ToInt64(vals.at(p.hi))
 	return lok && hok && (hi < lo || uint64(hi)-uint64(lo) < maxFastSpan)
 }
 
 // scanSpan reads the rows of the range and answers the SELECT.
-func (f *Call) scanSpan(ctx *sql.Context, p *boundPlan, st *table.Table, vals map[int]any) (*sqltypes.Result, error) {
+func (f *Call) scanSpan(ctx *sql.Context, p *boundPlan, st *table.Table, vals values) (*sqltypes.Result, error) {
 	src, err := st.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	pk := p.t.Cols[p.t.PK[0]]
-	lo, err := pk.AppendKey(ctx, nil, vals[p.lo], 0)
+	lo, err := pk.AppendKey(ctx, nil, vals.at(p.lo), 0)
 	if err != nil {
 		return nil, schema.ClientError(err)
 	}
-	hi, err := pk.AppendKey(ctx, nil, vals[p.hi], 0)
+	hi, err := pk.AppendKey(ctx, nil, vals.at(p.hi), 0)
 	if err != nil {
 		return nil, schema.ClientError(err)
 	}

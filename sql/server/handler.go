@@ -235,7 +235,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 	defer done()
 	s.RefreshRoles(h.g.engine.Analyzer.Catalog.MySQLDb)
 	start := time.Now()
-	s.BeginPatience()
+	s.BeginPatience(start)
 	h.g.audit.Begin(s)
 	hops, bytes, msgs, moves := s.Trace.Hops(), s.Trace.Bytes(), s.Trace.Messages(), s.Trace.Moves()
 	err = h.tries(ctx, s, start, exec)

@@ -45,8 +45,8 @@ func (s *Session) Patience() *kv.Patience {
 	return kv.NewPatience()
 }
 
-// BeginPatience begins that of the client's statement.
-func (s *Session) BeginPatience() { s.patience.Store(kv.NewPatience()) }
+// BeginPatience begins that of the client's statement, which came then.
+func (s *Session) BeginPatience(then time.Time) { s.patience.Store(kv.PatienceSince(then)) }
 
 // Lost reports whether the statement lost its transaction to a conflict.
 func (s *Session) Lost() bool { return s.aborted }

@@ -103,7 +103,7 @@ func Of(ctx *sql.Context) *Session {
 
 // KVContext is the context for calls of kv: it counts into the session's trace.
 func (s *Session) KVContext(ctx *sql.Context) context.Context {
-	return kv.WithPatience(obs.WithTrace(ctx, s.Trace), s.Patience())
+	return kv.WithStatement(ctx, s.Trace, s.Patience())
 }
 
 // CommandBegin implements sql.LifecycleAwareSession.
