@@ -321,12 +321,17 @@ func (r *Replica) forgetLate(now time.Time) {
 	}
 }
 
+// resolveAgain is the pause before an outcome is asked for anew that could not be learned. While a
+// change of definitions is undecided its group closes nothing, and what had to answer has a new
+// leader soon.
+const resolveAgain = 250 * time.Millisecond
+
 // notDeciding lets a prepared transaction be picked up again.
 func (r *Replica) notDeciding(id base.TxnID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if x := r.ByID[id]; x != nil {
 		x.Deciding = false
-		x.Since = time.Now()
+		x.Since = time.Now().Add(min(resolveAgain-r.cfg.ResolveAfter, 0))
 	}
 }

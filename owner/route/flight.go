@@ -14,13 +14,25 @@ import (
 type flight struct {
 	group   base.GroupID
 	to      base.NodeID
+	again   bool // it may be repeated elsewhere, whatever becomes of it there
 	cancel  context.CancelFunc
 	overdue time.Time // zero: as far as is known the node still leads
 }
 
-// overdue is how long a node that no longer leads has to answer what it was asked before. It is
-// longer than any round trip: a leader that has lost its lead but is alive answers by itself.
-const overdue = time.Second
+// How long a node that no longer leads has to answer what it was asked before. A leader that has
+// lost its lead but is alive answers by itself, which takes a round trip: overdue is longer than
+// any. What may be repeated is not worth that wait.
+const (
+	overdue      = time.Second
+	overdueAgain = 200 * time.Millisecond
+)
+
+func (f *flight) grace() time.Duration {
+	if f.again {
+		return overdueAgain
+	}
+	return overdue
+}
 
 // flights are the requests under way. Those to a node that is lost would wait until the transport
 // takes it for dead, which is made to outlast a bad minute of the network, long after the group has
@@ -31,10 +43,11 @@ type flights struct {
 }
 
 // call is Transport.Call, given up when another node has led the group for a while.
-func (rt *Router) call(ctx context.Context, g base.GroupID, to base.NodeID, kind wire.Kind, q, resp wan.Msg) error {
+func (rt *Router) call(ctx context.Context, g base.GroupID, to base.NodeID, kind wire.Kind, q, resp wan.Msg,
+	again bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	f := &flight{group: g, to: to, cancel: cancel}
+	f := &flight{group: g, to: to, again: again, cancel: cancel}
 	fs := &rt.flights
 	fs.mu.Lock()
 	if fs.all == nil {
@@ -59,7 +72,7 @@ func (rt *Router) Watch(now time.Time) {
 		case n == 0 || n == f.to:
 			f.overdue = time.Time{}
 		case f.overdue.IsZero():
-			f.overdue = now.Add(overdue)
+			f.overdue = now.Add(f.grace())
 		case now.After(f.overdue):
 			f.cancel()
 		}

@@ -142,7 +142,7 @@ func route[T any, A Message[T]](ctx context.Context, rt *Router, g base.GroupID,
 			to = rt.leader(g, &next, try)
 		}
 		sent := time.Now()
-		resp, err := tryAt(ctx, rt, g, to, kind, q, local)
+		resp, err := tryAt(ctx, rt, g, to, kind, q, again, local)
 		switch {
 		case err == nil:
 			if err = refused(resp.GetStatus()); err == nil {
@@ -173,7 +173,7 @@ func route[T any, A Message[T]](ctx context.Context, rt *Router, g base.GroupID,
 
 // tryAt calls one node, or the replica of this one.
 func tryAt[T any, A Message[T]](ctx context.Context, rt *Router, g base.GroupID, to base.NodeID, kind wire.Kind,
-	q wan.Msg, local func(Server) A) (A, error) {
+	q wan.Msg, again bool, local func(Server) A) (A, error) {
 	switch to {
 	case 0:
 		return nil, base.Errorf(base.CodeUnavailable, "no replica of group %v is known", g)
@@ -184,7 +184,7 @@ func tryAt[T any, A Message[T]](ctx context.Context, rt *Router, g base.GroupID,
 		return nil, base.Errorf(base.CodeNotLeader, "node %d has no replica of group %v", to, g)
 	}
 	resp := A(new(T))
-	return resp, rt.call(ctx, g, to, kind, q, resp)
+	return resp, rt.call(ctx, g, to, kind, q, resp, again)
 }
 
 // refused is the error of an answer that says that nothing was done there, so that the request may
@@ -264,14 +264,19 @@ func ErrorOf(s *wire.Status) error {
 }
 
 // Outcome finds out what became of a transaction that may have prepared in the
-// groups given, by the rule that all use (OWN-8). Asking settles it.
+// groups given, by the rule that all use (OWN-8). Asking settles it. The first answer that decides
+// is enough: a group that does not answer then holds nobody up.
 func (rt *Router) Outcome(ctx context.Context, id base.TxnID, groups []base.GroupID) (ts base.Timestamp, commit bool, err error) {
+	asked := obs.TraceOf(ctx)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	type answer struct {
 		resp *wire.ResolveResponse
 		err  error
 	}
 	ch := make(chan answer, len(groups))
-	traces := obs.TraceOf(ctx).Parallel(len(groups))
+	traces := asked.Parallel(len(groups))
+	defer asked.Join(traces)
 	for i, g := range groups {
 		go func() {
 			resp, err := rt.Resolve(obs.WithTrace(ctx, traces[i]), &wire.ResolveRequest{Group: uint32(g), Txn: id[:]})
@@ -290,21 +295,16 @@ func (rt *Router) Outcome(ctx context.Context, id base.TxnID, groups []base.Grou
 		case a.err != nil:
 			err = a.err
 		case a.resp.State == wire.TxnState_COMMITTED:
-			ts, commit = base.Timestamp(a.resp.Ts), true
+			return base.Timestamp(a.resp.Ts), true, nil
 		case a.resp.State == wire.TxnState_PREPARED:
 			lo, hi = max(lo, base.Timestamp(a.resp.Ts)), min(hi, base.Timestamp(a.resp.Hi))
 		case a.resp.State == wire.TxnState_ABORTED:
-			lo = base.MaxTimestamp
+			return 0, false, nil
 		default:
 			unknown++
 		}
 	}
-	obs.TraceOf(ctx).Join(traces)
 	switch {
-	case commit:
-		return ts, true, nil
-	case lo == base.MaxTimestamp: // one refusal decides, even if other groups could not be reached
-		return 0, false, nil
 	case err != nil:
 		return 0, false, err
 	case unknown > 0:
