@@ -341,7 +341,7 @@ func (r *Replica) serve() bool {
 		l.Floor = l.Announced
 	}
 	l.Ends = tscache.Ends{Low: l.Floor}
-	if err := r.LockPrepared(&r.view, r.rep.Prepared); err != nil {
+	if err := r.LockPrepared(&r.view, r.rep.Prepared, r.clock.Latest()); err != nil {
 		r.cfg.Logger.Error("prepared transactions cannot be locked: this leader does not serve", "group", r.id, "err", err)
 		return false
 	}
