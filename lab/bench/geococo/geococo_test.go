@@ -112,7 +112,8 @@ func TestEpochFigures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if with.aborted == 0 || with.writes == 0 || with.perCommit() >= without.perCommit() {
+	// so few commit that bytes for each of them are luck
+	if with.aborted == 0 || with.writes == 0 || with.sent/with.submitted >= without.sent/without.submitted {
 		t.Errorf("with the filter %+v, without %+v", *with, *without)
 	}
 	for _, slog := range []bool{false, true} {
