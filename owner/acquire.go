@@ -41,7 +41,7 @@ func (r *Replica) Leading(term, first uint64) {
 		l.Successor, l.Candidacy = 0, nil
 		l.Requested, l.RequestedUntil, l.LeaseEnd = 0, time.Time{}, 0
 	}
-	l.Acquisition = &lead.Acquisition{Term: term, Promised: l.Candidacy}
+	l.Acquisition = &lead.Acquisition{Term: term, Began: time.Now(), Promised: l.Candidacy}
 	go r.acquire(l.Acquisition)
 }
 
@@ -341,7 +341,7 @@ func (r *Replica) serve() bool {
 		l.Floor = l.Announced
 	}
 	l.Ends = tscache.Ends{Low: l.Floor}
-	if err := r.LockPrepared(&r.view, r.rep.Prepared, r.clock.Latest()); err != nil {
+	if err := r.LockPrepared(&r.view, r.rep.Prepared, l.Acquisition.Began); err != nil {
 		r.cfg.Logger.Error("prepared transactions cannot be locked: this leader does not serve", "group", r.id, "err", err)
 		return false
 	}

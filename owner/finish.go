@@ -321,9 +321,8 @@ func (r *Replica) forgetLate(now time.Time) {
 	}
 }
 
-// resolveAgain is the pause before an outcome is asked for anew that could not be learned. While a
-// change of definitions is undecided its group closes nothing, and what had to answer has a new
-// leader soon.
+// resolveAgain is the pause before an outcome that could not be learned is asked for anew. A change
+// of definitions that is undecided keeps its group from closing anything.
 const resolveAgain = 250 * time.Millisecond
 
 // notDeciding lets a prepared transaction be picked up again.

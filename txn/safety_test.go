@@ -203,6 +203,9 @@ func TestVoteEndsWithTheLease(t *testing.T) {
 			t.Errorf("what was read at a lost leader has been overwritten, yet %s", got)
 		}
 		c.net.HealAll()
+	}, func(c *cluster) {
+		// the next leader would ask for the outcome of x at once
+		c.oc = func(o *owner.Config) { o.ResolveAfter = 4 * time.Second }
 	})
 }
 

@@ -257,7 +257,8 @@ type Candidacy struct {
 
 // Acquisition is one attempt of a new leader to come into service.
 type Acquisition struct {
-	Term uint64
+	Term  uint64
+	Began time.Time
 	// what the predecessor has promised; nil: the leader begins from the log alone
 	Promised *Candidacy
 	// newest is the end of the newest lease in the log, above which the new leader begins.

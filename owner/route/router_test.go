@@ -83,8 +83,8 @@ var (
 	two = base.DataGroup(2, 1)
 )
 
-// TestOutcomeDecides: one group that knows the outcome is enough, and one that does not answer holds
-// nobody up; where no answer decides, all are waited for.
+// TestOutcomeDecides: one group that knows the outcome is enough, and one that does not answer
+// holds nobody up; where no answer decides, all are waited for.
 func TestOutcomeDecides(t *testing.T) {
 	for _, c := range []struct {
 		name   string

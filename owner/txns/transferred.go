@@ -214,10 +214,9 @@ func (t *Table) takeBound(x *Txn, by [][]byte, log Log) error {
 }
 
 // LockPrepared takes the write locks of all prepared transactions that have none here: those of
-// earlier terms. Their read locks are gone, which is what the upper bound of a vote is for. latest
-// is the present: a vote is as old as its timestamp, not as young as the lead, and if it is old its
-// outcome is asked for at once.
-func (t *Table) LockPrepared(g *view.Group, prepared map[base.TxnID]*wire.Vote, latest base.Timestamp) error {
+// earlier terms, which ended before began. Their read locks are gone, which is what the upper bound
+// of a vote is for.
+func (t *Table) LockPrepared(g *view.Group, prepared map[base.TxnID]*wire.Vote, began time.Time) error {
 	rd := g.Store.NewReader()
 	defer rd.Close()
 	for id, v := range prepared {
@@ -226,8 +225,7 @@ func (t *Table) LockPrepared(g *view.Group, prepared map[base.TxnID]*wire.Vote, 
 		}
 		now := time.Now()
 		x := &Txn{ID: id, Age: id.Start(), Activity: Activity{Last: now},
-			Intent: Intent{Phase: Prepared, Ordered: v.Ordered, TS: base.Timestamp(v.Lo),
-				Since: now.Add(min(base.Timestamp(v.Lo).Sub(latest), 0))}}
+			Intent: Intent{Phase: Prepared, Ordered: v.Ordered, TS: base.Timestamp(v.Lo), Since: began}}
 		for _, w := range v.Writes {
 			span, err := g.WriteSpan(rd, w)
 			if err != nil {
