@@ -65,7 +65,7 @@ func (o *optimizer) readAll(s *algebra.Scan, conds []expr.Node, need set) *Plan 
 	}
 	p.Read.Cols = p.Reads
 	p.Lat = rtt(s.Table)
-	p.CPU = p.Rows * (scanRow + o.lockCost())
+	p.CPU = p.Rows * (scanRow + o.lockCost(s))
 	if p.Lat > 0 {
 		p.CPU += p.Rows * s.Table.RowBytes() * byteCost
 	}
@@ -130,7 +130,7 @@ func (o *optimizer) byIndex(s *algebra.Scan, pos int, x algebra.Index, conds []e
 		per, trips = scanRow+lookupRow, 2
 	}
 	p.Lat = rtt(s.Table) * trips
-	p.CPU = p.Rows*(per+o.lockCost()) + float64(len(spans))*2 + 5
+	p.CPU = p.Rows*(per+o.lockCost(s)) + float64(len(spans))*2 + 5
 	if p.Lat > 0 {
 		p.CPU += p.Rows * s.Table.RowBytes() * byteCost
 	}

@@ -422,7 +422,7 @@ func (o *optimizer) lookupCost(p *Plan, x algebra.Index, matches float64) {
 	if trips > 1 {
 		per += lookupRow
 	}
-	p.CPU = a.CPU + a.Rows*seek + a.Rows*matches*(per+o.lockCost()) + 10
+	p.CPU = a.CPU + a.Rows*seek + a.Rows*matches*(per+o.lockCost(s)) + 10
 	if p.Lat > 0 {
 		p.CPU += a.Rows * matches * s.Table.RowBytes() * byteCost
 	}
@@ -632,7 +632,7 @@ func (o *optimizer) inOrder(t *algebra.Scan, keys []algebra.Order, conds []expr.
 		} else {
 			p.Read.Index, p.Index = i, x.Name
 			if !x.Primary {
-				p.CPU, p.Lat = p.Rows*(lookupRow+o.lockCost()), 2*p.Lat
+				p.CPU, p.Lat = p.Rows*(lookupRow+o.lockCost(t)), 2*p.Lat
 			}
 		}
 		if len(p.Spans) > 1 {

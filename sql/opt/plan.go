@@ -102,12 +102,18 @@ const fewRows = 1000
 
 func tableRows(t algebra.Table) float64 { return max(fewRows, t.Rows()) }
 
-// lockedRow is what a row costs others, if the transaction locks what it reads.
-const lockedRow = 10
+// lockedRow is what a row costs others, in microseconds, if the transaction locks what it reads. A
+// lock of a row far away is held for round trips, and so a row that need not be locked is worth a
+// part of one: a plan with another round trip is better than one that locks lockedTrip more rows.
+const (
+	lockedRow  = 10
+	lockedTrip = 100
+)
 
-func (o *optimizer) lockCost() float64 {
+// lockCost is what others wait for each row of a scan that is read.
+func (o *optimizer) lockCost(s *algebra.Scan) float64 {
 	if o.opts.Locking || o.lock != algebra.NoLock {
-		return lockedRow
+		return lockedRow + rtt(s.Table)/lockedTrip
 	}
 	return 0
 }

@@ -16,11 +16,11 @@ import (
 
 // TestScripts runs the scripts of testdata. Their commands:
 //
-//	table NAME [rows=N] [rtt=MICROSECONDS]    lines "column type [null]", "key|unique|primary NAME column..."
+//	table NAME [rows=N] [rtt=MICROSECONDS]    lines "column type [null | distinct]", "key|unique|primary NAME column..."
 //	view NAME                 the text of the view
 //	bind [mode=SQL_MODE]      the query as the binder makes it
 //	rewrite                   after all rewriting
-//	plan [nolookup]           the physical plan
+//	plan [nolookup] [locking] the physical plan; locking: the transaction locks what it reads
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		c := &memCatalog{tables: map[string]*memTable{}, views: map[string]*algebra.View{}}
@@ -55,6 +55,8 @@ func (c *memCatalog) run(d *datadriven.TestData) (string, error) {
 			mode = bind.ModeOf(strings.Join(a.Vals, ","))
 		case "nolookup":
 			opts.NoLookup = true
+		case "locking":
+			opts.Locking = true
 		}
 	}
 	stmt, err := bind.Parse(d.Input, mode)
@@ -116,11 +118,12 @@ func (c *memCatalog) Resolve(_, name string) (algebra.Table, *algebra.View, erro
 }
 
 type memTable struct {
-	name    string
-	cols    []algebra.Column
-	indexes []algebra.Index
-	rows    float64
-	rtt     float64
+	name     string
+	cols     []algebra.Column
+	indexes  []algebra.Index
+	rows     float64
+	rtt      float64
+	distinct []float64 // of each column; 0: not known
 }
 
 func (c *memCatalog) table(d *datadriven.TestData) error {
@@ -162,7 +165,15 @@ func (c *memCatalog) table(d *datadriven.TestData) error {
 			if !ok {
 				return fmt.Errorf("unknown type %s", w[1])
 			}
-			ty.NotNull = len(w) == 2
+			var distinct float64
+			if len(w) > 2 && w[2] != "null" {
+				var err error
+				if distinct, err = strconv.ParseFloat(w[2], 64); err != nil {
+					return err
+				}
+			}
+			t.distinct = append(t.distinct, distinct)
+			ty.NotNull = len(w) == 2 || distinct > 0
 			t.cols = append(t.cols, algebra.Column{Name: w[0], Type: ty})
 		}
 	}
@@ -175,7 +186,7 @@ func (t *memTable) Name() string                           { return t.name }
 func (t *memTable) Columns() []algebra.Column              { return t.cols }
 func (t *memTable) Indexes() []algebra.Index               { return t.indexes }
 func (t *memTable) Rows() float64                          { return t.rows }
-func (t *memTable) Distinct(int) float64                   { return 0 }
+func (t *memTable) Distinct(i int) float64                 { return t.distinct[i] }
 func (t *memTable) Fraction(int, any, any) (float64, bool) { return 0, false }
 func (t *memTable) RowBytes() float64                      { return 50 }
 func (t *memTable) Shares() []algebra.Share {
