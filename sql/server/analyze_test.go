@@ -1,6 +1,13 @@
 package server
 
-import "testing"
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv/memkv"
+)
 
 // TestAnalyzeTable: ANALYZE TABLE takes the estimates of a table before it returns.
 func TestAnalyzeTable(t *testing.T) {
@@ -15,5 +22,42 @@ func TestAnalyzeTable(t *testing.T) {
 	sample, keys := s.g.Stats.Sample(snap.Table("test", "t"))
 	if sample == nil || sample.Rows != 3 || sample.Columns[1].Distinct != 1 || len(keys) != 1 {
 		t.Errorf("%+v, %v", sample, keys)
+	}
+}
+
+// readsAt has replicas that are complete up to a moment.
+type readsAt struct {
+	Reads // nil: nothing else is asked
+	at    base.Timestamp
+}
+
+func (r *readsAt) ReadPoint(context.Context, base.Timestamp, time.Duration) (base.Timestamp, bool) {
+	return r.at, true
+}
+
+// TestSampleOfReplicas: the estimates that nobody asked for are of a moment that replicas nearby
+// show; ANALYZE TABLE reads the present.
+func TestSampleOfReplicas(t *testing.T) {
+	db, replicas := memkv.New(4, "eu", "us"), &readsAt{}
+	s, c := startServer(t, db, func(cfg *Config) { cfg.Reads = replicas })
+	exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY)")
+	exec(t, c, "INSERT INTO t VALUES (1), (2), (3)")
+	replicas.at = db.Time()
+	exec(t, c, "INSERT INTO t VALUES (4), (5)")
+	snap, err := s.g.Catalog.Current(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	def := snap.Table("test", "t")
+	sample, _ := s.g.Stats.Sample(def)
+	for ; sample == nil; sample, _ = s.g.Stats.Sample(def) {
+		time.Sleep(time.Millisecond)
+	}
+	if sample.Rows != 3 {
+		t.Errorf("%v rows before ANALYZE", sample.Rows)
+	}
+	query(t, c, "ANALYZE TABLE t")
+	if sample, _ = s.g.Stats.Sample(def); sample.Rows != 5 {
+		t.Errorf("%v rows after ANALYZE", sample.Rows)
 	}
 }

@@ -44,7 +44,9 @@ const (
 	// shards, if one of them is not too large. Rows lie in the shards by a hash.
 	countLimit = 100_000
 	countAge   = 5 * time.Minute
-	changedBy  = 0.2 // of the rows: the estimates are taken again
+	sampleAge  = 10 * time.Second
+	sampleWait = 5 * time.Second // for replicas nearby to show so young a moment
+	changedBy  = 0.2             // of the rows: the estimates are taken again
 )
 
 func newTableStats(env *session.Env) *Stats {
@@ -81,28 +83,42 @@ func (s *Stats) fresh(t *schema.Table) *tableStats {
 	}
 	stale := !e.known || time.Since(e.at) > countAge || float64(e.added) > changedBy*float64(e.rows)+defaultRows
 	if !e.running && stale {
-		e.running = s.env.Go(func(ctx context.Context) { s.refresh(ctx, t, e) })
+		age := sampleAge
+		if e.added > 0 {
+			age = 0 // what was inserted is to be seen
+		}
+		e.running = s.env.Go(func(ctx context.Context) { s.refresh(ctx, t, e, age) })
 	}
 	return e
 }
 
-func (s *Stats) refresh(ctx context.Context, t *schema.Table, e *tableStats) {
+func (s *Stats) refresh(ctx context.Context, t *schema.Table, e *tableStats, age time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	_ = s.take(ctx, t, e, countLimit) // it stays as it was, and is tried again when it is old
+	_ = s.take(ctx, t, e, s.snapshot(ctx, age), countLimit) // it stays as it was, and is tried again when it is old
 }
 
-// Analyze takes the estimates of a table anew, from all of its rows.
+// snapshot is a moment that replicas nearby can show, at most so long ago, so that a sample crosses
+// no ocean; 0 is the present.
+func (s *Stats) snapshot(ctx context.Context, age time.Duration) base.Timestamp {
+	if s.env.Reads == nil {
+		return 0
+	}
+	at, _ := s.env.Reads.ReadPoint(ctx, s.db.Time().Add(-age), sampleWait)
+	return at
+}
+
+// Analyze takes the estimates of a table anew, from all of its rows as they are now.
 func (s *Stats) Analyze(ctx context.Context, t *schema.Table) error {
 	s.mu.Lock()
 	e := s.fresh(t)
 	s.mu.Unlock()
-	return s.take(ctx, t, e, math.MaxInt)
+	return s.take(ctx, t, e, 0, math.MaxInt)
 }
 
-// take reads rows, most of them at most, and replaces the estimates.
-func (s *Stats) take(ctx context.Context, t *schema.Table, e *tableStats, most int) error {
-	sample, keys, err := s.collect(ctx, t, most)
+// take reads rows as they were at a moment, most of them at most, and replaces the estimates.
+func (s *Stats) take(ctx context.Context, t *schema.Table, e *tableStats, at base.Timestamp, most int) error {
+	sample, keys, err := s.collect(ctx, t, at, most)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.running, e.at, e.added = false, time.Now(), 0
@@ -113,8 +129,9 @@ func (s *Stats) take(ctx context.Context, t *schema.Table, e *tableStats, most i
 }
 
 // collect draws a sample, shard by shard, until there were enough rows.
-func (s *Stats) collect(ctx context.Context, t *schema.Table, most int) (*stats.Table, map[base.RegionID]base.Key, error) {
-	k := s.db.Begin(kv.Options{ReadOnly: true})
+func (s *Stats) collect(ctx context.Context, t *schema.Table, at base.Timestamp, most int) (
+	*stats.Table, map[base.RegionID]base.Key, error) {
+	k := s.db.Begin(kv.Options{ReadOnly: true, ReadTS: at})
 	defer k.Rollback(context.Background())
 	c := stats.NewCollector(len(t.Cols), stats.Seed(t.Desc.DB+"."+t.Desc.Name))
 	keys := map[base.RegionID]base.Key{}
