@@ -11,6 +11,7 @@ require (
 	github.com/dolthub/go-mysql-server v0.20.1-0.20260423183035-180b4e7ef23e
 	github.com/dolthub/vitess v0.0.0-20260422060906-f6f5b5573b7b
 	github.com/go-sql-driver/mysql v1.10.1
+	github.com/google/btree v1.1.3
 	github.com/google/uuid v1.6.0
 	github.com/hashicorp/serf v0.11.0
 	github.com/johannesboyne/gofakes3 v1.2.0

@@ -45,6 +45,16 @@ var CatalogSpan = Span{Start: IndexPrefix(MetaShard, CatalogTable, 0, 0), End: I
 // hands out.
 const FirstSpace = 1 << 48
 
+// FirstPrivate is the first sequence number of tables that one session alone knows (package
+// kv/private). Neither SQL's stored tables nor key spaces have such numbers.
+const FirstPrivate = 1 << 47
+
+// IsPrivate reports whether t is a table that one session alone knows. No node stores its rows.
+func (t TableID) IsPrivate() bool {
+	seq := t >> TableRegionBits
+	return seq >= FirstPrivate && seq < FirstSpace
+}
+
 // IsSpace reports whether t is a key space without SQL, whose rows have no index entries.
 func (t TableID) IsSpace() bool { return t>>TableRegionBits >= FirstSpace }
 
