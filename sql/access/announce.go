@@ -46,7 +46,7 @@ func (r *rows) joins(first *rows) bool {
 	if r.src.KV != first.src.KV || r.src.Take != first.src.Take || r.read.Limit > 0 || r.read.Wait != exec.WaitDefault {
 		return false
 	}
-	if d := r.src.Table.Def; d.Desc.Locality.Kind == schema.MultiMaster || d.Desc.Locality.Kind == schema.Global &&
+	if d := r.src.Table.Def; d.Desc.Temporary() || d.Desc.Locality.Kind == schema.MultiMaster || d.Desc.Locality.Kind == schema.Global &&
 		r.src.Take != kv.LockExclusive {
 		return false // at hand
 	}

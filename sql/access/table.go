@@ -124,7 +124,8 @@ func (t *Table) Rows() float64 {
 	if t.st == nil {
 		return boxedRows
 	}
-	return float64(t.st.Env.Stats.Rows(t.st.Def))
+	n, _, _ := t.st.RowCount(t.s.ctx)
+	return float64(n)
 }
 
 // sample are the estimates of the table's columns; nil: not known.

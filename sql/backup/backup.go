@@ -299,7 +299,7 @@ func (c *choice) objects() (out []archive.Object) {
 		db := c.snap.Databases[name]
 		for _, ix := range slices.Sorted(maps.Keys(db.Objects)) {
 			for _, o := range db.ObjectsInOrder(ix) {
-				if c.whole[name] || o.Trigger != nil && c.parts[name][strings.ToLower(ddl.TriggerTable(o.Trigger.CreateStatement))] {
+				if c.whole[name] || o.Trigger != nil && c.parts[name][strings.ToLower(schema.TriggerTable(o.Trigger.CreateStatement))] {
 					out = append(out, archive.Object{Kind: ix, Desc: schema.Marshal(o)})
 				}
 			}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/backup/archive"
-	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/schema"
 )
@@ -260,7 +259,7 @@ func (p *plan) chooseObjects(ctx *sql.Context, w *wanted, all []object) error {
 	for _, o := range all {
 		on := ""
 		if o.Trigger != nil {
-			on = ddl.TriggerTable(o.Trigger.CreateStatement)
+			on = schema.TriggerTable(o.Trigger.CreateStatement)
 		}
 		one := w.tables[strings.ToLower(o.DB+"."+on)]
 		if !w.database(o.DB) && (on == "" || !one) {

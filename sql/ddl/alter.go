@@ -9,6 +9,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/session"
 )
 
 // change begins a schema change of the table: m and a clone of the newest descriptor to alter. It
@@ -22,6 +23,9 @@ func (t *Table) change(ctx *sql.Context) (*mutation, *schema.TableDesc, error) {
 }
 
 func (t *Table) changing(ctx *sql.Context) (*mutation, *schema.TableDesc, error) {
+	if t.IsTemporary() {
+		return t.changingTemporary(ctx)
+	}
 	m, err := t.g.mutate(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -253,6 +257,9 @@ func (t *Table) GetReferencedForeignKeys(ctx *sql.Context) ([]sql.ForeignKeyCons
 	if db == nil {
 		return nil, nil
 	}
+	if err := t.LinksHidden(session.Of(ctx), snap); err != nil {
+		return nil, err // the engine would not find the key in the other table
+	}
 	var out []sql.ForeignKeyConstraint
 	for _, fk := range db.ReferencedBy[strings.ToLower(t.Name())] {
 		fk.Columns, fk.ParentColumns = slices.Clone(fk.Columns), slices.Clone(fk.ParentColumns)
@@ -268,6 +275,9 @@ func (t *Table) GetReferencedForeignKeys(ctx *sql.Context) ([]sql.ForeignKeyCons
 func (t *Table) AddForeignKey(ctx *sql.Context, fk sql.ForeignKeyConstraint) error {
 	if fk.OnUpdate == sql.ForeignKeyReferentialAction_SetDefault || fk.OnDelete == sql.ForeignKeyReferentialAction_SetDefault {
 		return sql.ErrForeignKeySetDefault.New() // as InnoDB
+	}
+	if s := session.Of(ctx); t.IsTemporary() || s != nil && s.Temporary(fk.ParentDatabase, fk.ParentTable) != nil {
+		return errTemporaryForeignKey
 	}
 	m, d, err := t.change(ctx)
 	if err != nil {

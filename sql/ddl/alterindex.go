@@ -22,7 +22,7 @@ func (t *Table) CreateIndex(ctx *sql.Context, def sql.IndexDef) error {
 	if err != nil {
 		return err
 	}
-	fresh := t.isNew(m)
+	fresh := t.isNew(m) || m.temporary != nil
 	state := schema.IndexPublic
 	if !fresh && (def.Constraint == sql.IndexConstraint_None || def.Constraint == sql.IndexConstraint_Unique) {
 		state = schema.IndexWriteOnly
@@ -34,6 +34,12 @@ func (t *Table) CreateIndex(ctx *sql.Context, def sql.IndexDef) error {
 	if state != schema.IndexPublic && d.Locality.Kind == schema.MultiMaster && t.g.indexesVirtual(d, x) {
 		return schema.Invalid("a MULTI MASTER table cannot get an index over a virtual column: " +
 			"make the column STORED, or the index with the table")
+	}
+	if m.temporary != nil && x.Stored() && !t.g.indexesVirtual(d, x) {
+		if err := t.done(m, d); err != nil {
+			return err
+		}
+		return t.fillTemporary(ctx, m, x.ID)
 	}
 	if state == schema.IndexPublic || t.g.indexesVirtual(d, x) {
 		// Values of virtual columns come from the engine (BuildIndex).

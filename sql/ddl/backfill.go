@@ -67,7 +67,11 @@ func (t *Table) dropFailed(ctx *sql.Context, id base.IndexID) error {
 	if err := t.done(m, d); err != nil {
 		return err
 	}
-	return s.Restart(ctx, tx)
+	if err := s.Restart(ctx, tx); err != nil {
+		return err
+	}
+	tx.Ends = true
+	return nil
 }
 
 // fill writes the entries of an index in batches. A batch reads its rows from a
@@ -279,6 +283,10 @@ func GarbageOf(t *schema.Table) *garbageDesc {
 
 // discard hands the rows of a table to the collector when the transaction commits.
 func (m *mutation) discard(t *schema.Table) {
+	if m.temporary != nil {
+		m.txn.DiscardTemporary(temporarySpan(t))
+		return
+	}
 	discardTable(m.kv, t)
 	if t.Next != nil {
 		discardTable(m.kv, t.Next)
@@ -296,6 +304,10 @@ func discardTable(k kv.Txn, t *schema.Table) {
 
 func (m *mutation) discardIndex(d *schema.TableDesc, x *schema.IndexDesc) {
 	if !x.Stored() {
+		return
+	}
+	if m.temporary != nil {
+		m.discardTemporary(d, x)
 		return
 	}
 	k := x.Key()

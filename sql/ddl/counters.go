@@ -44,8 +44,7 @@ func (a *autoIncrementSetter) SetAutoIncrementValue(ctx *sql.Context, v uint64) 
 		}
 		v = max(v, now)
 	}
-	d.AutoEpoch++
-	m.put(table.CounterKey(d.AutoKey), base.AppendUint64(nil, max(v, largest+1)))
+	m.setCounter(d, max(v, largest+1))
 	return t.done(m, d)
 }
 
@@ -55,7 +54,16 @@ func (t *Table) startCounter(ctx *sql.Context, m *mutation, d *schema.TableDesc,
 	if err != nil {
 		return err
 	}
-	d.AutoEpoch++
-	m.put(table.CounterKey(d.AutoKey), base.AppendUint64(nil, largest+1))
+	m.setCounter(d, largest+1)
 	return nil
+}
+
+// setCounter has the counter of a table go on with v; blocks leased before are void.
+func (m *mutation) setCounter(d *schema.TableDesc, v uint64) {
+	if m.temporary != nil {
+		m.s.SetTemporary(m.temporary, v)
+		return
+	}
+	d.AutoEpoch++
+	m.put(table.CounterKey(d.AutoKey), base.AppendUint64(nil, v))
 }

@@ -55,6 +55,9 @@ func (d *database) GetTableInsensitive(ctx *sql.Context, name string) (sql.Table
 			return d.GetTableInsensitiveAsOf(ctx, name, int64(t.AsOf))
 		}
 	}
+	if dropsNoTemporary(s, d.name, name) {
+		return nil, false, nil
+	}
 	db, err := d.look(ctx)
 	if err != nil {
 		return nil, false, err
@@ -88,9 +91,23 @@ func (d *database) open(s *session.Session, t *schema.Table) sql.Table {
 	return st
 }
 
-// GetTableNames implements sql.Database.
+// stored is the database without the temporary tables of the session.
+func (d *database) stored(ctx *sql.Context) (*schema.Database, error) {
+	if s := session.Of(ctx); s != nil && s.HasTemporary() {
+		snap, err := s.Stored(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if db := snap.Database(d.name); db != nil {
+			return db, nil
+		}
+	}
+	return d.look(ctx)
+}
+
+// GetTableNames implements sql.Database. Temporary tables are not shown.
 func (d *database) GetTableNames(ctx *sql.Context) ([]string, error) {
-	db, err := d.look(ctx)
+	db, err := d.stored(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -297,6 +314,9 @@ func (d *database) CreateIndexedTable(ctx *sql.Context, name string, sch sql.Pri
 
 // DropTable implements sql.TableDropper.
 func (d *database) DropTable(ctx *sql.Context, name string) error {
+	if done, err := d.dropTemporary(ctx, name); done {
+		return err
+	}
 	m, err := d.g.mutate(ctx)
 	if err != nil {
 		return err
@@ -316,6 +336,9 @@ func (d *database) DropTable(ctx *sql.Context, name string) error {
 // RenameTable implements sql.TableRenamer. Foreign keys that name the table follow, and so do its
 // triggers.
 func (d *database) RenameTable(ctx *sql.Context, oldName, newName string) error {
+	if done, err := d.renameTemporary(ctx, oldName, newName); done {
+		return err
+	}
 	m, err := d.g.mutate(ctx)
 	if err != nil {
 		return err
@@ -345,6 +368,9 @@ func (d *database) RenameTable(ctx *sql.Context, oldName, newName string) error 
 
 // CreateFulltextTableNames implements fulltext.Database.
 func (d *database) CreateFulltextTableNames(ctx *sql.Context, table, index string) (fulltext.IndexTableNames, error) {
+	if d.temporary(ctx, table) != nil {
+		return fulltext.IndexTableNames{}, errTemporaryFulltext
+	}
 	names, err := d.GetTableNames(ctx)
 	if err != nil {
 		return fulltext.IndexTableNames{}, err

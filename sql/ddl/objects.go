@@ -1,12 +1,12 @@
 package ddl
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -22,6 +22,9 @@ var (
 
 // CreateView implements sql.ViewDatabase.
 func (d *database) CreateView(ctx *sql.Context, name, selectStatement, createViewStmt string) error {
+	if err := d.viewOverTemporary(ctx); err != nil {
+		return err
+	}
 	v := &sql.ViewDefinition{
 		Name: name, TextDefinition: selectStatement, CreateViewStatement: createViewStmt, SqlMode: sql.LoadSqlMode(ctx).String(),
 	}
@@ -41,6 +44,9 @@ func (d *database) DropView(ctx *sql.Context, name string) error {
 func (d *database) GetViewDefinition(ctx *sql.Context, name string) (sql.ViewDefinition, bool, error) {
 	o, err := d.object(ctx, schema.IxView, name)
 	if err != nil || o == nil {
+		return sql.ViewDefinition{}, false, err
+	}
+	if err := d.viewHidden(ctx, o); err != nil {
 		return sql.ViewDefinition{}, false, err
 	}
 	if s := session.Of(ctx); s != nil {
@@ -96,7 +102,11 @@ func (d *database) GetTriggers(ctx *sql.Context) ([]sql.TriggerDefinition, error
 
 // CreateTrigger implements sql.TriggerDatabase.
 func (d *database) CreateTrigger(ctx *sql.Context, def sql.TriggerDefinition) error {
-	if err := d.touch(ctx, TriggerTable(def.CreateStatement)); err != nil {
+	on := schema.TriggerTable(def.CreateStatement)
+	if d.temporary(ctx, on) != nil {
+		return mysql.NewSQLError(1361, "HY000", "Trigger's '%s' is view or temporary table", on)
+	}
+	if err := d.touch(ctx, on); err != nil {
 		return err
 	}
 	return d.create(ctx, schema.IxTrigger, &schema.ObjectDesc{DB: d.name, Name: def.Name, Seq: schema.ObjectSeq(),
@@ -114,20 +124,10 @@ func (d *database) DropTrigger(ctx *sql.Context, name string) error {
 	if o == nil {
 		return sql.ErrTriggerDoesNotExist.New(name)
 	}
-	if err := d.touch(ctx, TriggerTable(o.Trigger.CreateStatement)); err != nil {
+	if err := d.touch(ctx, schema.TriggerTable(o.Trigger.CreateStatement)); err != nil {
 		return err
 	}
 	return d.drop(ctx, schema.IxTrigger, o.Name, func() error { return sql.ErrTriggerDoesNotExist.New(name) })
-}
-
-var triggerOn = regexp.MustCompile("(?is)\\b(?:insert|update|delete)\\s+on\\s+(?:`[^`]+`\\.|\\w+\\.)?(?:`([^`]+)`|(\\w+))")
-
-// TriggerTable is the table named in CREATE TRIGGER ... {BEFORE|AFTER} event ON table.
-func TriggerTable(stmt string) string {
-	if m := triggerOn.FindStringSubmatch(stmt); m != nil {
-		return m[1] + m[2]
-	}
-	return ""
 }
 
 // renameTriggers writes the new name of a table into the text of its triggers.
@@ -138,19 +138,15 @@ func (d *database) renameTriggers(ctx *sql.Context, m *mutation, from, to string
 	}
 	for _, o := range db.ObjectsInOrder(schema.IxTrigger) {
 		text := o.Trigger.CreateStatement
-		if !strings.EqualFold(TriggerTable(text), from) {
+		if !strings.EqualFold(schema.TriggerTable(text), from) {
 			continue
 		}
 		if _, err := m.lock(ctx, schema.CatalogKey(schema.IxTrigger, o.DB, o.Name)); err != nil {
 			return err
 		}
-		at := triggerOn.FindStringSubmatchIndex(text)
-		start, end := at[4], at[5]
-		if at[2] >= 0 {
-			start, end = at[2]-1, at[3]+1 // with its quotes
-		}
+		at := schema.TriggerTableAt(text)
 		renamed, def := *o, *o.Trigger
-		def.CreateStatement = text[:start] + "`" + to + "`" + text[end:]
+		def.CreateStatement = text[:at[0]] + "`" + to + "`" + text[at[1]:]
 		renamed.Trigger = &def
 		m.putObject(schema.IxTrigger, &renamed)
 	}

@@ -24,7 +24,7 @@ const (
 )
 
 var (
-	reCreateTable  = regexp.MustCompile(`(?is)^\s*CREATE\s+TABLE\b`)
+	reCreateTable  = regexp.MustCompile(`(?is)^\s*CREATE\s+(?:TEMPORARY\s+)?TABLE\b`)
 	reMarkedClause = regexp.MustCompile(`(?is)/\*!99999\s+(` + placementForms + `)\s*\*/`)
 	rePlainClause  = regexp.MustCompile(`(?is)\b(` + placementForms + `)\s*;?\s*$`)
 	// RePlaced matches a text that is a LOCALITY or REPLICATION clause, or both, and nothing else.

@@ -189,6 +189,8 @@ type mutation struct {
 	s   *session.Session
 	txn *session.Txn
 	kv  kv.Txn
+	// temporary is the temporary table that is changed; nil: the change is one of the catalog.
+	temporary *schema.Table
 }
 
 // mutate begins a schema change. As in MySQL it first commits what the
@@ -256,6 +258,11 @@ func (m *mutation) putTable(d *schema.TableDesc) (*schema.Table, error) {
 	if err != nil {
 		return nil, err
 	}
+	if m.temporary != nil {
+		m.s.PutTemporary(m.temporary, t)
+		m.temporary = t
+		return t, nil
+	}
 	if err := m.unmixed(d); err != nil {
 		return nil, err
 	}
@@ -288,6 +295,9 @@ func (m *mutation) delObject(ix base.IndexID, db, name string) {
 // newTableID takes an id in a transaction of its own. Rows are written under the id before the
 // schema change commits; if the change fails, no other change may get the same id and find them.
 func (m *mutation) newTableID(ctx *sql.Context, region base.RegionID) (id base.TableID, err error) {
+	if m.temporary != nil {
+		return session.NewTemporaryID(), nil
+	}
 	kctx := m.s.KVContext(ctx)
 	_, err = kv.Run(kctx, m.g.DB, kv.Options{Trace: m.s.Trace}, func(k kv.Txn) (err error) {
 		id, err = NextTableID(kctx, k, region)

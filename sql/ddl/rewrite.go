@@ -102,6 +102,9 @@ func (t *Table) RewriteInserter(ctx *sql.Context, o, n sql.PrimaryKeySchema, oc,
 		d.Cols[p].Nullable = false
 		d.PK = append(d.PK, d.Cols[p].ID)
 	}
+	if m.temporary != nil {
+		return t.rewriteTemporary(m, d)
+	}
 	return t.rewrite(ctx, m, d, "ALTER TABLE")
 }
 
@@ -129,6 +132,17 @@ func rewrittenColumn(d, old *schema.TableDesc, c, oc, nc *sql.Column) (cd schema
 	return cd, err
 }
 
+// redefineIndexes leaves out indexes over columns that are gone, and decides anew where the entries
+// of the others live.
+func redefineIndexes(d *schema.TableDesc) {
+	d.Indexes = slices.DeleteFunc(slices.Clone(d.Indexes), func(x schema.IndexDesc) bool {
+		return slices.ContainsFunc(x.Cols, func(c schema.IndexedColumn) bool { return d.Col(c.Col) < 0 })
+	})
+	for i := range d.Indexes {
+		d.Indexes[i].Class = d.ClassFor(d.Indexes[i].Cols, d.Indexes[i].Constraint)
+	}
+}
+
 // rewrite prepares the new table; indexes over columns that are gone go too, the classes of the
 // others are decided anew.
 func (t *Table) rewrite(ctx *sql.Context, m *mutation, d *schema.TableDesc, kind string) (*rewriter, error) {
@@ -141,12 +155,7 @@ func (t *Table) rewrite(ctx *sql.Context, m *mutation, d *schema.TableDesc, kind
 		return nil, err
 	}
 	d.Shards = t.g.DB.Topology().Shards
-	d.Indexes = slices.DeleteFunc(slices.Clone(d.Indexes), func(x schema.IndexDesc) bool {
-		return slices.ContainsFunc(x.Cols, func(c schema.IndexedColumn) bool { return d.Col(c.Col) < 0 })
-	})
-	for i := range d.Indexes {
-		d.Indexes[i].Class = d.ClassFor(d.Indexes[i].Cols, d.Indexes[i].Constraint)
-	}
+	redefineIndexes(d)
 	nt, err := schema.NewTable(d)
 	if err != nil {
 		return nil, err

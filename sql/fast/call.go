@@ -206,7 +206,7 @@ func (f *Call) bind(ctx *sql.Context) (p *boundPlan, vals values, ok bool) {
 		return nil, vals, false
 	}
 	mdb := f.r.Engine.Analyzer.Catalog.MySQLDb
-	if !mdb.UserHasPrivileges(ctx, sql.NewPrivilegedOperation(
+	if !p.t.Desc.Temporary() && !mdb.UserHasPrivileges(ctx, sql.NewPrivilegedOperation(
 		sql.PrivilegeCheckSubject{Database: p.t.Desc.DB, Table: p.t.Desc.Name}, Privileges[f.template.kind]...)) {
 		return nil, vals, false
 	}

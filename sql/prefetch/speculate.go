@@ -109,7 +109,7 @@ func rowsOf(change sql.Node) (r changeRows) {
 // planSpeculation has the rows of a statement with triggers read ahead if it can be executed
 // speculatively.
 func (pl *Planner) planSpeculation(ctx *sql.Context, s *session.Session, n sql.Node) {
-	if aheadOf(s).change != n || s.Speculation != nil || s.Stmt.Tree == nil || pl.Off || len(pl.env.DB.Topology().Regions) == 1 {
+	if aheadOf(s).change != n || s.Speculation != nil || s.HasTemporary() || s.Stmt.Tree == nil || pl.Off || len(pl.env.DB.Topology().Regions) == 1 {
 		return
 	}
 	from := rowsOf(n)

@@ -67,6 +67,12 @@ func (r *Runner) Budget() *exec.Mem {
 	return exec.NewMem(all, min(statementMemory, all.Limit()/4))
 }
 
+// SessionBudget is the budget of the temporary tables of a session: no more than a quarter of all.
+func (r *Runner) SessionBudget() *exec.Mem {
+	all := r.Memory()
+	return exec.NewMem(all, all.Limit()/4)
+}
+
 // Turn begins a statement's place among those that compute. Who reads outside of a transaction can
 // hold up nobody.
 func (r *Runner) Turn(ctx *sql.Context, s *session.Session, text string) admit.Turn {

@@ -78,6 +78,10 @@ func (h handler) check(ctx *sql.Context, state sql.AuthorizationQueryState, auth
 	if !ok || !c.MySQLDb.Enabled() {
 		return h.AuthorizationHandler.HandleAuth(ctx, state, auth)
 	}
+	auth, some := judged(ctx, auth)
+	if !some {
+		return nil
+	}
 	if s := session.Of(ctx); s != nil && auth.TargetType == sqlparser.AuthTargetType_Global && judgedLater(s.Stmt.Tree) {
 		return nil
 	}
@@ -101,6 +105,9 @@ func (h handler) check(ctx *sql.Context, state sql.AuthorizationQueryState, auth
 		return err
 	}
 	if err := mayReference(ctx, mine, auth); err != nil {
+		return err
+	}
+	if err := mayCopy(ctx, mine); err != nil {
 		return err
 	}
 	return h.checkHere(ctx, state, mine, auth)
@@ -386,6 +393,26 @@ func mayReference(ctx *sql.Context, r Set, auth sqlparser.AuthInformation) error
 	return nil
 }
 
+// mayCopy asks for SELECT of the tables that CREATE TABLE ... LIKE shows. The engine refuses those
+// that the user does not see.
+func mayCopy(ctx *sql.Context, r Set) error {
+	s := session.Of(ctx)
+	if s == nil {
+		return nil
+	}
+	n, ok := s.Stmt.Tree.(*sqlparser.DDL)
+	if !ok || n.OptLike == nil {
+		return nil
+	}
+	for _, t := range n.OptLike.LikeTables {
+		db, name := DatabaseOf(ctx, t.DbQualifier.String()), t.Name.String()
+		if r.Sees(db, name) && !r.SomeColumn(db, name, sql.PrivilegeType_Select) {
+			return Refusal(ctx, "SELECT", name)
+		}
+	}
+	return nil
+}
+
 // sameTable reports whether two names are of one table.
 func sameTable(ctx *sql.Context, a, b sqlparser.TableName) bool {
 	return strings.EqualFold(a.Name.String(), b.Name.String()) && (a.DbQualifier.IsEmpty() ||
@@ -525,7 +552,7 @@ func grantRefusal(ctx *sql.Context, auth sqlparser.AuthInformation) error {
 // yet.
 func (h handler) CheckTable(ctx *sql.Context, state sql.AuthorizationQueryState, db, sch, table string) error {
 	s := session.Of(ctx)
-	if s != nil && s.Stmt.Trigger {
+	if s != nil && (s.Stmt.Trigger || s.Temporary(DatabaseOf(ctx, db), table) != nil) {
 		return nil
 	}
 	if err := h.AuthorizationHandler.CheckTable(ctx, state, db, sch, table); err != nil && s != nil && making(s) {

@@ -23,10 +23,16 @@ const SystemDatabase = "godwit"
 const SetUserID = "set_user_id"
 
 // Set is what somebody may do: its privileges, and those of its roles.
-type Set struct{ sql.PrivilegeSet }
+type Set struct {
+	sql.PrivilegeSet
+	// own says which tables are temporary ones of the session; nil: there are none.
+	own func(db, table string) bool
+}
 
 // Of are the rights of the session's user, or of the definer in whose name it executes something.
-func Of(ctx *sql.Context, db *mysql_db.MySQLDb) Set { return Set{db.UserActivePrivilegeSet(ctx)} }
+func Of(ctx *sql.Context, db *mysql_db.MySQLDb) Set {
+	return Set{db.UserActivePrivilegeSet(ctx), ownTables(ctx)}
+}
 
 // All are the rights of root.
 func All() Set {
@@ -34,7 +40,7 @@ func All() Set {
 	for p := sql.PrivilegeType_Select; p <= sql.PrivilegeType_DropRole; p++ {
 		all.AddGlobalStatic(p)
 	}
-	return Set{all}
+	return Set{PrivilegeSet: all}
 }
 
 // OfAccount are the rights of an account that is a definer. It is an error if there is none.
@@ -52,7 +58,7 @@ func OfAccount(db *mysql_db.MySQLDb, name, host string) (Set, error) {
 			set.UnionWith(role.PrivilegeSet)
 		}
 	}
-	return Set{set}, nil
+	return Set{PrivilegeSet: set}, nil
 }
 
 // With gives the session other rights than the user's, until the function that it returns is
@@ -97,6 +103,9 @@ func (s Set) Database(db string, one ...sql.PrivilegeType) bool {
 
 // Table reports whether one of the privileges is held for a table.
 func (s Set) Table(db, table string, one ...sql.PrivilegeType) bool {
+	if s.own != nil && s.own(db, table) {
+		return true
+	}
 	for _, p := range one {
 		if s.Database(db, p) || s.PrivilegeSet.Database(db).Table(table).Has(p) {
 			return true
@@ -109,7 +118,7 @@ func (s Set) Table(db, table string, one ...sql.PrivilegeType) bool {
 // exists.
 func (s Set) Sees(db, table string) bool {
 	d := s.PrivilegeSet.Database(db)
-	return s.Count() > 0 || d.Count() > 0 || d.Table(table).HasPrivileges()
+	return s.Count() > 0 || s.own != nil && s.own(db, table) || d.Count() > 0 || d.Table(table).HasPrivileges()
 }
 
 // Locks reports whether rows of a table may be locked for an update.

@@ -309,7 +309,7 @@ func firedBy(s *session.Session, n *plan.TriggerBeginEndBlock) (*session.Trigger
 func act(ctx *sql.Context, c *analyzer.Catalog, s *session.Session, t *session.Trigger) (end func()) {
 	back := func() {}
 	if t.Definer != nil {
-		back = With(ctx, c.MySQLDb, Set{t.Rights})
+		back = With(ctx, c.MySQLDb, Set{PrivilegeSet: t.Rights})
 	}
 	current := s.BaseSession.GetCurrentDatabase()
 	s.SetCurrentDatabase(t.DB)

@@ -52,6 +52,9 @@ const (
 	ByTable     LocalityKind = "table"
 	Global      LocalityKind = "global"
 	MultiMaster LocalityKind = "multi" // every node has all rows, written by epochs
+	// Temporary tables are those of one session, which keeps their rows in its memory. Their
+	// descriptors are never stored.
+	Temporary LocalityKind = "temporary"
 )
 
 // ColumnDesc describes a column. ID is never reused within the table.
@@ -250,6 +253,9 @@ func (t *TableDesc) Format() int {
 	return DescVersion
 }
 
+// Temporary reports whether one session alone knows the table.
+func (t *TableDesc) Temporary() bool { return t.Locality.Kind == Temporary }
+
 // firstShard is the shard before those of the table.
 func (t *TableDesc) firstShard() int { return FirstShard(t.Shards, t.Locality.Async) }
 
@@ -273,7 +279,7 @@ func (t *TableDesc) Home() base.RegionID {
 // ClassFor decides where the entries of a new index live (see the package comment).
 func (t *TableDesc) ClassFor(cols []IndexedColumn, c sql.IndexConstraint) indexClass {
 	switch {
-	case t.Locality.Kind == Global, t.Locality.Kind == MultiMaster: // all entries lie beside the rows
+	case t.Locality.Kind == Global, t.Locality.Kind == MultiMaster, t.Temporary(): // all entries lie beside the rows
 		return ClassGlobal
 	case len(t.PK) > 0 && cols[0].Col == t.PK[0] && cols[0].Length == 0:
 		return ClassLocal

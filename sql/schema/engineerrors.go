@@ -34,6 +34,8 @@ func quoteAll(parts []string) []string {
 
 var engineErrors = []engineError{
 	{regexp.MustCompile(`^(?:unknown error: )?(?:Code: INVALID_ARGUMENT\s+)?syntax error at `), 1064, "42000"},
+	{textOf(sql.ErrTemporaryTablesForeignKeySupport), 1215, "HY000"},
+	{textOf(sql.ErrUnknownTable), 1051, "42S02"},
 	{textOf(sql.ErrColumnNotFound), 1054, "42S22"},
 	{textOf(sql.ErrTableColumnNotFound), 1054, "42S22"},
 	{textOf(sql.ErrAmbiguousColumnName), 1052, "23000"},

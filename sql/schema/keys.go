@@ -107,6 +107,9 @@ func (c *Column) appendDecimalKey(k []byte, d decimal.Decimal) []byte {
 	return base.AppendBytes(k, b)
 }
 
+// temporaryShard is the shard in the keys of temporary tables. No shard has their rows.
+const temporaryShard base.ShardID = 1
+
 // ShardOf hashes an encoded distribution value to a data shard.
 func (t *Table) ShardOf(enc []byte) base.ShardID {
 	switch t.Desc.Locality.Kind {
@@ -114,6 +117,8 @@ func (t *Table) ShardOf(enc []byte) base.ShardID {
 		return base.MetaShard
 	case MultiMaster:
 		return base.EpochShard
+	case Temporary:
+		return temporaryShard
 	}
 	return base.ShardID(t.Desc.firstShard() + 1 + int(xxhash.Sum64(enc)%uint64(t.Desc.Shards)))
 }
@@ -125,6 +130,8 @@ func (t *Table) Shards() []base.ShardID {
 		return []base.ShardID{base.MetaShard}
 	case MultiMaster:
 		return []base.ShardID{base.EpochShard}
+	case Temporary:
+		return []base.ShardID{temporaryShard}
 	}
 	out := make([]base.ShardID, t.Desc.Shards)
 	for i := range out {

@@ -216,8 +216,8 @@ func (g *gateway) execution(ctx *sql.Context, s *session.Session, r *route, args
 		return ex
 	}
 	t := routedTable(snap, db, r)
-	if t == nil {
-		return ex
+	if t == nil || t.Desc.Temporary() || s.HasTemporary() && len(snap.Database(db).Objects[schema.IxTrigger]) > 0 {
+		return ex // triggers may be about temporary tables
 	}
 	keys := r.keys(ctx, t, args)
 	if keys == nil || triggersBound(snap.Database(db)) {

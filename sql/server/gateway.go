@@ -83,6 +83,7 @@ func newGateway(cfg Config) *gateway {
 	g.Functions = map[string]sql.Function{"current_role": rights.RoleFunction(func() *mysql_db.MySQLDb {
 		return g.engine.Analyzer.Catalog.MySQLDb
 	})}
+	g.Memory = func() session.Budget { return g.query.SessionBudget() }
 	g.Ended = func(s *session.Session) {
 		// The connection may have another session by now (COM_RESET_CONNECTION).
 		if g.sessions.CompareAndDelete(s.ID(), s) {

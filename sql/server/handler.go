@@ -100,7 +100,7 @@ func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb 
 		}
 		ctx, stop := h.left(ctx, s, c, query)
 		defer stop()
-		times := &timeColumns{g: h.g}
+		times := &timeColumns{g: h.g, s: s}
 		return h.Handler.ComQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
 			*sent = true
 			times.mend(ctx, r)
@@ -123,7 +123,7 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 		}
 		ctx, stop := h.left(ctx, s, c, query)
 		defer stop()
-		times := &timeColumns{g: h.g}
+		times := &timeColumns{g: h.g, s: s}
 		rest, err = h.Handler.ComMultiQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
 			*sent = true
 			times.mend(ctx, r)
@@ -149,7 +149,7 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.Pr
 		defer stop()
 		s.Binds = p.BindVars
 		defer func() { s.Binds = nil }()
-		times := &timeColumns{g: h.g}
+		times := &timeColumns{g: h.g, s: s}
 		return h.Handler.ComStmtExecute(ctx, c, p, func(r *sqltypes.Result) error {
 			*sent = true
 			times.mend(ctx, r)
@@ -277,6 +277,7 @@ func (h *handler) tries(ctx context.Context, s *session.Session, start time.Time
 		first := t == nil || t.Untouched()
 		err := h.guarded(func() error { return exec(s, &sent) })
 		if err == nil {
+			s.EndDefinitions()
 			return nil
 		}
 		lost := s.Lost()
@@ -309,9 +310,10 @@ func (h *handler) guarded(exec func() error) (err error) {
 	return exec()
 }
 
-// cleanUp ends the transaction of a failed statement where it must not go on: lost ones, and those
-// of autocommit statements.
+// cleanUp ends the transaction of a failed statement where it must not go on: lost ones, those of
+// autocommit statements, and those of schema changes, which have committed what was before them.
 func (h *handler) cleanUp(s *session.Session, lost bool) {
+	s.UndoDefinitions()
 	t := s.Txn()
 	if t == nil {
 		if lost {
@@ -319,7 +321,7 @@ func (h *handler) cleanUp(s *session.Session, lost bool) {
 		}
 		return
 	}
-	if lost || t.Over || !s.GetIgnoreAutoCommit() && s.Autocommit() {
+	if lost || t.Over || t.Defines() || !s.GetIgnoreAutoCommit() && s.Autocommit() {
 		t.Rollback()
 		s.SetTransaction(nil)
 		s.SetIgnoreAutoCommit(false)

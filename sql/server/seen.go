@@ -8,8 +8,8 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
-	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/rights"
+	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 )
 
@@ -102,7 +102,7 @@ func (g *gateway) maySeeTrigger(ctx *sql.Context, n *plan.ShowCreateTrigger) err
 	}
 	for _, t := range all {
 		if strings.EqualFold(t.Name, n.TriggerName) && !g.rights(ctx).Table(n.Database().Name(),
-			ddl.TriggerTable(t.CreateStatement), sql.PrivilegeType_Trigger) {
+			schema.TriggerTable(t.CreateStatement), sql.PrivilegeType_Trigger) {
 			return rights.ErrNeeds("TRIGGER")
 		}
 	}

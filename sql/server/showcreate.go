@@ -95,7 +95,7 @@ func (b *builder) showCreate(ctx *sql.Context, s *session.Session, n *plan.ShowC
 	it, err := b.base.ExecBuilder.Build(ctx, shown, row)
 	l := t.Def.Desc.Locality
 	var clause []string
-	if l.Kind != schema.ByRow {
+	if l.Kind != schema.ByRow && l.Kind != schema.Temporary {
 		clause = append(clause, "LOCALITY "+b.g.LocalityText(l))
 	}
 	if l.Async {

@@ -11,6 +11,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/session"
 )
 
 // declareTimes gives columns that a statement declares as TIME or TIME(n) a type that has the
@@ -50,6 +51,7 @@ func declareTime(t *sqlparser.ColumnType) {
 // columns of tables have those that were declared, other values a fraction only if there is one.
 type timeColumns struct {
 	g *gateway
+	s *session.Session
 	// digits are those of each column: undeclared if it is no column of a table, other if it is no
 	// TIME.
 	digits []int
@@ -114,7 +116,10 @@ func (t *timeColumns) declared(ctx context.Context, f *querypb.Field) int {
 	if err != nil || f.OrgTable == "" {
 		return undeclared
 	}
-	def := snap.Table(f.Database, f.OrgTable)
+	def := t.s.Temporary(f.Database, f.OrgTable)
+	if def == nil {
+		def = snap.Table(f.Database, f.OrgTable)
+	}
 	if def == nil {
 		return undeclared
 	}

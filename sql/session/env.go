@@ -21,6 +21,8 @@ type Env struct {
 	// Relay says whether the transactions of sessions that have not chosen cross regions in a tier
 	// of their own; nil: they do not.
 	Relay func() bool
+	// Memory makes the budget of a session's temporary tables; nil: they have none.
+	Memory func() Budget
 	// Ended is called when a session has ended.
 	Ended func(*Session)
 
@@ -37,6 +39,14 @@ func (e *Env) Snapshot(ctx *sql.Context) (*schema.Snapshot, error) {
 	}
 	snap, err := e.Catalog.Current(ctx)
 	return snap, schema.ClientError(err)
+}
+
+// stored is the catalog as the statement of ctx sees it, without temporary tables.
+func (e *Env) stored(ctx *sql.Context) (*schema.Snapshot, error) {
+	if s := Of(ctx); s != nil {
+		return s.Stored(ctx)
+	}
+	return e.Snapshot(ctx)
 }
 
 // RowHome is where a row lives, and whether it has to stay there.

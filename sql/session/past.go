@@ -97,7 +97,7 @@ func (e *Env) SnapshotAsOf(ctx *sql.Context, asOf any) (*schema.Snapshot, base.T
 	if now := e.DB.Clock(); ts > now {
 		return nil, 0, fmt.Errorf("AS OF lies in the future by %v", ts.Sub(now))
 	}
-	cur, err := e.Snapshot(ctx)
+	cur, err := e.stored(ctx)
 	if err != nil {
 		return nil, 0, err
 	}

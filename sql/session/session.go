@@ -70,6 +70,7 @@ type Session struct {
 	roles activeRoles
 	// acting are the rights of the definer in whose name something is executed; nil: the user's.
 	acting *mysql_db.PrivilegeSet
+	temp   *temporaries // nil: the session never had any
 }
 
 // StatementCost is what the last statement cost on the WAN.
@@ -121,6 +122,7 @@ func (s *Session) SessionEnd() {
 		t.Rollback()
 		s.BaseSession.SetTransaction(nil)
 	}
+	s.endTemporary()
 	if s.env.Ended != nil {
 		s.env.Ended(s)
 	}
@@ -147,19 +149,10 @@ func (s *Session) ValidateSession(ctx *sql.Context) error {
 	return s.BaseSession.ValidateSession(ctx)
 }
 
-// Snapshot is the catalog as this statement sees it: with the changes of its own transaction.
+// Snapshot is the catalog as this statement sees it: with the changes of its own transaction, and
+// with the temporary tables of the session.
 func (s *Session) Snapshot(ctx *sql.Context) (*schema.Snapshot, error) {
-	if t := s.Txn(); t != nil && t.Schema != nil {
-		return t.Schema, nil
-	}
-	if s.Stmt.Snap == nil {
-		snap, err := s.env.Catalog.Current(s.KVContext(ctx))
-		if err != nil {
-			return nil, schema.ClientError(err)
-		}
-		s.Stmt.Snap = snap
-	}
-	return s.Stmt.Snap, nil
+	return s.laid(s.Stored(ctx))
 }
 
 // Refresh asks once per statement for the catalog as of now, before a name is said not to exist.
@@ -173,7 +166,7 @@ func (s *Session) Refresh(ctx *sql.Context) (*schema.Snapshot, error) {
 		return nil, schema.ClientError(err)
 	}
 	s.Stmt.Snap = snap
-	return snap, nil
+	return s.laid(snap, nil)
 }
 
 // Txn is the transaction of the session, nil if none.

@@ -74,6 +74,9 @@ type Statement struct {
 	// the columns that it uses.
 	Prefetch, Columns any
 
+	// undo brings back the definitions of temporary tables as they were; nil: the statement has
+	// changed none.
+	undo func()
 	// newest is the newest definition among the tables that the statement names.
 	newest base.Timestamp
 	// refreshed: the catalog was read again for a name that was not found.

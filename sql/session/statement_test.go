@@ -24,7 +24,7 @@ func used() Statement {
 		Create: TableOptions{Comment: "c"}, View: "v", ViewDB: "d", Duplicate: "dup",
 		ViewDefiner: &schema.Account{Name: "n"}, Trigger: true, Refusal: errors.New("no"), RefusalOf: "not allowed", Explained: sql.Node(nil),
 		Reserved: map[schema.CounterID][]uint64{{Key: 1}: {7}},
-		CheckKey: func(base.TableID, sql.RowIter) sql.RowIter { return nil }, Prefetch: 1, Columns: 1, newest: 1,
+		CheckKey: func(base.TableID, sql.RowIter) sql.RowIter { return nil }, Prefetch: 1, Columns: 1, undo: func() {}, newest: 1,
 		Triggers: &schema.Database{}, Firing: &Firing{}, Body: &Trigger{}, Scope: 1, Account: &schema.Account{Name: "n"},
 		refreshed: true, fresh: true,
 	}

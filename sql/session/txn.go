@@ -27,9 +27,12 @@ type Txn struct {
 	Over      bool           // committed, rolled back or lost
 	Discarded bool           // an autocommit statement failed: end it
 	Schema    *schema.Snapshot
-	pinned    []base.Key // of the descriptors of its tables
-	saves     []savepoint
-	editors   []Editor // with pending rows
+	// Ends: the statement changes definitions that are not in Schema (any more). The transaction
+	// ends with it, also if it fails, as after every such statement.
+	Ends    bool
+	pinned  []base.Key // of the descriptors of its tables
+	saves   []savepoint
+	editors []Editor // with pending rows
 	// Homes of rows read for update, by row key; only of tables that need it.
 	Homes map[string]base.RegionID
 	// Located are rows read for an update of their homes, by row key.
@@ -108,6 +111,9 @@ func (t *Txn) Begin(ctx *sql.Context) (kv.Txn, error) {
 		t.KV = t.Session.env.DB.Begin(kv.Options{ReadOnly: t.Snapshot, ReadTS: at, Age: t.Session.attempt.age,
 			Source: t.Session.Source, Trace: t.Session.Trace,
 			Relay: t.Session.attempt.tries < kv.RelayTries && t.Session.Crosses(), Touched: t.Session.attempt.touched})
+		if t.Session.HasTemporary() {
+			t.route()
+		}
 		t.Session.attempt.tries++
 		if t.Session.attempt.age == 0 {
 			t.Session.attempt.age = t.KV.ID().Start()
@@ -115,6 +121,10 @@ func (t *Txn) Begin(ctx *sql.Context) (kv.Txn, error) {
 	}
 	return t.KV, nil
 }
+
+// Defines reports whether the transaction is that of a statement that changes definitions. It began
+// with a commit of what was before, and ends with the statement.
+func (t *Txn) Defines() bool { return t.Schema != nil || t.Ends }
 
 // NoteMade notes that the transaction creates a table.
 func (t *Txn) NoteMade(id base.TableID) {
@@ -173,17 +183,20 @@ func (t *Txn) Commit(ctx *sql.Context) error {
 	t.Over = true
 	t.EndPast()
 	if t.KV == nil {
+		t.Session.EndDefinitions()
 		return nil
 	}
 	ts, err := t.KV.Commit(t.Session.KVContext(ctx))
 	if err != nil {
 		t.KV.Rollback(context.Background())
+		t.Session.UndoDefinitions()
 		if base.CodeOf(err) == base.CodeExists {
 			return t.explainExists(err)
 		}
 		t.Session.aborted = base.Retryable(err)
 		return schema.ClientError(err)
 	}
+	t.Session.EndDefinitions()
 	t.Session.committed++
 	t.Session.commitTS = ts
 	if t.Snapshot {

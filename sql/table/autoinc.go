@@ -266,8 +266,7 @@ func (t *Table) GetNextAutoIncrementValue(ctx *sql.Context, given any) (uint64, 
 		if s != nil && (s.Speculation != nil || len(s.Stmt.Reserved) > 0) {
 			return t.takeReserved(kctx, s)
 		}
-		v, err := t.Env.Counters.take(kctx, t.Def)
-		return v, schema.ClientError(err)
+		return t.takeNext(kctx, s)
 	}
 	conv, _, err := types.Uint64.Convert(ctx, given)
 	if err != nil {
@@ -281,7 +280,20 @@ func (t *Table) GetNextAutoIncrementValue(ctx *sql.Context, given any) (uint64, 
 		s.Stmt.Reserved[t.Def.Counter()] = slices.DeleteFunc(s.Stmt.Reserved[t.Def.Counter()],
 			func(r uint64) bool { return r <= v })
 	}
+	if s != nil && t.IsTemporary() {
+		s.PassTemporary(t.Def, v)
+		return v, nil
+	}
 	return v, schema.ClientError(t.Env.Counters.passed(kctx, t.Def, v))
+}
+
+// takeNext takes the next value of the counter.
+func (t *Table) takeNext(kctx context.Context, s *session.Session) (uint64, error) {
+	if s != nil && t.IsTemporary() {
+		return s.TakeTemporary(t.Def), nil
+	}
+	v, err := t.Env.Counters.take(kctx, t.Def)
+	return v, schema.ClientError(err)
 }
 
 // takeReserved is the next value for a row in a trigger: speculative execution reserves the values
@@ -327,6 +339,9 @@ func (c *Counters) GiveBack(reserved map[schema.CounterID][]uint64) {
 
 // PeekNextAutoIncrementValue implements sql.AutoIncrementGetter.
 func (t *Table) PeekNextAutoIncrementValue(ctx *sql.Context) (uint64, error) {
+	if s := session.Of(ctx); s != nil && t.IsTemporary() {
+		return s.PeekTemporary(t.Def), nil
+	}
 	v, err := t.Env.Counters.peek(ctx, t.Def.Counter())
 	if p := t.Def.Desc.AutoIncCol(); p >= 0 {
 		v = min(v, t.Def.Cols[p].LargestInt()) // as MySQL shows a counter that is exhausted

@@ -95,6 +95,10 @@ func (t *Table) Editor(ctx *sql.Context) *Editor {
 		return e
 	}
 	e.Txn = tx
+	if tx.ReadOnly && !t.IsTemporary() {
+		e.Err = sql.ErrReadOnlyTransaction.New()
+		return e
+	}
 	s.Stmt.Writes = true
 	if _, e.Err = tx.Begin(ctx); e.Err != nil {
 		return e
@@ -102,6 +106,9 @@ func (t *Table) Editor(ctx *sql.Context) *Editor {
 	snap, err := s.Snapshot(ctx)
 	if err != nil {
 		e.Err = err
+		return e
+	}
+	if e.Err = t.LinksHidden(s, snap); e.Err != nil {
 		return e
 	}
 	tx.Pin(snap, t.Def)
@@ -155,6 +162,9 @@ func (e *Editor) StatementBegin(ctx *sql.Context) {
 func (e *Editor) DiscardChanges(*sql.Context, error) error {
 	e.ops = nil
 	e.unlist()
+	if e.Txn != nil && e.IsTemporary() {
+		e.Txn.Session.UndoDefinitions() // of CREATE TEMPORARY TABLE ... SELECT
+	}
 	if e.saved && !e.Txn.Over {
 		e.Txn.RollbackToMark(e.save)
 	}
@@ -548,6 +558,9 @@ func (e *Editor) Flush(ctx *sql.Context) error {
 			rows++
 		}
 	}
+	if e.IsTemporary() {
+		return e.Txn.Full(e.Def)
+	}
 	if e.Txn.Session.Speculation == nil {
 		e.Env.Stats.add(e.Def.Desc.ID, rows)
 	}
@@ -734,7 +747,7 @@ func ignoreEOF(err error) error {
 // unmixed refuses to write MULTI MASTER and other tables in one transaction.
 func (e *Editor) unmixed() error {
 	k, ok := e.Txn.KV.(kv.EpochTxn)
-	if !ok {
+	if !ok || e.IsTemporary() {
 		return nil
 	}
 	epochs, others := k.Buffered()

@@ -113,7 +113,8 @@ var (
 func (g *Env) HomesTable(db *schema.Database, name string) (sql.Table, error) {
 	base, ok := strings.CutSuffix(name, HomesSuffix)
 	t := db.Tables[base]
-	if !ok || t == nil || t.Desc.Locality.Kind == schema.Global || t.Desc.Locality.Kind == schema.MultiMaster {
+	if !ok || t == nil || t.Desc.Locality.Kind == schema.Global || t.Desc.Locality.Kind == schema.MultiMaster ||
+		t.Desc.Temporary() {
 		return nil, nil
 	}
 	h, err := HomesOf(t)

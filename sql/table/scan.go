@@ -86,6 +86,9 @@ func (t *Table) Open(ctx *sql.Context) (*Source, error) {
 	src.Table = t.changed(tx, snap)
 	tx.Pin(snap, t.Def)
 	src.lock = tx.LockFor(t.Access.Lock)
+	if t.IsTemporary() { // rows that are changed are remembered in READ ONLY transactions, too
+		src.lock = t.Access.Lock
+	}
 	src.Take = src.lock
 	if multiMaster {
 		if err := tx.HoldMultiMaster(ctx, t.Def); err != nil {
@@ -109,11 +112,11 @@ func (t *Table) inEffect(tx *session.Txn) error {
 // changed is the table as the transaction sees it: a statement that has changed the table itself
 // reads it again with an old object.
 func (t *Table) changed(tx *session.Txn, snap *schema.Snapshot) *Table {
-	if tx.Schema == nil || t.Columns != nil {
+	if tx.Schema == nil && !tx.Session.Defines() || t.Columns != nil {
 		return t
 	}
 	cur := snap.Table(t.Def.Desc.DB, t.Name())
-	if cur == nil || cur == t.Def {
+	if cur == nil || cur == t.Def || cur.Desc.Temporary() != t.IsTemporary() {
 		return t
 	}
 	c := *t

@@ -55,6 +55,9 @@ func newTableStats(env *session.Env) *Stats {
 
 // Rows estimates the rows of a table and never blocks on the network.
 func (s *Stats) Rows(t *schema.Table) uint64 {
+	if t.Desc.Temporary() {
+		return defaultRows // Table.RowCount knows better
+	}
 	if s.Wait {
 		if n, err := s.count(t); err == nil {
 			return n
@@ -68,6 +71,9 @@ func (s *Stats) Rows(t *schema.Table) uint64 {
 // Sample are the estimates of a table's columns, nil before they are known; keys are of one row at
 // each home. Nothing of it may be changed.
 func (s *Stats) Sample(t *schema.Table) (sample *stats.Table, keys map[base.RegionID]base.Key) {
+	if t.Desc.Temporary() {
+		return nil, nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.fresh(t)
@@ -110,6 +116,9 @@ func (s *Stats) snapshot(ctx context.Context, age time.Duration) base.Timestamp 
 
 // Analyze takes the estimates of a table anew, from all of its rows as they are now.
 func (s *Stats) Analyze(ctx context.Context, t *schema.Table) error {
+	if t.Desc.Temporary() {
+		return nil // there are none
+	}
 	s.mu.Lock()
 	e := s.fresh(t)
 	s.mu.Unlock()

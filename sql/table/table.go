@@ -98,9 +98,8 @@ func (t *Table) Projections() []string { return t.names }
 // asked for.
 func (t *Table) PreciseMatch() bool { return true }
 
-// IsTemporary implements sql.TemporaryTable: none is. (The engine's check of READ ONLY
-// transactions needs to be told.)
-func (t *Table) IsTemporary() bool { return false }
+// IsTemporary implements sql.TemporaryTable. READ ONLY transactions write no others.
+func (t *Table) IsTemporary() bool { return t.Def.Desc.Temporary() }
 
 // Comment implements sql.CommentedTable.
 func (t *Table) Comment() string { return t.Def.Desc.Comment }
@@ -190,7 +189,10 @@ func (t *Indexed) WithProjections(ctx *sql.Context, names []string) (sql.Table, 
 }
 
 // RowCount implements sql.StatisticsTable with an estimate.
-func (t *Table) RowCount(*sql.Context) (uint64, bool, error) {
+func (t *Table) RowCount(ctx *sql.Context) (uint64, bool, error) {
+	if s := session.Of(ctx); s != nil && t.IsTemporary() {
+		return s.TemporaryRows(t.Def), true, nil
+	}
 	return t.Env.Stats.Rows(t.Def), false, nil
 }
 
