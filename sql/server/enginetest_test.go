@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -542,9 +543,26 @@ func (e *suiteEngine) Query(ctx *sql.Context, q string) (sql.Schema, sql.RowIter
 	return e.QueryWithBindings(ctx, q, nil, nil, nil)
 }
 
-// QueryWithBindings implements enginetest.QueryEngine.
+// QueryWithBindings implements enginetest.QueryEngine. It repeats a statement as a server does for
+// its clients: while it is a transaction of its own and loses conflicts.
 func (e *suiteEngine) QueryWithBindings(ctx *sql.Context, q string, parsed sqlparser.Statement,
 	binds map[string]sqlparser.Expr, flags *sql.QueryFlags) (sql.Schema, sql.RowIter, *sql.QueryFlags, error) {
+	for {
+		sch, iter, out, err := e.once(ctx, q, parsed, binds, flags)
+		s := session.Of(ctx)
+		var lost *mysql.SQLError
+		if !errors.As(err, &lost) || lost.Num != schema.ErrLockDeadlock || s == nil || s.Explicit(ctx) {
+			return sch, iter, out, err
+		}
+		if t := s.Txn(); t != nil {
+			t.Rollback()
+			s.SetTransaction(nil)
+		}
+	}
+}
+
+func (e *suiteEngine) once(ctx *sql.Context, q string, parsed sqlparser.Statement, binds map[string]sqlparser.Expr,
+	flags *sql.QueryFlags) (sql.Schema, sql.RowIter, *sql.QueryFlags, error) {
 	s := session.Of(ctx)
 	params, ok := suiteParams(binds, ctx.GetCollation())
 	if parsed == nil && s != nil && ok {
