@@ -1,0 +1,331 @@
+package digest
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"hash/maphash"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/godwitdb/godwit/obs/audit"
+)
+
+const (
+	// MaxDigests is how many digests a table keeps. What comes later is counted in one row without
+	// a digest.
+	MaxDigests = 10_000
+	// MaxSample bounds the text of a statement that is kept for a digest, in bytes.
+	MaxSample = 1024
+	// sampleFor is how long a sample is kept unless a slower statement comes.
+	sampleFor = time.Minute
+	// slots is how many texts are remembered with their digests, and maxCached how long they are.
+	slots     = 4096
+	maxCached = 2048
+)
+
+// Statement is one that has ended.
+type Statement struct {
+	// Schema is the current database of its session, Text what the client has sent: it may begin
+	// with the statement, and go on with others.
+	Schema, Text string
+	Mode         Mode
+	// End is when it ended, Elapsed how long it took, Waited how much of it was spent waiting for
+	// replicas to be complete.
+	End             time.Time
+	Elapsed, Waited time.Duration
+	Failed          bool
+	Warnings        uint64
+	// Affected and Sent are rows: those that it changed, and those that the client got.
+	Affected, Sent uint64
+	// Hops are the one-way WAN crossings that it waited for, Bytes what it caused there, Moves the
+	// rows that it moved to another home.
+	Hops, Bytes, Moves int64
+	// Retries is how many times it was tried again after it had lost a conflict.
+	Retries int64
+}
+
+// Totals is what the statements of one digest have come to.
+type Totals struct {
+	Count, Errors, Warnings uint64
+	Affected, Sent          uint64
+	Sum, Min, Max, Waited   time.Duration
+	Hops, Bytes, Moves      int64
+	Retries                 int64
+	// Crossed counts those that waited for the WAN.
+	Crossed     uint64
+	First, Last time.Time
+}
+
+// Row is what a table says of a digest.
+type Row struct {
+	// Schema and Text are empty for the row of what did not fit.
+	Schema, Text string
+	Rest         bool // it is that row
+	Totals
+	// P50, P95, P99 and P999 are quantiles of the time that statements took, at most a 16th too
+	// long.
+	P50, P95, P99, P999 time.Duration
+	Sample              string
+	SampleAt            time.Time
+	SampleTook          time.Duration
+}
+
+// Digest is the hash that names the text of a row: 64 hexadecimal digits; empty for the rest.
+func (r *Row) Digest() string {
+	if r.Rest {
+		return ""
+	}
+	return Hash(r.Text)
+}
+
+// Hash names a digest text: its SHA-256, in hexadecimal digits. MySQL's values differ: they are
+// those of its parser's tokens.
+func Hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// Table counts statements by digest and current database. It is safe for concurrent use.
+type Table struct {
+	max   int
+	state atomic.Pointer[state]
+}
+
+// state is what Truncate drops.
+type state struct {
+	mu   sync.RWMutex
+	rows map[string]*counts // by database, a zero byte and digest text
+	rest counts
+
+	seed   maphash.Seed
+	cache  [slots]atomic.Pointer[cached]
+	recent [slots]atomic.Uint64 // hash of the text that came last
+}
+
+// cached is a text whose digest is known.
+type cached struct {
+	schema, text string
+	mode         Mode
+	end          int // of its first statement
+	row          *counts
+}
+
+// counts is one digest.
+type counts struct {
+	schema, text string
+	secret       bool // samples may have passwords in them
+
+	mu         sync.Mutex
+	totals     Totals
+	hist       histogram
+	sample     string
+	sampleAt   time.Time
+	sampleTook time.Duration
+}
+
+// New makes a table of at most max digests.
+func New(max int) *Table {
+	t := &Table{max: max}
+	t.Truncate()
+	return t
+}
+
+// Truncate forgets everything.
+func (t *Table) Truncate() {
+	t.state.Store(&state{rows: map[string]*counts{}, seed: maphash.MakeSeed()})
+}
+
+// Record counts a statement.
+func (t *Table) Record(st *Statement) {
+	r, end := t.find(st)
+	r.add(st, end)
+}
+
+// find is the row of a statement, and where the first statement of its text ends.
+func (t *Table) find(st *Statement) (r *counts, end int) {
+	s := t.state.Load()
+	if len(st.Text) > maxCached {
+		return s.normalised(st, t.max)
+	}
+	h := maphash.String(s.seed, st.Text) ^ maphash.String(s.seed, st.Schema) ^ uint64(st.Mode)
+	slot := h % slots
+	if c := s.cache[slot].Load(); c != nil && c.text == st.Text && c.schema == st.Schema && c.mode == st.Mode {
+		return c.row, c.end
+	}
+	r, end = s.normalised(st, t.max)
+	// A text is remembered when it comes a second time: most texts with literals never do.
+	if s.recent[slot].Swap(h) == h {
+		s.cache[slot].Store(&cached{strings.Clone(st.Schema), strings.Clone(st.Text), st.Mode, end, r})
+	}
+	return r, end
+}
+
+var scanners = sync.Pool{New: func() any { return new(scanner) }}
+
+// normalised is the row of a statement, by its digest text.
+func (s *state) normalised(st *Statement, most int) (r *counts, end int) {
+	sc := scanners.Get().(*scanner)
+	defer func() {
+		sc.q = ""
+		scanners.Put(sc)
+	}()
+	sc.out = append(append(sc.out[:0], st.Schema...), 0)
+	sc.scan(st.Text, st.Mode)
+	end = sc.at
+	if sc.cut {
+		end = len(st.Text)
+	}
+	s.mu.RLock()
+	r = s.rows[string(sc.out)]
+	full := len(s.rows) >= most
+	s.mu.RUnlock()
+	if r != nil {
+		return r, end
+	}
+	if full { // without the lock that all others would wait for
+		return &s.rest, end
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r = s.rows[string(sc.out)]; r != nil {
+		return r, end
+	}
+	if len(s.rows) >= most {
+		return &s.rest, end
+	}
+	key := string(sc.out)
+	r = &counts{schema: key[:len(st.Schema)], text: key[len(st.Schema)+1:]}
+	r.secret = mayHide(r.text)
+	s.rows[key] = r
+	return r, end
+}
+
+// mayHide reports whether statements of a digest may have passwords in them, or statements that do.
+func mayHide(text string) bool {
+	for _, w := range []string{"IDENTIFIED", "PASSWORD", "USER", "PREPARE", "PASSPHRASE", "BACKUP", "RESTORE"} {
+		if strings.Contains(strings.ToUpper(text), w) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *counts) add(st *Statement, end int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := &r.totals
+	if t.Count == 0 || st.Elapsed < t.Min {
+		t.Min = st.Elapsed
+	}
+	if t.Count == 0 {
+		t.First = st.End
+	}
+	if r.sampleAt.IsZero() || st.Elapsed > r.sampleTook || st.End.Sub(r.sampleAt) >= sampleFor {
+		r.take(st, end)
+	}
+	t.Count++
+	if st.Failed {
+		t.Errors++
+	}
+	t.Warnings += st.Warnings
+	t.Affected += st.Affected
+	t.Sent += st.Sent
+	t.Sum += st.Elapsed
+	t.Max = max(t.Max, st.Elapsed)
+	t.Waited += st.Waited
+	t.Hops += st.Hops
+	t.Bytes += st.Bytes
+	t.Moves += st.Moves
+	t.Retries += st.Retries
+	if st.Hops > 0 {
+		t.Crossed++
+	}
+	t.Last = st.End
+	r.hist.observe(st.Elapsed)
+}
+
+// take keeps a statement as the sample.
+func (r *counts) take(st *Statement, end int) {
+	text := st.Text[:end]
+	if r.secret || r.text == "" {
+		text = audit.Mask(text)
+	}
+	if len(text) > MaxSample {
+		text = strings.ToValidUTF8(text[:MaxSample-3], "") + "..."
+	} else if len(st.Text) > MaxSample {
+		text = strings.Clone(text) // what follows is not kept
+	}
+	r.sample, r.sampleAt, r.sampleTook = text, st.End, st.Elapsed
+}
+
+// Rows is what the table holds, the row of what did not fit last. Statements that end meanwhile may
+// be in it or not.
+func (t *Table) Rows() []Row {
+	s := t.state.Load()
+	return rowsOf(append(s.all(), &s.rest), &s.rest)
+}
+
+// Top is the rows of the n digests that have taken the most time, the longest first.
+func (t *Table) Top(n int) []Row {
+	all := t.state.Load().all()
+	took := make(map[*counts]time.Duration, len(all))
+	for _, r := range all {
+		r.mu.Lock()
+		took[r] = r.totals.Sum
+		r.mu.Unlock()
+	}
+	slices.SortFunc(all, func(a, b *counts) int {
+		return cmp.Or(cmp.Compare(took[b], took[a]), strings.Compare(a.text, b.text), strings.Compare(a.schema, b.schema))
+	})
+	return rowsOf(all[:min(n, len(all))], nil)
+}
+
+// all are the digests.
+func (s *state) all() []*counts {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	out := make([]*counts, 0, len(s.rows)+1)
+	for _, r := range s.rows {
+		out = append(out, r)
+	}
+	return out
+}
+
+func rowsOf(all []*counts, rest *counts) []Row {
+	out := make([]Row, 0, len(all))
+	for _, r := range all {
+		if row := r.row(); row.Count > 0 {
+			row.Rest = r == rest
+			out = append(out, row)
+		}
+	}
+	return out
+}
+
+func (r *counts) row() Row {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := Row{Schema: r.schema, Text: r.text, Totals: r.totals, Sample: r.sample, SampleAt: r.sampleAt, SampleTook: r.sampleTook}
+	for _, q := range []struct {
+		share float64
+		to    *time.Duration
+	}{{0.5, &out.P50}, {0.95, &out.P95}, {0.99, &out.P99}, {0.999, &out.P999}} {
+		*q.to = min(max(r.hist.quantile(q.share), out.Min), out.Max)
+	}
+	return out
+}
+
+// Digests is how many digests the table holds, and Rest how many statements did not find a place.
+func (t *Table) Digests() (digests int, rest uint64) {
+	s := t.state.Load()
+	s.mu.RLock()
+	digests = len(s.rows)
+	s.mu.RUnlock()
+	s.rest.mu.Lock()
+	defer s.rest.mu.Unlock()
+	return digests, s.rest.totals.Count
+}
