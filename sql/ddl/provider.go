@@ -1,6 +1,7 @@
 package ddl
 
 import (
+	"slices"
 	"sort"
 	"strings"
 
@@ -102,8 +103,10 @@ func (p *Provider) AllDatabases(ctx *sql.Context) []sql.Database {
 	for _, d := range snap.Databases {
 		out = append(out, &database{g: p.Env, name: d.Desc.Name})
 	}
-	if sys := p.Env.System(SystemDatabase); sys != nil && snap.Database(SystemDatabase) == nil {
-		out = append(out, sys)
+	for _, name := range systemDatabases {
+		if sys := p.Env.System(name); sys != nil && snap.Database(name) == nil {
+			out = append(out, sys)
+		}
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Name() < out[j].Name() })
 	return out
@@ -116,7 +119,7 @@ func (p *Provider) CreateDatabase(ctx *sql.Context, name string) error {
 
 // CreateCollatedDatabase implements sql.CollatedDatabaseProvider.
 func (p *Provider) CreateCollatedDatabase(ctx *sql.Context, name string, coll sql.CollationID) error {
-	if strings.EqualFold(name, SystemDatabase) {
+	if slices.Contains(systemDatabases, strings.ToLower(name)) {
 		// also where this server shows no such database: others may
 		return sql.ErrDatabaseExists.New(name)
 	}
@@ -148,7 +151,7 @@ func (p *Provider) CreateCollatedDatabase(ctx *sql.Context, name string, coll sq
 // DropDatabase implements sql.MutableDatabaseProvider.
 func (p *Provider) DropDatabase(ctx *sql.Context, name string) error {
 	if d, err := p.Find(ctx, name); err == nil && d == nil && p.Env.System(name) != nil {
-		return ErrReadOnlySystem()
+		return ErrReadOnlySystem(strings.ToLower(name))
 	}
 	m, err := p.Env.mutate(ctx)
 	if err != nil {
@@ -320,7 +323,10 @@ func (m *mutation) newTableID(ctx *sql.Context, region base.RegionID) (id base.T
 // hides it.
 const SystemDatabase = "godwit"
 
-// ErrReadOnlySystem refuses changes of the database godwit.
-func ErrReadOnlySystem() error {
-	return schema.Invalid("database " + SystemDatabase + " is Godwit's own: it can only be read")
+// systemDatabases are those whose tables are not stored, and whose names are taken.
+var systemDatabases = []string{SystemDatabase, "performance_schema"}
+
+// ErrReadOnlySystem refuses changes of one of these databases.
+func ErrReadOnlySystem(name string) error {
+	return schema.Invalid("database " + name + " is Godwit's own: it can only be read")
 }

@@ -74,6 +74,8 @@ type scanner struct {
 	// account: a password may follow BY, or =.
 	account bool
 	cut     bool // the text is too long
+	// hides and skips: what next has passed was a literal, or a comment.
+	hides, skips bool
 }
 
 // Text is the digest text of the first statement of a text, as MySQL 8 makes it: literals are ?,
@@ -84,10 +86,39 @@ func Text(q string, mode Mode) string {
 	return string(s.out)
 }
 
-// scan appends the digest text to out.
-func (s *scanner) scan(q string, mode Mode) {
+// Redact is the first statement of a text with ? for its literals, without comments; of long ones
+// the beginning.
+func Redact(q string, mode Mode) string {
+	s := scanner{}
+	s.begin(q, mode)
+	var b strings.Builder
+	for b.Len() < MaxSample {
+		start := s.at
+		s.hides, s.skips = false, false
+		if !s.next() {
+			break
+		}
+		switch {
+		case s.hides:
+			b.WriteByte('?')
+		case s.skips:
+			b.WriteByte(' ')
+		default:
+			b.WriteString(q[start:s.at])
+		}
+	}
+	return shorten(strings.TrimSpace(b.String()))
+}
+
+// begin sets the scanner on a text.
+func (s *scanner) begin(q string, mode Mode) {
 	s.q, s.at, s.mode, s.base, s.toks = q, 0, mode, len(s.out), s.toks[:0]
 	s.body, s.version, s.hint, s.account, s.cut = false, false, false, false, false
+}
+
+// scan appends the digest text to out.
+func (s *scanner) scan(q string, mode Mode) {
+	s.begin(q, mode)
 	for s.next() {
 		if len(s.out)-s.base > MaxText {
 			s.cut = true
@@ -248,6 +279,7 @@ func (s *scanner) literal() {
 
 // value puts a literal without a look at signs.
 func (s *scanner) value() {
+	s.hides = true
 	k := value
 	if s.last(0) == ',' && (s.last(1) == value || s.last(1) == values) {
 		s.pop(2)
@@ -446,6 +478,7 @@ func (s *scanner) symbol(c byte) bool {
 	case c == ';' && !s.body:
 		return false
 	case c == '#', c == '-' && dashes(rest):
+		s.skips = true
 		if i := strings.IndexByte(rest, '\n'); i >= 0 {
 			s.at += i + 1
 		} else {
@@ -516,6 +549,7 @@ func (s *scanner) comment(rest string) {
 		s.put(plain, "/*+", true)
 		return
 	}
+	s.skips = true
 	if i := strings.Index(rest[2:], "*/"); i >= 0 {
 		s.at += i + 4
 	} else {

@@ -109,6 +109,9 @@ func FuzzText(f *testing.F) {
 		if len(got) > MaxText+3 {
 			t.Errorf("%d bytes", len(got))
 		}
+		if got := Redact(q, Mode(mode&3)); len(got) > MaxSample {
+			t.Errorf("%d bytes of a sample", len(got))
+		}
 		if literal := strings.ReplaceAll(q, "'", "''"); mode == uint8(NoBackslashEscapes) {
 			if got := Text("SELECT '"+literal+"' FROM t", NoBackslashEscapes); got != "SELECT ? FROM `t`" {
 				t.Errorf("%q is no literal: %s", q, got)

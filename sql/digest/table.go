@@ -82,6 +82,14 @@ func (r *Row) Digest() string {
 	return Hash(r.Text)
 }
 
+// Mean is how long a statement of the digest takes on average.
+func (t *Totals) Mean() time.Duration {
+	if t.Count == 0 {
+		return 0
+	}
+	return t.Sum / time.Duration(t.Count)
+}
+
 // Hash names a digest text: its SHA-256, in hexadecimal digits. MySQL's values differ: they are
 // those of its parser's tokens.
 func Hash(text string) string {
@@ -91,8 +99,9 @@ func Hash(text string) string {
 
 // Table counts statements by digest and current database. It is safe for concurrent use.
 type Table struct {
-	max   int
-	state atomic.Pointer[state]
+	max      int
+	literals func() bool
+	state    atomic.Pointer[state]
 }
 
 // state is what Truncate drops.
@@ -117,7 +126,6 @@ type cached struct {
 // counts is one digest.
 type counts struct {
 	schema, text string
-	secret       bool // samples may have passwords in them
 
 	mu         sync.Mutex
 	totals     Totals
@@ -127,9 +135,10 @@ type counts struct {
 	sampleTook time.Duration
 }
 
-// New makes a table of at most max digests.
-func New(max int) *Table {
-	t := &Table{max: max}
+// New makes a table of at most max digests. literals says whether samples show the literals of
+// statements; nil: they never do.
+func New(max int, literals func() bool) *Table {
+	t := &Table{max: max, literals: literals}
 	t.Truncate()
 	return t
 }
@@ -142,7 +151,7 @@ func (t *Table) Truncate() {
 // Record counts a statement.
 func (t *Table) Record(st *Statement) {
 	r, end := t.find(st)
-	r.add(st, end)
+	t.add(r, st, end)
 }
 
 // find is the row of a statement, and where the first statement of its text ends.
@@ -199,33 +208,33 @@ func (s *state) normalised(st *Statement, most int) (r *counts, end int) {
 	}
 	key := string(sc.out)
 	r = &counts{schema: key[:len(st.Schema)], text: key[len(st.Schema)+1:]}
-	r.secret = mayHide(r.text)
 	s.rows[key] = r
 	return r, end
 }
 
-// mayHide reports whether statements of a digest may have passwords in them, or statements that do.
+// mayHide reports whether a statement may have passwords in it, or a statement that does.
 func mayHide(text string) bool {
-	for _, w := range []string{"IDENTIFIED", "PASSWORD", "USER", "PREPARE", "PASSPHRASE", "BACKUP", "RESTORE"} {
-		if strings.Contains(strings.ToUpper(text), w) {
-			return true
-		}
-	}
-	return false
+	text = strings.ToUpper(text)
+	return slices.ContainsFunc([]string{"IDENTIF", "PASSWORD", "USER", "PREPARE", "PASSPHR", "BACKUP", "RESTORE"},
+		func(w string) bool { return strings.Contains(text, w) })
 }
 
-func (r *counts) add(st *Statement, end int) {
+func (t *Table) add(r *counts, st *Statement, end int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t := &r.totals
+	if r.sampleAt.IsZero() || st.Elapsed > r.sampleTook || st.End.Sub(r.sampleAt) >= sampleFor {
+		t.take(r, st, end)
+	}
+	r.totals.add(st)
+	r.hist.observe(st.Elapsed)
+}
+
+func (t *Totals) add(st *Statement) {
 	if t.Count == 0 || st.Elapsed < t.Min {
 		t.Min = st.Elapsed
 	}
 	if t.Count == 0 {
 		t.First = st.End
-	}
-	if r.sampleAt.IsZero() || st.Elapsed > r.sampleTook || st.End.Sub(r.sampleAt) >= sampleFor {
-		r.take(st, end)
 	}
 	t.Count++
 	if st.Failed {
@@ -245,21 +254,49 @@ func (r *counts) add(st *Statement, end int) {
 		t.Crossed++
 	}
 	t.Last = st.End
-	r.hist.observe(st.Elapsed)
 }
 
 // take keeps a statement as the sample.
-func (r *counts) take(st *Statement, end int) {
-	text := st.Text[:end]
-	if r.secret || r.text == "" {
-		text = audit.Mask(text)
+func (t *Table) take(r *counts, st *Statement, end int) {
+	r.sampleAt, r.sampleTook = st.End, st.Elapsed
+	if t.literals == nil || !t.literals() {
+		r.sample = Redact(st.Text[:end], st.Mode)
+		return
 	}
+	r.sample = shown(st.Text[:end], st.Mode)
+	if len(st.Text) > MaxSample {
+		r.sample = strings.Clone(r.sample) // what follows is not kept
+	}
+}
+
+// Sample is the first statement of a text with its literals, but without passwords; of long ones
+// the beginning.
+func Sample(q string, mode Mode) string {
+	s := scanner{}
+	s.scan(q, mode)
+	if s.cut {
+		return shown(q, mode)
+	}
+	return shown(q[:s.at], mode)
+}
+
+func shown(q string, mode Mode) string {
+	switch {
+	case !mayHide(q):
+	case mode&NoBackslashEscapes != 0: // which Mask does not know
+		q = Redact(q, mode)
+	default:
+		q = audit.Mask(q)
+	}
+	return shorten(q)
+}
+
+// shorten cuts the end of a sample off that is too long.
+func shorten(text string) string {
 	if len(text) > MaxSample {
 		text = strings.ToValidUTF8(text[:MaxSample-3], "") + "..."
-	} else if len(st.Text) > MaxSample {
-		text = strings.Clone(text) // what follows is not kept
 	}
-	r.sample, r.sampleAt, r.sampleTook = text, st.End, st.Elapsed
+	return text
 }
 
 // Rows is what the table holds, the row of what did not fit last. Statements that end meanwhile may
@@ -319,13 +356,17 @@ func (r *counts) row() Row {
 	return out
 }
 
-// Digests is how many digests the table holds, and Rest how many statements did not find a place.
+// Rest is the row of what did not fit; false if all did.
+func (t *Table) Rest() (Row, bool) {
+	r := t.state.Load().rest.row()
+	r.Rest = true
+	return r, r.Count > 0
+}
+
+// Digests is how many digests the table holds, and how many statements did not find a place.
 func (t *Table) Digests() (digests int, rest uint64) {
 	s := t.state.Load()
 	s.mu.RLock()
-	digests = len(s.rows)
-	s.mu.RUnlock()
-	s.rest.mu.Lock()
-	defer s.rest.mu.Unlock()
-	return digests, s.rest.totals.Count
+	defer s.mu.RUnlock()
+	return len(s.rows), s.rest.row().Count
 }

@@ -29,7 +29,7 @@ func find(t *testing.T, tab *Table, schema, text string) Row {
 }
 
 func TestRecord(t *testing.T) {
-	tab := New(10)
+	tab := New(10, nil)
 	a := ended("SELECT 1 FROM t; SELECT 'other'", 3*time.Millisecond)
 	a.Hops, a.Bytes, a.Moves, a.Sent, a.Waited, a.Retries = 2, 100, 1, 5, time.Millisecond, 3
 	tab.Record(a)
@@ -46,7 +46,7 @@ func TestRecord(t *testing.T) {
 	if got.Totals != want {
 		t.Errorf("got  %+v\nwant %+v", got.Totals, want)
 	}
-	if got.Sample != "SELECT 1 FROM t" || got.SampleTook != 3*time.Millisecond {
+	if got.Sample != "SELECT ? FROM t" || got.SampleTook != 3*time.Millisecond {
 		t.Errorf("the sample is %q, %v: not the slowest, alone", got.Sample, got.SampleTook)
 	}
 	elsewhere := find(t, tab, "e", "SELECT ? FROM `t`")
@@ -65,7 +65,7 @@ func TestRecord(t *testing.T) {
 
 // TestFull: what does not fit is counted together, and what was there goes on.
 func TestFull(t *testing.T) {
-	tab := New(3)
+	tab := New(3, nil)
 	for i := range 10 {
 		tab.Record(ended(fmt.Sprintf("SELECT a FROM t%d", i), time.Millisecond))
 		tab.Record(ended("SELECT a FROM t0", time.Millisecond))
@@ -84,7 +84,7 @@ func TestFull(t *testing.T) {
 
 // TestBound: of 10,001 digests the last one has no row of its own.
 func TestBound(t *testing.T) {
-	tab := New(MaxDigests)
+	tab := New(MaxDigests, nil)
 	for i := range MaxDigests + 1 {
 		tab.Record(ended(fmt.Sprintf("SELECT a%d FROM t", i), time.Millisecond))
 	}
@@ -104,7 +104,7 @@ func TestBound(t *testing.T) {
 
 // TestTop: the digests that took longest come first; what has no digest is none of them.
 func TestTop(t *testing.T) {
-	tab := New(3)
+	tab := New(3, nil)
 	for i, ms := range []time.Duration{1, 5, 3, 100} {
 		tab.Record(ended(fmt.Sprintf("SELECT a%d FROM t", i), ms*time.Millisecond))
 	}
@@ -120,16 +120,19 @@ func TestTop(t *testing.T) {
 	}
 }
 
-// TestSamples: a sample is replaced by a slower statement, or after a minute; it is bounded, and has
+// TestSamples: a sample is replaced by a slower statement, or after a minute; it is bounded and has
 // no passwords.
 func TestSamples(t *testing.T) {
-	tab := New(10)
+	shows := true
+	tab := New(20, func() bool { return shows })
 	sample := func(st *Statement) string {
 		tab.Record(st)
-		return find(t, tab, "d", Text(st.Text, 0)).Sample
+		return find(t, tab, "d", Text(st.Text, st.Mode)).Sample
 	}
 	late := ended("SELECT 4", time.Millisecond)
 	late.End = noon.Add(sampleFor)
+	raw := ended(`SET PASSWORD = 'a\', password = 'hunter2'`, 0)
+	raw.Mode = NoBackslashEscapes
 	for i, c := range []struct {
 		st   *Statement
 		want string
@@ -140,6 +143,7 @@ func TestSamples(t *testing.T) {
 		{late, "SELECT 4"},
 		{ended("CREATE USER u IDENTIFIED BY 'hunter2'", 0), "CREATE USER u IDENTIFIED BY '***'"},
 		{ended("PREPARE s FROM 'SET PASSWORD = ''hunter2'''", 0), "PREPARE s FROM '***'"},
+		{raw, "SET PASSWORD = ?, password = ?"},
 	} {
 		if got := sample(c.st); got != c.want {
 			t.Errorf("%d: got %s, want %s", i, got, c.want)
@@ -148,11 +152,24 @@ func TestSamples(t *testing.T) {
 	if got := sample(ended("SELECT '"+strings.Repeat("é", MaxSample)+"', a", 0)); len(got) > MaxSample || !strings.HasSuffix(got, "é...") {
 		t.Errorf("%d bytes: %s", len(got), got[max(0, len(got)-20):])
 	}
+	shows = false
+	for _, c := range []struct{ q, want string }{
+		{"select a, 'secret' /* 'of' */ from t where b IN (1, 'x',NULL) -- all", "select a, ?   from t where b IN (?, ?,?)"},
+		{"SELECT a1.b2, 0x1F FROM `t 1` a1 WHERE c = @x", "SELECT a1.b2, ? FROM `t 1` a1 WHERE c = @?"},
+		{"CREATE USER v IDENTIFIED BY hunter2", "CREATE USER v IDENTIFIED BY ?"},
+	} {
+		if got := sample(ended(c.q, 0)); got != c.want {
+			t.Errorf("got %s, want %s", got, c.want)
+		}
+	}
+	if got := Redact("INSERT INTO t VALUES "+strings.Repeat("('é'), ", MaxSample), 0); len(got) > MaxSample {
+		t.Errorf("%d bytes are left", len(got))
+	}
 }
 
 // TestConcurrent: nothing is lost while many record and some read.
 func TestConcurrent(t *testing.T) {
-	tab := New(5)
+	tab := New(5, nil)
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -208,11 +225,11 @@ func TestCountsAreHalved(t *testing.T) {
 	}
 }
 
-// TestRecordAllocates: a statement that is executed again is recorded without an allocation, and one
+// TestRecordAllocates: a statement that is executed again is recorded without an allocation; one
 // of a known digest with other literals needs the scanner alone, which a garbage collection may
 // take.
 func TestRecordAllocates(t *testing.T) {
-	tab := New(100)
+	tab := New(100, nil)
 	st := ended(usual, time.Millisecond)
 	if n := testing.AllocsPerRun(100, func() { tab.Record(st) }); n != 0 {
 		t.Errorf("%v allocations for a text that is known", n)
@@ -236,7 +253,7 @@ func TestRecordAllocates(t *testing.T) {
 const usual = "SELECT o.id, o.total, c.name FROM orders o JOIN customers c ON c.id = o.customer WHERE o.id = ? AND c.region = 'eu'"
 
 func BenchmarkRecord(b *testing.B) {
-	tab := New(100)
+	tab := New(100, nil)
 	st := ended(usual, time.Millisecond)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -246,7 +263,7 @@ func BenchmarkRecord(b *testing.B) {
 
 // BenchmarkRecordParallel is the worst case: all processors execute one statement.
 func BenchmarkRecordParallel(b *testing.B) {
-	tab := New(100)
+	tab := New(100, nil)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		st := ended(usual, time.Millisecond)
@@ -258,7 +275,7 @@ func BenchmarkRecordParallel(b *testing.B) {
 
 // BenchmarkRecordUnknown records texts that were never seen before, of one digest.
 func BenchmarkRecordUnknown(b *testing.B) {
-	tab := New(100)
+	tab := New(100, nil)
 	texts := make([]string, 1<<16)
 	for i := range texts {
 		texts[i] = fmt.Sprintf("SELECT c FROM sbtest1 WHERE id = %d", i)

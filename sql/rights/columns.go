@@ -43,7 +43,7 @@ func (s Set) SeesColumn(db, table, column string) bool {
 // does.
 func (s Set) SeesWhole(ctx *sql.Context, db, table string) error {
 	if s.Table(db, table, ofTables...) || strings.EqualFold(db, sql.InformationSchemaDatabaseName) ||
-		strings.EqualFold(db, SystemDatabase) {
+		systemDatabase(db) {
 		return nil
 	}
 	return Refusal(ctx, "SHOW", table)

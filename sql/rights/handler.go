@@ -19,7 +19,7 @@ import (
 
 // handler is the engine's handler with what that lacks:
 //
-//   - the database godwit is for those with the PROCESS privilege;
+//   - the databases godwit and performance_schema are for those with the PROCESS privilege;
 //   - who changes rows has to have the right to read them: which rows a condition meets tells what
 //     is in them. Our own engine knows of statements that read no column;
 //   - what asks for a global privilege takes no privilege of the current database for it;
@@ -188,9 +188,9 @@ func DatabaseOf(ctx *sql.Context, db string) string {
 	return db
 }
 
-// namesSystem reports whether a part of a statement is about the database godwit alone.
+// namesSystem reports whether a part of a statement is about one of those databases alone.
 func namesSystem(ctx *sql.Context, auth sqlparser.AuthInformation) bool {
-	if !strings.EqualFold(DatabaseOf(ctx, auth.TargetNames[0]), SystemDatabase) {
+	if !systemDatabase(DatabaseOf(ctx, auth.TargetNames[0])) {
 		return false
 	}
 	switch auth.TargetType {

@@ -168,7 +168,7 @@ func (j *judgement) judge(ctx *sql.Context, cat sql.Catalog, mine Set, tree sqlp
 
 // judge asks for the privileges for what a statement does with a table.
 func (s Set) judge(ctx *sql.Context, u *tableUse, star bool) error {
-	if strings.EqualFold(u.db, SystemDatabase) && s.Global(sql.PrivilegeType_Process) {
+	if systemDatabase(u.db) && s.Global(sql.PrivilegeType_Process) {
 		return nil
 	}
 	if !s.mayRead(u) {

@@ -16,8 +16,11 @@ import (
 	"github.com/godwitdb/godwit/sql/session"
 )
 
-// SystemDatabase is the database of what only those with PROCESS may read.
-const SystemDatabase = "godwit"
+// systemDatabase reports whether a database is one of those that show what the whole server does:
+// who has PROCESS may read them.
+func systemDatabase(name string) bool {
+	return strings.EqualFold(name, "godwit") || strings.EqualFold(name, "performance_schema")
+}
 
 // SetUserID is the dynamic privilege to make objects in the name of others.
 const SetUserID = "set_user_id"

@@ -25,6 +25,7 @@ import (
 	"github.com/godwitdb/godwit/sql/rules"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
+	"github.com/godwitdb/godwit/sql/statements"
 	"github.com/godwitdb/godwit/sql/table"
 )
 
@@ -56,6 +57,8 @@ type gateway struct {
 	logins  *logins
 	backups *backup.Env
 	audit   *audited.Recorder
+	// statements counts what clients execute.
+	statements *statements.Recorder
 
 	settings Settings
 	// settingsTurn is full while settings are applied. It is a channel, because settings are read
@@ -76,6 +79,7 @@ func newGateway(cfg Config) *gateway {
 		settingsTurn: make(chan struct{}, 1), usersTurn: make(chan struct{}, 1),
 	}
 	g.audit = &audited.Recorder{Log: cfg.Audit, Wording: g.wording, Address: g.addressOf}
+	g.statements = statements.New(cfg.Logger, func(s *session.Session) string { return g.DB.Topology().RegionName(s.Region()) })
 	g.System = g.systemDatabase
 	g.Sees = func(ctx *sql.Context, db, name string) bool {
 		return rights.Of(ctx, g.engine.Analyzer.Catalog.MySQLDb).Sees(db, name)

@@ -19,6 +19,7 @@ import (
 	"github.com/godwitdb/godwit/sql/rules"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
+	"github.com/godwitdb/godwit/sql/statements"
 )
 
 // handler stands between the protocol and the engine: it retries autocommit
@@ -93,7 +94,7 @@ func (h *handler) short(ctx context.Context, s *session.Session, c *mysql.Conn, 
 func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb mysql.ResultSpoolFn) error {
 	ctx, over := h.timed(ctx, c, query)
 	return over(h.run(ctx, c, query, func(s *session.Session, sent *bool) error {
-		one := func(r *sqltypes.Result) error { return cb(r, false) }
+		one := func(r *sqltypes.Result) error { s.Answered(r); return cb(r, false) }
 		f, done, err := h.short(ctx, s, c, query, nil, sent, one)
 		if done {
 			return err
@@ -105,7 +106,7 @@ func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb 
 			*sent = true
 			times.mend(ctx, r)
 			f.Learn(r)
-			padInfo(r)
+			finish(s, r)
 			return cb(r, more)
 		})
 	}))
@@ -116,7 +117,7 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 	var rest string
 	ctx, over := h.timed(ctx, c, query)
 	err := h.run(ctx, c, query, func(s *session.Session, sent *bool) error {
-		one := func(r *sqltypes.Result) error { return cb(r, false) }
+		one := func(r *sqltypes.Result) error { s.Answered(r); return cb(r, false) }
 		f, done, err := h.short(ctx, s, c, query, nil, sent, one)
 		if done {
 			return err
@@ -128,7 +129,7 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 			*sent = true
 			times.mend(ctx, r)
 			f.Learn(r)
-			padInfo(r)
+			finish(s, r)
 			return cb(r, more)
 		})
 		return err
@@ -141,7 +142,8 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.Pr
 	cb func(*sqltypes.Result) error) error {
 	ctx, over := h.timed(ctx, c, p.PrepareStmt)
 	return over(h.run(ctx, c, p.PrepareStmt, func(s *session.Session, sent *bool) error {
-		f, done, err := h.short(ctx, s, c, p.PrepareStmt, p, sent, cb)
+		one := func(r *sqltypes.Result) error { s.Answered(r); return cb(r) }
+		f, done, err := h.short(ctx, s, c, p.PrepareStmt, p, sent, one)
 		if done {
 			return err
 		}
@@ -154,7 +156,7 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.Pr
 			*sent = true
 			times.mend(ctx, r)
 			f.Learn(r)
-			padInfo(r)
+			finish(s, r)
 			return cb(r)
 		})
 	}))
@@ -172,7 +174,9 @@ func (h *handler) left(ctx context.Context, s *session.Session, c *mysql.Conn, q
 // before it where the length belongs, so stock clients take 35 bytes, and fail if there are fewer.
 const leastInfo = '#'
 
-func padInfo(r *sqltypes.Result) {
+// finish sees to what the client gets of the engine's results.
+func finish(s *session.Session, r *sqltypes.Result) {
+	s.Answered(r)
 	if n := leastInfo - len(r.Info); r.Info != "" && n > 0 {
 		r.Info += strings.Repeat(" ", n)
 	}
@@ -182,10 +186,12 @@ func padInfo(r *sqltypes.Result) {
 func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p *mysql.PrepareData) ([]*querypb.Field, error) {
 	var f []*querypb.Field
 	s := h.session(c)
+	var began statements.Began
 	if s != nil {
+		began = h.g.statements.Begin(s, time.Now())
 		done, err := h.g.query.Admit(s, query)
 		if err != nil {
-			return nil, err
+			return nil, began.Fail(s, query, err)
 		}
 		defer done()
 		s.RefreshRoles(h.g.engine.Analyzer.Catalog.MySQLDb)
@@ -195,7 +201,9 @@ func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p
 		return err
 	})
 	if s != nil {
-		err = h.g.wording(s, err)
+		if err != nil {
+			err = began.Fail(s, query, h.g.wording(s, err))
+		}
 		if t := s.Txn(); t != nil && t.KV == nil && !s.GetIgnoreAutoCommit() {
 			s.SetTransaction(nil) // preparing began a transaction that nothing used
 		}
@@ -228,25 +236,21 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 		return errShutdown
 	}
 	defer p.leave(s)
+	start := time.Now()
+	began := h.g.statements.Begin(s, start)
 	done, err := h.g.query.Admit(s, query)
 	if err != nil {
-		return err
+		return began.Fail(s, query, err)
 	}
 	defer done()
 	s.RefreshRoles(h.g.engine.Analyzer.Catalog.MySQLDb)
-	start := time.Now()
 	s.BeginPatience(start)
 	h.g.audit.Begin(s)
-	hops, bytes, msgs, moves := s.Trace.Hops(), s.Trace.Bytes(), s.Trace.Messages(), s.Trace.Moves()
 	err = h.tries(ctx, s, start, exec)
 	s.EndTries()
 	kind := bound.Kind(query)
 	h.g.audit.Statement(s, kind, query, err)
-	cost := session.StatementCost{
-		Hops: s.Trace.Hops() - hops, Bytes: s.Trace.Bytes() - bytes, Messages: s.Trace.Messages() - msgs,
-		Moves:   s.Trace.Moves() - moves,
-		Elapsed: time.Since(start), Kind: kind,
-	}
+	cost := began.Cost(s, kind)
 	if !strings.HasPrefix(kind, "show") && !asksForCost(query) {
 		s.NoteCost(cost)
 	}
@@ -256,7 +260,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 	if h.g.onStmt != nil && !s.Remote {
 		h.g.onStmt(kind, cost.Elapsed, cost.Hops, err)
 	}
-	return h.g.wording(s, err)
+	return began.End(s, query, &cost, h.g.wording(s, err))
 }
 
 // asksForCost reports whether a statement may read what the one before has cost. Most statements

@@ -36,9 +36,9 @@ var restricted = nameSet(`binlog_format binlog_row_image bulk_insert_buffer_size
 var effective = nameSet(`activate_all_roles_on_login automatic_sp_privileges autocommit connect_timeout character_set_client character_set_connection
 	character_set_database character_set_results character_set_server collation_connection collation_database
 	collation_server cte_max_recursion_depth default_week_format div_precision_increment foreign_key_checks
-	group_concat_max_len interactive_timeout local_infile max_allowed_packet max_connections max_execution_time
+	group_concat_max_len interactive_timeout local_infile long_query_time max_allowed_packet max_connections max_execution_time
 	max_user_connections require_secure_transport wait_timeout regexp_buffer_size server_id
-	show_external_procedures sql_mode sql_select_limit strict_mysql_compatibility time_zone transaction_isolation transaction_read_only
+	show_external_procedures slow_query_log sql_mode sql_select_limit strict_mysql_compatibility time_zone transaction_isolation transaction_read_only
 	tx_isolation validate_password.length validate_password.mixed_case_count validate_password.number_count
 	validate_password.special_char_count`)
 
@@ -49,7 +49,7 @@ var readOnlyInSession = nameSet("max_allowed_packet max_user_connections net_buf
 // written may rest: to change one is an error.
 var promises = nameSet(`default_password_lifetime default_table_encryption event_scheduler
 	general_log init_connect insert_id mandatory_roles offline_mode partial_revokes password_history password_require_current
-	password_reuse_interval read_only require_row_format slow_query_log sql_require_primary_key super_read_only
+	password_reuse_interval read_only require_row_format sql_require_primary_key super_read_only
 	table_encryption_privilege_check timestamp`)
 
 func nameSet(names string) map[string]bool {

@@ -12,7 +12,10 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/sql/ddl"
+	"github.com/godwitdb/godwit/sql/digest"
 	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/statements"
+	"github.com/godwitdb/godwit/sql/virtual"
 )
 
 // Topic is a state of the cluster, or a list of its events.
@@ -175,160 +178,30 @@ func (p *parser) showTopic(name string) sqlparser.Statement {
 	return inject(processAuth, n)
 }
 
-// systemDatabase is the database godwit.
-type systemDatabase struct{ g *gateway }
-
-var (
-	_ sql.ReadOnlyDatabase = systemDatabase{}
-	// the engine asks every database with privileges
-	_ sql.ViewDatabase            = systemDatabase{}
-	_ sql.TriggerDatabase         = systemDatabase{}
-	_ sql.StoredProcedureDatabase = systemDatabase{}
-	_ sql.EventDatabase           = systemDatabase{}
-)
-
-// GetViewDefinition implements sql.ViewDatabase.
-func (systemDatabase) GetViewDefinition(*sql.Context, string) (sql.ViewDefinition, bool, error) {
-	return sql.ViewDefinition{}, false, nil
-}
-
-// AllViews implements sql.ViewDatabase.
-func (systemDatabase) AllViews(*sql.Context) ([]sql.ViewDefinition, error) { return nil, nil }
-
-// CreateView implements sql.ViewDatabase.
-func (systemDatabase) CreateView(*sql.Context, string, string, string) error {
-	return ddl.ErrReadOnlySystem()
-}
-
-// DropView implements sql.ViewDatabase.
-func (systemDatabase) DropView(*sql.Context, string) error { return ddl.ErrReadOnlySystem() }
-
-// GetTriggers implements sql.TriggerDatabase: information_schema asks every database.
-func (systemDatabase) GetTriggers(*sql.Context) ([]sql.TriggerDefinition, error) { return nil, nil }
-
-// CreateTrigger implements sql.TriggerDatabase.
-func (systemDatabase) CreateTrigger(*sql.Context, sql.TriggerDefinition) error {
-	return ddl.ErrReadOnlySystem()
-}
-
-// DropTrigger implements sql.TriggerDatabase.
-func (systemDatabase) DropTrigger(*sql.Context, string) error { return ddl.ErrReadOnlySystem() }
-
-// GetStoredProcedure implements sql.StoredProcedureDatabase.
-func (systemDatabase) GetStoredProcedure(*sql.Context, string) (sql.StoredProcedureDetails, bool, error) {
-	return sql.StoredProcedureDetails{}, false, nil
-}
-
-// GetStoredProcedures implements sql.StoredProcedureDatabase.
-func (systemDatabase) GetStoredProcedures(*sql.Context) ([]sql.StoredProcedureDetails, error) {
-	return nil, nil
-}
-
-// SaveStoredProcedure implements sql.StoredProcedureDatabase.
-func (systemDatabase) SaveStoredProcedure(*sql.Context, sql.StoredProcedureDetails) error {
-	return ddl.ErrReadOnlySystem()
-}
-
-// DropStoredProcedure implements sql.StoredProcedureDatabase.
-func (systemDatabase) DropStoredProcedure(*sql.Context, string) error { return ddl.ErrReadOnlySystem() }
-
-// GetEvent implements sql.EventDatabase.
-func (systemDatabase) GetEvent(*sql.Context, string) (sql.EventDefinition, bool, error) {
-	return sql.EventDefinition{}, false, nil
-}
-
-// GetEvents implements sql.EventDatabase.
-func (systemDatabase) GetEvents(*sql.Context) ([]sql.EventDefinition, any, error) {
-	return nil, nil, nil
-}
-
-// NeedsToReloadEvents implements sql.EventDatabase.
-func (systemDatabase) NeedsToReloadEvents(*sql.Context, any) (bool, error) { return false, nil }
-
-// SaveEvent implements sql.EventDatabase.
-func (systemDatabase) SaveEvent(*sql.Context, sql.EventDefinition) (bool, error) {
-	return false, ddl.ErrReadOnlySystem()
-}
-
-// DropEvent implements sql.EventDatabase.
-func (systemDatabase) DropEvent(*sql.Context, string) error { return ddl.ErrReadOnlySystem() }
-
-// UpdateEvent implements sql.EventDatabase.
-func (systemDatabase) UpdateEvent(*sql.Context, string, sql.EventDefinition) (bool, error) {
-	return false, ddl.ErrReadOnlySystem()
-}
-
-// UpdateLastExecuted implements sql.EventDatabase.
-func (systemDatabase) UpdateLastExecuted(*sql.Context, string, time.Time) error {
-	return ddl.ErrReadOnlySystem()
-}
-
-// Name implements sql.Database.
-func (systemDatabase) Name() string { return ddl.SystemDatabase }
-
-// IsReadOnly implements sql.ReadOnlyDatabase.
-func (systemDatabase) IsReadOnly() bool { return true }
-
-// GetTableInsensitive implements sql.Database.
-func (d systemDatabase) GetTableInsensitive(_ *sql.Context, name string) (sql.Table, bool, error) {
-	t, ok := d.g.topic(name)
-	if !ok {
-		return nil, false, nil
+// tables are the topics as tables.
+func (g *gateway) tables() (out []virtual.Table) {
+	for _, t := range g.topics() {
+		out = append(out, virtual.Table{Name: t.Name, Comment: t.Comment, Columns: t.schema(),
+			Rows: func(ctx *sql.Context) ([]sql.Row, error) { return g.topicRows(ctx, &t) }})
 	}
-	return &systemTable{d.g, t}, true, nil
+	return out
 }
 
-// GetTableNames implements sql.Database.
-func (d systemDatabase) GetTableNames(*sql.Context) (names []string, err error) {
-	for _, t := range d.g.topics() {
-		names = append(names, t.Name)
-	}
-	slices.Sort(names)
-	return names, nil
-}
-
-// systemTable is a topic as a table. It is read as a whole.
-type systemTable struct {
-	g *gateway
-	t Topic
-}
-
-var (
-	_ sql.CommentedTable = (*systemTable)(nil)
-	_ sql.Databaseable   = (*systemTable)(nil)
-)
-
-func (t *systemTable) Name() string                   { return t.t.Name }
-func (t *systemTable) String() string                 { return t.t.Name }
-func (t *systemTable) Database() string               { return ddl.SystemDatabase }
-func (t *systemTable) Comment() string                { return t.t.Comment }
-func (t *systemTable) Collation() sql.CollationID     { return sql.Collation_Default }
-func (t *systemTable) Schema(*sql.Context) sql.Schema { return t.t.schema() }
-
-// Partitions implements sql.Table.
-func (t *systemTable) Partitions(*sql.Context) (sql.PartitionIter, error) {
-	return sql.PartitionsToPartitionIter(systemPartition{}), nil
-}
-
-// PartitionRows implements sql.Table.
-func (t *systemTable) PartitionRows(ctx *sql.Context, _ sql.Partition) (sql.RowIter, error) {
-	rows, err := t.g.topicRows(ctx, &t.t)
-	if err != nil {
-		return nil, err
-	}
-	return sql.RowsToRowIter(rows...), nil
-}
-
-type systemPartition struct{}
-
-// Key implements sql.Partition.
-func (systemPartition) Key() []byte { return nil }
-
-// systemDatabase is the database godwit if there is anything in it and there is no stored one
-// of the name.
+// systemDatabase is a database of Godwit's own, unless there is a stored one of the name, or
+// nothing in it.
 func (g *gateway) systemDatabase(name string) sql.Database {
-	if !strings.EqualFold(name, ddl.SystemDatabase) || g.cluster == nil && g.settings == nil {
-		return nil
+	switch {
+	case strings.EqualFold(name, statements.Schema):
+		return g.statements.Database()
+	case strings.EqualFold(name, ddl.SystemDatabase) && (g.cluster != nil || g.settings != nil):
+		return &virtual.Database{Called: ddl.SystemDatabase, Tables: g.tables,
+			ReadOnly: func() error { return ddl.ErrReadOnlySystem(ddl.SystemDatabase) }}
 	}
-	return systemDatabase{g}
+	return nil
 }
+
+// Digests is what the statements of this node's clients have cost.
+func (s *Server) Digests() *digest.Table { return s.g.statements.Table }
+
+// SlowStatements counts those that took longer than their session's long_query_time.
+func (s *Server) SlowStatements() int64 { return s.g.statements.Slow.Load() }

@@ -35,7 +35,12 @@ func (s *Session) RetryAge() base.Timestamp {
 
 // BeginTry begins an attempt to execute the client's statement; again says that it is not the
 // first.
-func (s *Session) BeginTry(again bool) { s.aborted, s.retrying = false, again }
+func (s *Session) BeginTry(again bool) {
+	s.aborted, s.retrying = false, again
+	if again {
+		s.retries++
+	}
+}
 
 // Patience is that of the present statement with nodes that do not answer.
 func (s *Session) Patience() *kv.Patience {

@@ -51,6 +51,13 @@ type Session struct {
 	prepared    map[string]sqlparser.Statement
 	// WaitTimeout is how long the client may be silent, in seconds.
 	WaitTimeout int64
+	// LongQuery is how long a statement takes at most that is not slow.
+	LongQuery time.Duration
+	// Sent and Affected are rows: those that the client's command has sent, and has changed.
+	Sent, Affected uint64
+	retries        int // of the client's command
+	// ansiQuotes and noEscapes are of sql_mode.
+	ansiQuotes, noEscapes bool
 	// MaxTime is how long a SELECT may take, in ms; 0: as long as it takes.
 	MaxTime int64
 	// Calling is the CALL that the engine builds with the rights of a definer.
@@ -71,16 +78,6 @@ type Session struct {
 	// acting are the rights of the definer in whose name something is executed; nil: the user's.
 	acting *mysql_db.PrivilegeSet
 	temp   *temporaries // nil: the session never had any
-}
-
-// StatementCost is what the last statement cost on the WAN.
-type StatementCost struct {
-	Hops     int
-	Bytes    int64
-	Messages int64
-	Moves    int64 // rows
-	Elapsed  time.Duration
-	Kind     string
 }
 
 var (

@@ -65,8 +65,10 @@ func (s *Session) SetSessionVariable(ctx *sql.Context, name string, v any) error
 		return err
 	case consistencyVar:
 		s.readConsistency(ctx)
-	case waitTimeoutVar, maxTimeVar, ReadOnlyVar:
+	case waitTimeoutVar, maxTimeVar, ReadOnlyVar, longQueryVar:
 		s.readTimes(ctx)
+	case sqlModeVar:
+		s.readTexts(ctx)
 	}
 	return nil
 }

@@ -2,9 +2,11 @@ package session
 
 import (
 	"context"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
@@ -47,6 +49,8 @@ func InitSystemVariables() {
 			&sql.MysqlSystemVariable{Name: ForwardVariable, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both),
 				Type:    types.NewSystemBoolType(ForwardVariable),
 				Default: int8(1), Dynamic: true},
+			&sql.MysqlSystemVariable{Name: LiteralsVar, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Global),
+				Type: types.NewSystemBoolType(LiteralsVar), Default: int8(0), Dynamic: true},
 			both(stalenessVar), both(oldStalenessVar), both(tokenVar), both(NextAsOfVar), both(StartAsOfVar),
 			session("last_statement_wan_rtts", types.NewSystemDoubleType("last_statement_wan_rtts", 0, 1e18), float64(0)),
 			session("last_statement_rows_moved", types.NewSystemIntType("last_statement_rows_moved", 0, 1<<62, false), int64(0)),
@@ -92,6 +96,7 @@ func (s *Session) InitVariables() {
 	s.readConsistency(ctx)
 	s.readForward(ctx)
 	s.readTimes(ctx)
+	s.readTexts(ctx)
 	if v, err := s.BaseSession.GetSessionVariable(ctx, stalenessVar); err == nil {
 		s.Staleness, _ = parseStaleness(v) // the server's default
 	}
@@ -101,6 +106,16 @@ func (s *Session) InitVariables() {
 const (
 	waitTimeoutVar = "wait_timeout"
 	maxTimeVar     = "max_execution_time"
+	longQueryVar   = "long_query_time"
+	sqlModeVar     = "sql_mode"
+)
+
+// The variables of statistics and of the slow log.
+const (
+	// SlowLogVar says whether slow statements are logged.
+	SlowLogVar = "slow_query_log"
+	// LiteralsVar says whether logs and samples show the literals of statements.
+	LiteralsVar = "godwit_statement_literals"
 )
 
 // ReadOnlyVar says whether the transactions of a session are READ ONLY unless they say otherwise.
@@ -112,7 +127,24 @@ func (s *Session) readTimes(ctx *sql.Context) {
 			*to, _ = schema.ToInt64(v)
 		}
 	}
+	if v, err := s.BaseSession.GetSessionVariable(ctx, longQueryVar); err == nil {
+		seconds, _ := v.(float64)
+		s.LongQuery = time.Duration(min(seconds*float64(time.Second), math.MaxInt64/2))
+	}
 }
+
+// readTexts notes how the texts of statements are to be read.
+func (s *Session) readTexts(ctx *sql.Context) {
+	if v, err := s.BaseSession.GetSessionVariable(ctx, sqlModeVar); err == nil {
+		text, _ := v.(string)
+		mode := sql.NewSqlModeFromString(text)
+		s.ansiQuotes, s.noEscapes = mode.AnsiQuotes(), mode.ModeEnabled("no_backslash_escapes")
+	}
+}
+
+// TextModes says how texts are to be read: whether what stands in double quotes is a name, and
+// whether a backslash in a literal is one.
+func (s *Session) TextModes() (ansiQuotes, noEscapes bool) { return s.ansiQuotes, s.noEscapes }
 
 // NoteCost keeps the cost of a statement for the session's variables.
 func (s *Session) NoteCost(c StatementCost) { s.LastCost = c }

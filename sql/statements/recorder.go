@@ -1,0 +1,123 @@
+package statements
+
+import (
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/godwitdb/godwit/sql/digest"
+	"github.com/godwitdb/godwit/sql/session"
+)
+
+// Recorder counts the statements of one node's clients.
+type Recorder struct {
+	Table *digest.Table
+	// Log gets slow statements.
+	Log *slog.Logger
+	// Region names that of a session's client.
+	Region func(*session.Session) string
+	// Slow counts statements that were slow, logged or not.
+	Slow atomic.Int64
+}
+
+// New makes a recorder that has counted nothing.
+func New(log *slog.Logger, region func(*session.Session) string) *Recorder {
+	return &Recorder{Table: digest.New(digest.MaxDigests, func() bool { return on(session.LiteralsVar) }), Log: log, Region: region}
+}
+
+// Began is a statement under way.
+type Began struct {
+	to     *Recorder
+	schema string
+	start  time.Time
+	before session.StatementCost
+}
+
+// Begin notes that a statement of the session's client begins.
+func (r *Recorder) Begin(s *session.Session, start time.Time) Began {
+	s.BeginCommand()
+	return Began{r, s.BaseSession.GetCurrentDatabase(), start, s.Spent()}
+}
+
+// Cost is what the statement has cost since it began; kind is its first word, in lower case.
+func (b *Began) Cost(s *session.Session, kind string) session.StatementCost {
+	c := s.Spent().Since(b.before)
+	c.Elapsed, c.Kind = time.Since(b.start), kind
+	return c
+}
+
+// Fail counts a statement that was refused before anybody knew what it is. It returns the error.
+func (b *Began) Fail(s *session.Session, query string, err error) error {
+	c := b.Cost(s, "")
+	return b.End(s, query, &c, err)
+}
+
+// End counts a statement that has ended, with which a text begins. err is what the client is told,
+// which it returns.
+func (b *Began) End(s *session.Session, query string, c *session.StatementCost, err error) error {
+	if s.Remote {
+		return err
+	}
+	st := digest.Statement{Schema: b.schema, Text: query, Mode: modeOf(s), End: b.start.Add(c.Elapsed), Elapsed: c.Elapsed,
+		Waited: c.Waited, Failed: err != nil, Affected: s.Affected, Sent: s.Sent, Hops: int64(c.Hops), Bytes: c.Bytes,
+		Moves: c.Moves, Retries: int64(c.Retries)}
+	if c.Kind != "show" { // SHOW WARNINGS keeps those of the statement before it
+		st.Warnings = uint64(s.WarningCount())
+	}
+	b.to.Table.Record(&st)
+	if c.Elapsed > s.LongQuery {
+		b.to.slow(s, &st, err)
+	}
+	return err
+}
+
+// modeOf is how texts of the session are to be read.
+func modeOf(s *session.Session) (m digest.Mode) {
+	ansi, raw := s.TextModes()
+	if ansi {
+		m |= digest.AnsiQuotes
+	}
+	if raw {
+		m |= digest.NoBackslashEscapes
+	}
+	return m
+}
+
+// on reports whether a global variable is ON.
+func on(name string) bool {
+	_, v, ok := sql.SystemVariables.GetGlobal(name)
+	b, _ := v.(int8)
+	return ok && b != 0
+}
+
+// slow counts and writes a statement that took longer than its session's long_query_time. Texts of
+// errors are left out: literals stand in them.
+func (r *Recorder) slow(s *session.Session, st *digest.Statement, err error) {
+	r.Slow.Add(1)
+	if !on(session.SlowLogVar) {
+		return
+	}
+	text := digest.Text(st.Text, st.Mode)
+	client := s.Client()
+	args := []any{"digest", digest.Hash(text), "text", text, "user", client.User, "host", client.Address, "connection", s.ID(),
+		"region", r.Region(s), "database", st.Schema, "elapsed", st.Elapsed, "rows_sent", st.Sent, "rows_affected", st.Affected,
+		"wan_round_trips", float64(st.Hops) / 2, "wan_bytes", st.Bytes, "rows_moved", st.Moves, "retries", st.Retries,
+		"warnings", st.Warnings, "error", numberOf(err)}
+	if on(session.LiteralsVar) {
+		args = append(args, "statement", digest.Sample(st.Text, st.Mode))
+	}
+	r.Log.Warn("slow statement", args...)
+}
+
+// numberOf is MySQL's number of an error; 0: there is none.
+func numberOf(err error) int {
+	var e *mysql.SQLError
+	if errors.As(err, &e) {
+		return e.Num
+	}
+	return 0
+}
