@@ -127,6 +127,8 @@ func (n *Node) answer(name string, body []byte) ([]byte, error) {
 		return n.mender.answer(body)
 	case askEpochs:
 		return json.Marshal(epochStatus{n.ID(), n.epochs.Status()})
+	case askStatements:
+		return json.Marshal(n.localDigests())
 	case askLosses:
 		l, err := n.localLosses()
 		if err != nil {

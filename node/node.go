@@ -266,6 +266,7 @@ func (n *Node) Register(mux *http.ServeMux) {
 	mux.HandleFunc("POST "+cluster.PathResetRoot, n.serveResetRoot)
 	mux.HandleFunc("POST "+cluster.PathEpochsCopy, n.serveEpochsCopy)
 	reg.MustRegister(n.stats, n.turns, clockCollector{n}, healthCollector{n}, epochCollector{n}, mapCollector{n}, auditCollector(n.audit),
+		digestCollector{n},
 		wan.Collector(n.trans, nil), n.over.Collector(nil), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))

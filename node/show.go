@@ -114,7 +114,7 @@ func (s show) Live(id base.NodeID) bool { return s.n.cluster.Live(id) }
 
 // Topics implements server.Cluster.
 func (s show) Topics() []server.Topic {
-	return slices.Concat(topics, promotionTopics, leaderTopics, healthTopics, networkTopics, epochTopics)
+	return slices.Concat(topics, promotionTopics, leaderTopics, healthTopics, networkTopics, epochTopics, statementTopics)
 }
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -191,6 +191,7 @@ var shown = map[string]func(*Node, context.Context) [][]any{
 	"replicas":      (*Node).replicaRows,
 	"locks":         (*Node).lockRows,
 	"transactions":  (*Node).transactionRows,
+	"statements":    (*Node).statementRows,
 }
 
 // Status implements server.Cluster: nodes and groups of the cluster, moves that the region has
