@@ -79,7 +79,7 @@ func (g *settingGroup) jsonOf(values map[string]string) ([]byte, error) {
 			default:
 				errs = append(errs, fmt.Errorf("%s is %q; it must be true or false", name, v))
 			}
-		case !json.Valid([]byte(v)):
+		case !json.Valid([]byte(v)) || strings.TrimSpace(v) == "null":
 			errs = append(errs, fmt.Errorf("%s is %q; it must be a number", name, v))
 		default:
 			fields[f] = json.RawMessage(v)

@@ -16,7 +16,7 @@ func TestSecureTransportStays(t *testing.T) {
 	p := single(t, nil) // not beside others: the variable is one of the process
 	t.Cleanup(func() {
 		_ = server.SetVariables(sqlParams{Connections: server.MaxConnections, ConnectTimeout: 10,
-			WaitTimeout: 28800}.variables())
+			WaitTimeout: 28800, LongQuery: 10}.variables())
 	})
 	if err := mysql.RegisterTLSConfig("any", &tls.Config{InsecureSkipVerify: true}); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,151 @@
+package node
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	engine "github.com/dolthub/go-mysql-server/sql"
+	"github.com/go-sql-driver/mysql"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/godwitdb/godwit/sql/digest"
+)
+
+// TestStatementsOfAllNodes: each node counts the statements of its own clients, also those that
+// another region has executed, and any node shows those of all.
+func TestStatementsOfAllNodes(t *testing.T) { bubble(t, statementsOfAllNodes) }
+
+func statementsOfAllNodes(t *testing.T) {
+	l := startLocal(t, 3, 1)
+	root := openSQL(t, l.Nodes()[0], "")
+	mustExec(t, root, "CREATE DATABASE d")
+	mustExec(t, root, "CREATE TABLE d.t (id INT PRIMARY KEY, v INT)")
+	mustExec(t, root, "INSERT INTO d.t VALUES (1, 0), (2, 0)")
+	for i, n := range l.Nodes() {
+		c := openSQL(t, n, "d")
+		for range 3 {
+			mustExec(t, c, fmt.Sprintf("UPDATE d.t SET v = v + %d WHERE id = %d", i+1, 1))
+		}
+	}
+	const q = "SELECT node, statements, errors, rows_affected, wan_round_trips > 0, crossed_wan > 0, wan_bytes > 0, " +
+		"avg_ms > 50, p50_ms <= p99_ms, last_seen >= first_seen, sample FROM godwit.statements WHERE schema_name = 'd' AND " +
+		"digest_text LIKE 'UPDATE%' ORDER BY node"
+	for _, n := range l.Nodes() {
+		// The rows are at home where they were inserted: others change them by forwarding.
+		var want []string
+		for i, m := range l.Nodes() {
+			far := "1|1|1|1"
+			if i == 0 {
+				far = "0|0|0|0"
+			}
+			want = append(want, fmt.Sprintf("%d|3|0|3|%s|1|1|UPDATE d.t SET v = v + ? WHERE id = ?", m.ID(), far))
+		}
+		if got := column(t, openSQL(t, n, ""), q); !slices.Equal(got, want) {
+			t.Errorf("node %d shows\n%s\nwant\n%s", n.ID(), strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	mustExec(t, root, "TRUNCATE TABLE performance_schema.events_statements_summary_by_digest")
+	got := column(t, root, "SELECT node FROM godwit.statements WHERE digest_text LIKE 'UPDATE%' ORDER BY 1")
+	if want := []string{fmt.Sprint(l.Nodes()[1].ID()), fmt.Sprint(l.Nodes()[2].ID())}; !slices.Equal(got, want) {
+		t.Errorf("after the first node has forgotten: %q, want %q", got, want)
+	}
+	mustExec(t, root, "CREATE USER nobody")
+	db, err := sql.Open("mysql", strings.Replace(dsn(l.Nodes()[0], ""), "root@", "nobody@", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var denied *mysql.MySQLError
+	for _, q := range []string{"SELECT * FROM godwit.statements", "SHOW GODWIT STATEMENTS"} {
+		if _, err := db.ExecContext(t.Context(), q); !errors.As(err, &denied) {
+			t.Errorf("%s: %v, without a privilege", q, err)
+		}
+	}
+}
+
+// TestDigestSeries: Prometheus gets series of the digests that took the longest, and of no more.
+func TestDigestSeries(t *testing.T) {
+	tab := digest.New(200, nil)
+	for i := range 300 {
+		tab.Record(&digest.Statement{Schema: "d\xff", Text: fmt.Sprintf("SELECT %s%d FROM t", strings.Repeat("é", i), i),
+			Elapsed: time.Duration(i+1) * time.Millisecond, Hops: 2, Failed: i%2 == 0})
+	}
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(tableCollector{tab})
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]*dto.Metric{}
+	for _, f := range families {
+		got[f.GetName()] = f.GetMetric()
+	}
+	for name, want := range map[string]int{"godwit_digest_statements_total": 50, "godwit_digest_seconds_total": 50,
+		"godwit_digest_errors_total": 50, "godwit_digest_wan_hops_total": 50, "godwit_digest_wan_bytes_total": 50,
+		"godwit_digests": 1, "godwit_digest_overflow_statements_total": 1} {
+		if len(got[name]) != want {
+			t.Errorf("%d series of %s, want %d", len(got[name]), name, want)
+		}
+	}
+	if n := got["godwit_digests"][0].GetGauge().GetValue(); n != 200 {
+		t.Errorf("%v digests", n)
+	}
+	if n := got["godwit_digest_overflow_statements_total"][0].GetCounter().GetValue(); n != 100 {
+		t.Errorf("%v statements without a digest", n)
+	}
+	for _, m := range got["godwit_digest_seconds_total"] {
+		if v := m.GetCounter().GetValue(); v < 0.151 || v > 0.2 {
+			t.Errorf("a digest that took %v s is among the 50 longest of 200", v)
+		}
+		for _, l := range m.GetLabel() {
+			if len(l.GetValue()) > maxLabel {
+				t.Errorf("label %s has %d bytes", l.GetName(), len(l.GetValue()))
+			}
+		}
+	}
+}
+
+type tableCollector struct{ *digest.Table }
+
+func (c tableCollector) Describe(ch chan<- *prometheus.Desc) { digestCollector{}.Describe(ch) }
+
+func (c tableCollector) Collect(ch chan<- prometheus.Metric) { collectDigests(ch, c.Table) }
+
+// TestSlowLogSettings: the cluster settings of the slow log are MySQL's variables, and are checked.
+func TestSlowLogSettings(t *testing.T) {
+	n := new(Node)
+	s := &settings{groups: []settingGroup{n.sqlSettings()}}
+	t.Cleanup(func() { s.Apply(nil) })
+	value := func(name string) any {
+		_, v, ok := engine.SystemVariables.GetGlobal(name)
+		if !ok {
+			t.Fatalf("there is no variable %s", name)
+		}
+		return v
+	}
+	for _, bad := range []string{"-1", "1e9", "ten", "null"} {
+		if s.Check(map[string]string{"sql.long_query_time": bad}) == nil {
+			t.Errorf("a long_query_time of %s is taken", bad)
+		}
+	}
+	set := map[string]string{"sql.slow_query_log": "on", "sql.long_query_time": "0.25", "sql.statement_literals": "true"}
+	if err := s.Check(set); err != nil {
+		t.Fatal(err)
+	}
+	s.Apply(set)
+	for name, want := range map[string]any{"slow_query_log": int8(1), "long_query_time": 0.25, "godwit_statement_literals": int8(1)} {
+		if got := value(name); got != want {
+			t.Errorf("%s is %v", name, got)
+		}
+	}
+	s.Apply(nil)
+	if a, b := value("slow_query_log"), value("long_query_time"); a != int8(0) || b != float64(10) {
+		t.Errorf("without settings slow_query_log is %v, long_query_time %v", a, b)
+	}
+}
