@@ -50,11 +50,18 @@ const (
 var texts = [...]string{value: "?", values: "?, ...", row: "(?)", rows: "(?) /* , ... */", wideRow: "(...)",
 	wideRows: "(...) /* , ... */", inValues: "IN (...)", hintEnd: "*/"}
 
+// follow is what may follow a token.
+type follow uint8
+
+const (
+	expr   follow = 1 << iota // an expression: NULL is a literal there
+	signed                    // a literal, to which a sign belongs then; MySQL's list of these tokens lacks =
+)
+
 // token is one of a digest text.
 type token struct {
-	kind kind
-	// starts: an expression may follow it.
-	starts bool
+	kind   kind
+	follow follow
 	at     int // where its text begins
 }
 
@@ -157,8 +164,8 @@ func (s *scanner) pop(n int) {
 	s.toks = s.toks[:left]
 }
 
-func (s *scanner) put(k kind, text string, starts bool) {
-	s.toks = append(s.toks, token{k, starts, len(s.out)})
+func (s *scanner) put(k kind, text string, f follow) {
+	s.toks = append(s.toks, token{k, f, len(s.out)})
 	s.out = append(s.out, text...)
 	if k != '@' {
 		s.out = append(s.out, ' ')
@@ -271,7 +278,7 @@ func radix(t string) bool {
 
 // literal puts one, together with a sign and with the list in which it stands.
 func (s *scanner) literal() {
-	for n := len(s.toks); n > 1 && (s.last(0) == '-' || s.last(0) == '+') && s.toks[n-2].starts; n-- {
+	for n := len(s.toks); n > 1 && (s.last(0) == '-' || s.last(0) == '+') && s.toks[n-2].follow&signed != 0; n-- {
 		s.pop(1)
 	}
 	s.value()
@@ -285,7 +292,7 @@ func (s *scanner) value() {
 		s.pop(2)
 		k = values
 	}
-	s.put(k, texts[k], false)
+	s.put(k, texts[k], 0)
 }
 
 // close takes a closing parenthesis: around literals alone it makes a row of them.
@@ -300,7 +307,7 @@ func (s *scanner) close() {
 		}
 	}
 	if k == ')' {
-		s.put(k, ")", false)
+		s.put(k, ")", 0)
 		return
 	}
 	s.pop(2)
@@ -312,7 +319,7 @@ func (s *scanner) close() {
 		s.pop(2)
 		k++
 	}
-	s.put(k, texts[k], false)
+	s.put(k, texts[k], 0)
 }
 
 // name takes the unquoted name that ends there.
@@ -353,6 +360,11 @@ func (s *scanner) word() {
 		s.quoted('\'')
 		return
 	}
+	if s.hint && s.called(end) {
+		s.at = end
+		s.put(plain, strings.ToUpper(s.q[start:end]), 0) // the name of a hint
+		return
+	}
 	system := s.last(0) == '@' && s.last(1) == '@'
 	if s.last(0) == '@' && !system {
 		s.variable()
@@ -360,7 +372,7 @@ func (s *scanner) word() {
 	}
 	if s.q[start] == '_' && s.introduces(end) {
 		s.at = end
-		s.put(plain, "(_charset)", true)
+		s.put(plain, "(_charset)", expr)
 		return
 	}
 	qualifies := after == '.' && end+1 < len(s.q) && (class[s.q[end+1]] == letter || class[s.q[end+1]] == digit)
@@ -377,6 +389,14 @@ func (s *scanner) word() {
 		return
 	}
 	s.name(end)
+}
+
+// called reports whether a parenthesis follows.
+func (s *scanner) called(i int) bool {
+	for i < len(s.q) && class[s.q[i]] == space {
+		i++
+	}
+	return i < len(s.q) && s.q[i] == '('
 }
 
 // introduces reports whether a literal follows, in front of which its character set is named.
@@ -401,7 +421,7 @@ func (s *scanner) variable() {
 func (s *scanner) keyword(w *word) {
 	switch w.kind {
 	case null:
-		if n := len(s.toks); n > 0 && s.toks[n-1].starts && s.last(0) != not && s.last(0) != set {
+		if n := len(s.toks); n > 0 && s.toks[n-1].follow&expr != 0 && s.last(0) != not && s.last(0) != set {
 			s.value()
 			return
 		}
@@ -411,14 +431,14 @@ func (s *scanner) keyword(w *word) {
 		s.account = true
 	case password:
 		s.account = s.account || s.last(0) == set
-		s.put(plain, w.text, true)
+		s.put(plain, w.text, expr)
 		return
 	}
 	k := w.kind
 	if k == 0 {
 		k = plain
 	}
-	s.put(k, w.text, w.starts)
+	s.put(k, w.text, w.follow)
 }
 
 // lookup finds a keyword, in upper or lower case.
@@ -491,7 +511,7 @@ func (s *scanner) symbol(c byte) bool {
 	case c == '*' && strings.HasPrefix(rest, "*/") && (s.version || s.hint):
 		s.at += 2
 		if s.hint {
-			s.put(hintEnd, texts[hintEnd], true)
+			s.put(hintEnd, texts[hintEnd], expr)
 		}
 		s.version, s.hint = false, false
 		return true
@@ -520,12 +540,23 @@ func (s *scanner) operator(c byte, rest string) {
 			if o == "<>" {
 				o = "!="
 			}
-			s.put(plain, o, true)
+			f := expr
+			if o == "&&" || o == "||" || o == "<<" || o == ">>" {
+				f |= signed
+			}
+			s.put(plain, o, f)
 			return
 		}
 	}
 	s.at++
-	s.put(kind(c&0x7f), rest[:1], strings.IndexByte("(,=<>+-*/%^|&~!", c) >= 0)
+	f := follow(0)
+	if strings.IndexByte("(,=<>+-*/%^|&~!", c) >= 0 {
+		f = expr
+	}
+	if strings.IndexByte("(,+-*/%^|&", c) >= 0 {
+		f |= signed
+	}
+	s.put(kind(c&0x7f), rest[:1], f)
 }
 
 // dashes reports whether -- begins a comment: a space follows, or nothing.
@@ -546,7 +577,7 @@ func (s *scanner) comment(rest string) {
 	case strings.HasPrefix(rest, "/*+") && s.last(0) == hinted:
 		s.hint = true
 		s.at += 3
-		s.put(plain, "/*+", true)
+		s.put(plain, "/*+", expr)
 		return
 	}
 	s.skips = true

@@ -8,7 +8,9 @@ import (
 func TestText(t *testing.T) {
 	for _, c := range []struct{ q, want string }{
 		{"select * from T where id=1", "SELECT * FROM `T` WHERE `id` = ?"},
-		{"SELECT  *\n FROM T /* c */ WHERE id = -17 -- end", "SELECT * FROM `T` WHERE `id` = ?"},
+		{"SELECT  *\n FROM T /* c */ WHERE id = 17 -- end", "SELECT * FROM `T` WHERE `id` = ?"},
+		{"SELECT a FROM t WHERE b = -17 AND -1 < +5 OR c BETWEEN -1 AND -2",
+			"SELECT `a` FROM `t` WHERE `b` = - ? AND ? < + ? OR `c` BETWEEN ? AND ?"}, // as MySQL does
 		{"SELECT a-1, b - -1, +1 FROM d.t;", "SELECT `a` - ? , `b` - ?, ... FROM `d` . `t`"},
 		{"SELECT * FROM t WHERE a IN (1)", "SELECT * FROM `t` WHERE `a` IN (...)"},
 		{"SELECT * FROM t WHERE a IN (1,2,'x',0x1F,null)", "SELECT * FROM `t` WHERE `a` IN (...)"},
@@ -28,7 +30,7 @@ func TestText(t *testing.T) {
 			"SELECT ?, ... , (_charset) ?, ... , `1e` , `0xZZ` , `1a`"},
 		{"SELECT 1 <> 2, 1 != 2 # no more", "SELECT ? != ?, ... != ?"},
 		{"SELECT /*! 1, */ 2, /*!80000 a */ , /*!99 b*/", "SELECT ?, ... , `a` , `b`"},
-		{"SELECT /*+ MAX_EXECUTION_TIME(1000) */ 1", "SELECT /*+ `MAX_EXECUTION_TIME` (?) */ ?"},
+		{"SELECT /*+ MAX_EXECUTION_TIME(1000) */ 1", "SELECT /*+ MAX_EXECUTION_TIME (?) */ ?"},
 		{"SELECT a /*+ none */ FROM t", "SELECT `a` FROM `t`"},
 		{"SELECT 1; SELECT 2", "SELECT ?"},
 		{"CREATE PROCEDURE p() BEGIN SELECT 1; SELECT 2; END", "CREATE PROCEDURE `p` ( ) BEGIN SELECT ? ; SELECT ? ; END"},

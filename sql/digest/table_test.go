@@ -287,3 +287,14 @@ func BenchmarkRecordUnknown(b *testing.B) {
 		tab.Record(st)
 	}
 }
+
+// BenchmarkRecordLong records a bulk load, whose text is not remembered.
+func BenchmarkRecordLong(b *testing.B) {
+	tab := New(100, nil)
+	st := ended("INSERT INTO t VALUES "+strings.Repeat("(1, 'some text', 2.5), ", 1<<16)+"(1, 'x', 0)", time.Millisecond)
+	b.SetBytes(int64(len(st.Text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		tab.Record(st)
+	}
+}

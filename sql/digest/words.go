@@ -82,25 +82,26 @@ const functions = `ADDDATE BIT_AND BIT_OR BIT_XOR CAST COUNT CURDATE CURTIME DAT
 // synonyms are keywords that MySQL's lexer takes for the same token, the one that digests show
 // first.
 const synonyms = `CHARACTER CHAR|COLUMNS FIELDS|CURDATE CURRENT_DATE|CURTIME CURRENT_TIME|SCHEMA DATABASE
-	|SCHEMAS DATABASES|DECIMAL DEC|DISTINCTROW DISTINCT|FLOAT FLOAT4|DOUBLE FLOAT8|TINYINT INT1|SMALLINT INT2
+	|SCHEMAS DATABASES|DECIMAL DEC|EXPLAIN DESCRIBE|DISTINCTROW DISTINCT|FLOAT FLOAT4|DOUBLE FLOAT8|TINYINT INT1|SMALLINT INT2
 	|MEDIUMINT INT3|MEDIUMINT MIDDLEINT|INTEGER INT|INTEGER INT4|BIGINT INT8|NOW CURRENT_TIMESTAMP|NOW LOCALTIME
 	|NOW LOCALTIMESTAMP|RLIKE REGEXP|SOME ANY|SUBSTRING SUBSTR|SUBSTRING MID|USER SESSION_USER|USER SYSTEM_USER
 	|STDDEV_POP STD|STDDEV_POP STDDEV|VAR_POP VARIANCE|VARCHARACTER VARCHAR|SQL_TSI_DAY DAY
 	|SQL_TSI_HOUR HOUR|SQL_TSI_MINUTE MINUTE|SQL_TSI_MONTH MONTH|SQL_TSI_QUARTER QUARTER|SQL_TSI_SECOND SECOND
 	|SQL_TSI_WEEK WEEK|SQL_TSI_YEAR YEAR`
 
-// expression are keywords that an expression may follow, so that a sign after them is that of a
-// number.
+// expression are keywords that an expression may follow, and signs those behind which a sign is
+// that of a literal.
 const expression = `AND BETWEEN BY CASE DEFAULT DIV ELSE ELSEIF ENDS EVERY HAVING IF IN INTERVAL LIKE LIMIT MOD NOT OFFSET
 	ON OR REGEXP RETURN RLIKE SELECT SET STARTS THEN UNTIL VALUE VALUES WHEN WHERE WHILE XOR`
+const signs = `AND AT BETWEEN CASE DEFAULT DIV ELSEIF ENDS EVERY IF INTERVAL LIKE MOD NOT OR REGEXP RETURN RLIKE SELECT
+	STARTS UNTIL WHEN WHILE XOR`
 
 // A word is what the lexer knows of a keyword.
 type word struct {
 	text string
 	// call: it is a keyword in front of a parenthesis only.
-	call bool
-	// starts: an expression may follow it.
-	starts bool
+	call   bool
+	follow follow
 	kind   kind
 }
 
@@ -122,7 +123,10 @@ func makeWords() map[string]*word {
 		m[f[1]].text = f[0]
 	}
 	for _, w := range strings.Fields(expression) {
-		m[w].starts = true
+		m[w].follow |= expr
+	}
+	for _, w := range strings.Fields(signs) {
+		m[w].follow |= signed
 	}
 	for w, k := range map[string]kind{"IN": in, "NULL": null, "IS": is, "NOT": not, "SET": set, "BY": by, "IDENTIFIED": identified,
 		"PASSWORD": password, "RANDOM": password, "CREATE": create, "PROCEDURE": routine, "FUNCTION": routine,
