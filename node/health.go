@@ -15,6 +15,15 @@ var healthTopics = []server.Topic{
 		columns(server.TopicFloat, "for_s"),
 		columns(server.TopicText, "why", "what_to_do"), columns(server.TopicBool, "leads_leave"),
 		columns(server.TopicFloat, "patience_s", "sync_ms", "sync_age_ms"))},
+	{Name: "problems", Comment: "what somebody should look at, the worst first, and what to do; the same as in godwit status",
+		Columns: columns(server.TopicText, "problem")},
+}
+
+func (n *Node) problemRows(ctx context.Context) (rows [][]any) {
+	for _, p := range n.cluster.Status(ctx).Problems {
+		rows = append(rows, []any{p})
+	}
+	return rows
 }
 
 func (n *Node) healthRows(ctx context.Context) (rows [][]any) {

@@ -112,6 +112,30 @@ var networkTopics = []server.Topic{
 			columns(server.TopicInt, "relayed_messages", "relayed_bytes", "fan_out_proxy", "shared_messages", "saved_bytes",
 				"fallbacks", "resent_messages", "resent_bytes", "passed_messages", "passed_bytes"),
 			columns(server.TopicText, "detour"), columns(server.TopicInt, "detours", "detour_messages", "detour_bytes"))},
+	{Name: "round_trips", Comment: "round trips between regions, as far as this node knows them: " +
+		"the least between a node of one and a node of the other", Columns: slices.Concat(
+		columns(server.TopicText, "from_region", "to_region"), columns(server.TopicFloat, "rtt_ms"))},
+}
+
+// roundTripRows are the pairs of regions between whose nodes a round trip is known.
+func (n *Node) roundTripRows(context.Context) (rows [][]any) {
+	t := n.cluster.Topology()
+	for i, a := range t.Regions {
+		for _, b := range t.Regions[i+1:] {
+			least := time.Duration(-1)
+			for _, x := range t.NodesIn(a.ID) {
+				for _, y := range t.NodesIn(b.ID) {
+					if d := n.cluster.Between(x, y); d > 0 && (least < 0 || d < least) {
+						least = d
+					}
+				}
+			}
+			if least > 0 {
+				rows = append(rows, []any{a.Name, b.Name, millis(least)})
+			}
+		}
+	}
+	return rows
 }
 
 func (n *Node) linkRows(context.Context) (rows [][]any) {

@@ -185,6 +185,8 @@ var shown = map[string]func(*Node, context.Context) [][]any{
 	"leader_moves":  (*Node).leaderMoveRows,
 	"health":        (*Node).healthRows,
 	"links":         (*Node).linkRows,
+	"round_trips":   (*Node).roundTripRows,
+	"problems":      (*Node).problemRows,
 	"consistency":   (*Node).consistencyRows,
 	"moves":         (*Node).moveRows,
 	"heat":          (*Node).heatRows,
