@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"path/filepath"
 	"time"
 
@@ -41,6 +42,7 @@ type Config struct {
 	InsecureAnywhere bool `yaml:"insecure-anywhere"`
 	Pprof            bool `yaml:"pprof"`        // serve profiles
 	OpenMetrics      bool `yaml:"open-metrics"` // serve metrics to whoever asks
+	NoConsole        bool `yaml:"no-console"`   // do not serve the web console
 	// AcceptOldStore starts on the store although others know a newer one, or cannot be asked
 	AcceptOldStore bool `yaml:"accept-old-store"`
 	// bound on the error of this machine's clock
@@ -71,8 +73,9 @@ type Config struct {
 	// buckets that they may use, as s3://BUCKET[/PATH][?PARAMETERS]
 	BackupBuckets []string `yaml:"backup-bucket"`
 
-	audit *audit.Log
-	tune  func(*group.HostOptions, *owner.Config, *txn.Config) // Parts.Tune, for tests
+	audit   *audit.Log
+	console http.Handler                                         // nil: there is none
+	tune    func(*group.HostOptions, *owner.Config, *txn.Config) // Parts.Tune, for tests
 }
 
 // Defaults of a real node.

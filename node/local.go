@@ -17,6 +17,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/node/console"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/policy/matrix"
 	"github.com/godwitdb/godwit/policy/placement"
@@ -36,6 +37,9 @@ type Local struct {
 	nodes []*Node
 	http  *http.Server
 	addr  string
+	// indoor is how the console reaches the first node; nil: HTTP or SQL is not served
+	indoor  *indoor
+	console *console.Console
 }
 
 // StartLocal starts all nodes of all regions and returns when every one serves SQL (or, without
@@ -98,9 +102,18 @@ func (l *Local) startNode(i int, ident *join.Identity, log *slog.Logger) error {
 	if err != nil {
 		return errors.Join(err, st.Close())
 	}
+	var port net.Listener
+	if i == 0 && l.cfg.HTTPListen != "" && !l.cfg.NoSQL {
+		tcp, err := net.Listen("tcp", l.listen(i))
+		if err != nil {
+			return errors.Join(err, st.Close())
+		}
+		l.indoor = newIndoor(tcp)
+		port = l.indoor
+	}
 	n, err := Assemble(Parts{Store: st, Identity: id, Transport: l.net.Join(nd.ID, nd.Region),
 		Source: clock.NewWall(l.cfg.MaxClockError),
-		Log:    log.With("node", nd.ID), GCAge: l.cfg.GCAge, Seed: l.cfg.Seed, Homes: l.cfg.Homes, SQLListen: l.listen(i),
+		Log:    log.With("node", nd.ID), GCAge: l.cfg.GCAge, Seed: l.cfg.Seed, Homes: l.cfg.Homes, SQLListen: l.listen(i), SQLListener: port,
 		Tune: l.cfg.Tune, Backups: place.Policy{Dir: l.cfg.BackupDir}})
 	if err != nil {
 		return err
@@ -175,9 +188,22 @@ func (l *Local) serveHTTP() error {
 	}
 	l.addr = ln.Addr().String()
 	// The nodes of a demo have no certificates; but web pages have no business here either.
-	l.http = (&Config{Insecure: true, Pprof: true}).webServer(mux)
+	web := &Config{Insecure: true, Pprof: true}
+	if l.indoor != nil {
+		l.console = l.nodes[0].openConsole(l.indoor, l.cfg.HTTPListen)
+		web.console = l.console
+	}
+	l.http = web.webServer(mux)
 	go l.http.Serve(ln)
 	return nil
+}
+
+// ConsoleURL is where the web console is; empty if it is not served.
+func (l *Local) ConsoleURL() string {
+	if l.console == nil {
+		return ""
+	}
+	return "http://" + l.addr + console.Path
 }
 
 // HTTPAddr is where status and metrics are served; empty if they are not.
@@ -266,6 +292,12 @@ func (l *Local) Close(ctx context.Context) error {
 	var errs []error
 	if l.http != nil {
 		errs = append(errs, l.http.Close())
+	}
+	if l.console != nil {
+		errs = append(errs, l.console.Close())
+	}
+	if l.indoor != nil && len(l.nodes) == 0 {
+		errs = append(errs, l.indoor.Close()) // nobody took it over
 	}
 	for _, n := range l.nodes {
 		if n.sql != nil {

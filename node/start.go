@@ -103,7 +103,7 @@ func (n *Node) start(startCtx context.Context, cfg Config, st *store.Store) erro
 		return errors.Join(fmt.Errorf("listen for MySQL clients: %w (choose another --sql-listen if another process "+
 			"has that address)", err), ln.Close())
 	}
-	calls := newEarly(sqlLn.(*net.TCPListener))
+	calls := newIndoor(newEarly(sqlLn.(*net.TCPListener)))
 	n.addr, n.sqlAddr = ln.Addr().String(), sqlLn.Addr().String()
 	cfg.adopt(n.addr, n.sqlAddr)
 	split := wan.SplitOptions{Logger: n.log}
@@ -125,6 +125,11 @@ func (n *Node) start(startCtx context.Context, cfg Config, st *store.Store) erro
 	}
 	boot.Register(mux)
 	n.registerHealth(mux)
+	if !cfg.NoConsole {
+		con := n.openConsole(calls, cfg.Listen, cfg.Advertise)
+		cfg.console = con
+		n.closeFirst(con.Close)
+	}
 	srv := cfg.webServer(mux)
 	go srv.Serve(web)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -15,6 +15,7 @@ import (
 	"github.com/godwitdb/godwit/cluster/join"
 	"github.com/godwitdb/godwit/mechanism/ident"
 	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/node/console"
 )
 
 // right is what a request must prove.
@@ -30,7 +31,7 @@ const (
 	anybody
 )
 
-// rights by path. What lies below a path that ends with a slash has its right.
+// rights by path, but for those of the console, which asks for users of the database.
 func (c *Config) rights() map[string]right {
 	m := map[string]right{
 		"/health": anybody, pathEnrol: bearers, join.PathJoin: nodes, cluster.PathStatus: members, "/metrics": members,
@@ -61,6 +62,44 @@ func (c *Config) webServer(mux http.Handler) *http.Server {
 }
 
 func (c *Config) guard(next http.Handler) http.Handler {
+	guarded := c.guardNode(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c.console == nil || r.URL.Path != "/" && r.URL.Path != consoleRoot && !strings.HasPrefix(r.URL.Path, console.Path) {
+			guarded.ServeHTTP(w, r)
+			return
+		}
+		c.guardConsole(w, r)
+	})
+}
+
+// consoleRoot is the address of the console as people write it.
+var consoleRoot = strings.TrimSuffix(console.Path, "/")
+
+// guardConsole serves the console. It never reaches what needs a certificate, and says by itself
+// which pages may ask.
+func (c *Config) guardConsole(w http.ResponseWriter, r *http.Request) {
+	if conn, ok := r.Context().Value(connKey{}).(net.Conn); ok {
+		wan.Settled(conn)
+	}
+	w.Header().Set("Connection", "close") // the console keeps those of its users
+	switch reads := r.Method == http.MethodGet || r.Method == http.MethodHead; {
+	case !c.Insecure && r.TLS == nil && reads:
+		http.Redirect(w, r, "https://"+r.Host+console.Path, http.StatusFound)
+	case !c.Insecure && r.TLS == nil:
+		refuse(w, http.StatusForbidden, base.Errorf(base.CodeInvalid, "this node speaks HTTPS only"))
+	case !strings.HasPrefix(r.URL.Path, console.Path):
+		if reads {
+			http.Redirect(w, r, console.Path, http.StatusFound)
+			return
+		}
+		http.NotFound(w, r)
+	default:
+		c.console.ServeHTTP(w, r)
+	}
+}
+
+// guardNode is the guard of all but the console.
+func (c *Config) guardNode(next http.Handler) http.Handler {
 	rights := c.rights()
 	next = c.audited(next)
 	return noBrowsers(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -110,8 +149,8 @@ func may(need right, r *http.Request) error {
 	return nil
 }
 
-// noBrowsers refuses what a browser sends for a page of somebody else: the node has no pages of its
-// own, so no request of a page is wanted. It also bounds bodies, and the time in which they come.
+// noBrowsers refuses what a browser sends for a page, also for one of the console: that has no
+// business here. It also bounds bodies, and the time in which they come.
 func noBrowsers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		site := r.Header.Get("Sec-Fetch-Site")

@@ -93,7 +93,8 @@ func (f *demoFlags) register(fs *pflag.FlagSet) {
 		"a temporary directory, removed at the end)")
 	fs.IntVar(&f.cfg.SQLBasePort, "sql-port", demoSQLPort,
 		"first region's MySQL port on loopback, the next regions' follow; 0 picks free ports")
-	fs.StringVar(&f.cfg.HTTPListen, "http", demoHTTP, "HOST:PORT for /cluster/status, /metrics and /debug/pprof; empty for none")
+	fs.StringVar(&f.cfg.HTTPListen, "http", demoHTTP, "HOST:PORT for the web console, /cluster/status, /metrics and /debug/pprof; "+
+		"empty for none")
 	fs.IntVar(&f.cfg.CacheMB, "cache-mb", 256, "block cache of all nodes together, in MiB")
 	fs.DurationVar(&f.cfg.GCAge, "gc-age", 10*time.Minute, "how long old row versions can be read with AS OF")
 	fs.StringVar(&f.cfg.BackupDir, "backup-dir", "", "directory below which BACKUP and RESTORE may use files; none unless given")
@@ -279,7 +280,7 @@ func runDemo(c *cobra.Command, f *demoFlags) (err error) {
 	}()
 	started := time.Since(begin)
 	cl := clusterOf{local}
-	writeConnect(out, cl, local.HTTPAddr())
+	writeConnect(out, cl, local.HTTPAddr(), local.ConsoleURL())
 
 	o := demo.Options{Workload: f.workload, Work: f.opts, Clients: f.clients, Duration: f.duration, Warmup: f.warmup,
 		Interval: f.interval, Screen: screen}
@@ -347,7 +348,7 @@ func orInterrupted(ctx context.Context, err error) error {
 }
 
 // writeConnect says how to reach each region.
-func writeConnect(out io.Writer, c demo.Cluster, http string) {
+func writeConnect(out io.Writer, c demo.Cluster, http, console string) {
 	fmt.Fprintln(out, "\nconnect to a region (user root, no password):")
 	width := 0
 	for _, r := range c.Regions() {
@@ -360,6 +361,9 @@ func writeConnect(out io.Writer, c demo.Cluster, http string) {
 			fmt.Fprintf(out, "  %-*s  mysql -h %s -P %s -u root\n", width, name, host, port)
 			name = ""
 		}
+	}
+	if console != "" {
+		fmt.Fprintf(out, "the web console, with a map: %s (user root, no password)\n", console)
 	}
 	if http != "" {
 		fmt.Fprintf(out, "look at it: godwit status --insecure --addr %s; metrics and profiles at http://%s/metrics and "+

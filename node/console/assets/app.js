@@ -1,0 +1,632 @@
+// The console's pages. What comes from the cluster becomes text nodes, and never markup.
+import { WorldMap, node as svgNode, steps } from './map.js';
+
+const $ = (id) => document.getElementById(id);
+let token = '';
+let here = {}; // the session's user, node and region
+let acted = true; // the user has done something since the last request
+let page = null; // {name, stop}
+
+for (const kind of ['pointerdown', 'keydown']) addEventListener(kind, () => { acted = true; }, true);
+
+class Refusal extends Error {
+  constructor(status, body) {
+    super(body.error || 'the node answered ' + status);
+    this.status = status;
+    this.code = body.code;
+  }
+}
+
+async function api(path, body) {
+  const opt = { headers: {}, credentials: 'same-origin', cache: 'no-store' };
+  if (acted) opt.headers['X-Godwit-Act'] = '1';
+  acted = false;
+  if (body !== undefined) {
+    opt.method = 'POST';
+    opt.headers['Content-Type'] = 'application/json';
+    opt.headers['X-Godwit-Token'] = token;
+    opt.body = JSON.stringify(body);
+  }
+  let r;
+  try {
+    r = await fetch('api/' + path, opt);
+  } catch {
+    throw new Error('the node does not answer');
+  }
+  const out = await r.json().catch(() => ({}));
+  if (!r.ok) throw new Refusal(r.status, out);
+  return out;
+}
+
+// make builds an element: attributes, then children as elements or text.
+function make(name, attrs, ...kids) {
+  const e = document.createElement(name);
+  for (const [k, v] of Object.entries(attrs || {})) {
+    if (k === 'on') for (const [ev, fn] of Object.entries(v)) e.addEventListener(ev, fn);
+    else if (v === true) e.setAttribute(k, '');
+    else if (v !== false && v !== null) e.setAttribute(k, v);
+  }
+  e.append(...kids.filter((k) => k !== null));
+  return e;
+}
+
+function say(text) { if ($('status').textContent !== text) $('status').textContent = text; }
+
+// Values.
+
+const yesNo = new Set(['connected', 'rtt_estimated', 'healthy', 'skyline', 'member', 'collector', 'granted', 'fenced', 'pinned',
+  'dry_run', 'candidate', 'follows_load', 'in_force', 'leads_leave']);
+const names = new Set(['node', 'peer', 'leader', 'epoch', 'term']);
+
+function bytes(v) {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let i = 0;
+  for (; Math.abs(v) >= 1024 && i < units.length - 1; i++) v /= 1024;
+  return (i && Math.abs(v) < 100 ? v.toFixed(1) : Math.round(v)) + ' ' + units[i];
+}
+
+function duration(s) {
+  if (s < 120) return s.toFixed(s < 10 ? 1 : 0) + ' s';
+  if (s < 7200) return Math.round(s / 60) + ' min';
+  return s < 172800 ? (s / 3600).toFixed(1) + ' h' : Math.round(s / 86400) + ' days';
+}
+
+const isNumber = (v) => v !== null && v !== '' && /^-?[0-9.]+(e[+-]?[0-9]+)?$/i.test(v) && isFinite(v);
+
+// shown is a value as people read it.
+function shown(column, v) {
+  if (v === null) return '–';
+  if (yesNo.has(column) && (v === '0' || v === '1')) return v === '1' ? 'yes' : 'no';
+  if (!isNumber(v) || names.has(column)) return v;
+  const n = Number(v);
+  if (/(^|_)bytes$/.test(column)) return bytes(n);
+  if (/_s$/.test(column) && !/_per_s$/.test(column)) return duration(n);
+  if (Number.isInteger(n)) return Math.abs(n) >= 10000 && Math.abs(n) < 1e15 ? n.toLocaleString('en') : v;
+  return n.toLocaleString('en', { maximumFractionDigits: Math.abs(n) < 10 ? 2 : 1 });
+}
+
+// title is the name of a column in words.
+function title(column) {
+  return column.replace(/_per_s$/, ' a second').replace(/_ms$/, ', ms').replace(/_(s|bytes)$/, '').replace(/_/g, ' ');
+}
+
+const sickWords = new Set(['dead', 'sick', 'recovering', 'halted', 'silent', 'off', 'without leader']);
+
+// Tables.
+
+// objects are the rows of an answer by their columns.
+function objects(t) {
+  if (!t || t.error || !t.rows) return [];
+  return t.rows.map((r) => Object.fromEntries(t.columns.map((c, i) => [c, r[i]])));
+}
+
+// refused is why SQL gave no table.
+function refused(t) {
+  if ([1142, 1143, 1044, 1045, 1227].includes(t.code)) return 'Your user may not see this: ' + t.error;
+  return 'SQL says' + (t.code ? ' (' + t.code + ')' : '') + ': ' + t.error;
+}
+
+// Grid is a table that is refreshed in place: what has not changed stays, with its focus.
+class Grid {
+  constructor(opt) {
+    this.opt = opt;
+    this.sort = opt.sort || null; // {column, down}
+    this.note = make('p', { class: 'note' });
+    this.body = make('div');
+    this.root = make('section', { class: 'card', 'aria-label': opt.title }, make('h2', {}, opt.title), this.note, this.body);
+    this.note.textContent = opt.note || '';
+    this.note.hidden = !opt.note;
+    this.heads = '';
+  }
+
+  set(t) {
+    this.last = t;
+    if (!t) return this.text('warn', 'The node did not answer this in time.');
+    if (t.error) return this.text('warn', t.code === 1146 && this.opt.missing || refused(t));
+    if (!t.rows?.length) return this.text('note', this.opt.empty || 'Nothing.');
+    const raw = this.opt.raw;
+    const key = t.columns.join('\n');
+    if (this.heads !== key) this.begin(t, key);
+    const rows = this.sorted(t);
+    while (this.tbody.rows.length > rows.length) this.tbody.deleteRow(-1);
+    rows.forEach((r, i) => {
+      const tr = this.tbody.rows[i] || this.tbody.insertRow();
+      t.columns.forEach((c, j) => {
+        const td = tr.cells[j] || tr.insertCell();
+        const v = raw ? (r[j] === null ? 'NULL' : r[j]) : shown(c, r[j]);
+        if (td.dataset.v === v) return;
+        td.dataset.v = v;
+        td.className = r[j] === null ? 'null' : !raw && c.endsWith('state') && sickWords.has(v) ? 'sick'
+          : isNumber(r[j]) && !(yesNo.has(c) && !raw) ? 'num' : '';
+        if (c === 'row_name' && !raw) {
+          td.replaceChildren(make('button', { type: 'button', class: 'plain', on: { click: () => whyRow(v) } }, v));
+        } else {
+          td.textContent = v;
+        }
+      });
+    });
+    const more = t.more ? ' There are more rows.' : '';
+    const text = (this.opt.note || '') + more + (t.cut ? ' Long values were cut.' : '');
+    if (this.note.textContent !== text) this.note.textContent = text;
+    this.note.hidden = !text;
+  }
+
+  text(kind, text) {
+    this.heads = '';
+    const p = this.body.firstChild;
+    if (p?.className === kind && p.textContent === text) return;
+    this.body.replaceChildren(make('p', { class: kind }, text));
+  }
+
+  begin(t, key) {
+    this.heads = key;
+    this.tbody = make('tbody');
+    this.row = make('tr', {}, ...t.columns.map((c) => {
+      const text = this.opt.raw ? c : title(c);
+      const th = make('th', { scope: 'col' }, make('button', { type: 'button', title: 'Sort', on: { click: () => {
+        this.sort = { column: c, down: this.sort?.column === c ? !this.sort.down : true };
+        this.mark();
+        this.set(this.last);
+      } } }, text));
+      th.dataset.c = c;
+      if (t.rows.some((r) => isNumber(r[t.columns.indexOf(c)])) && !yesNo.has(c)) th.className = 'num';
+      return th;
+    }));
+    this.body.replaceChildren(make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': this.opt.title },
+      make('table', {}, make('thead', {}, this.row), this.tbody)));
+    this.mark();
+  }
+
+  mark() {
+    for (const th of this.row.cells) {
+      const on = this.sort?.column === th.dataset.c;
+      if (on) th.setAttribute('aria-sort', this.sort.down ? 'descending' : 'ascending');
+      else th.removeAttribute('aria-sort');
+      const b = th.firstChild, text = this.opt.raw ? th.dataset.c : title(th.dataset.c);
+      b.textContent = text + (on ? (this.sort.down ? ' ▼' : ' ▲') : '');
+    }
+  }
+
+  sorted(t) {
+    const i = this.sort ? t.columns.indexOf(this.sort.column) : -1;
+    if (i < 0) return t.rows;
+    const sign = this.sort.down ? -1 : 1;
+    return t.rows.slice().sort((x, y) => {
+      const [a, b] = [x[i], y[i]];
+      if (a === null || b === null) return (a === null) - (b === null);
+      return sign * (isNumber(a) && isNumber(b) ? a - b : a < b ? -1 : a > b ? 1 : 0);
+    });
+  }
+}
+
+// grids makes the tables of a page: {name: options}.
+function grids(list) {
+  const out = {};
+  for (const [name, opt] of Object.entries(list)) {
+    out[name] = new Grid(opt);
+    $('tables').append(out[name].root);
+  }
+  return (tables) => { for (const [name, g] of Object.entries(out)) g.set(tables[name]); };
+}
+
+function showProblems(t) {
+  const rows = objects(t);
+  const list = !t || t.error ? [['warn', !t ? 'The node did not answer.' : refused(t)]]
+    : rows.length ? rows.map((r) => ['bad', r.problem]) : [['fine', 'The node finds nothing wrong.']];
+  const key = JSON.stringify(list);
+  const box = $('problems');
+  if (box.dataset.key === key) return;
+  box.dataset.key = key;
+  box.replaceChildren(...list.map(([kind, text]) => make('p', { class: kind }, text)));
+}
+
+// refresh asks for a panel again and again, while the page is seen and the user wants it.
+function refresh(panel, every, show) {
+  let timer = 0, over = false;
+  const box = document.querySelector('.live input');
+  const tick = async () => {
+    clearTimeout(timer);
+    try {
+      if (!document.hidden && box.checked) {
+        const out = await api('panel/' + panel);
+        if (over) return;
+        show(out);
+        say('');
+      }
+    } catch (e) {
+      if (over) return;
+      if (e.status === 401) return loggedOut(e.message);
+      say(e.message);
+    }
+    if (!over) timer = setTimeout(tick, every);
+  };
+  const wake = () => { if (!over) tick(); };
+  box.addEventListener('change', wake);
+  document.addEventListener('visibilitychange', wake);
+  tick();
+  return () => {
+    over = true;
+    clearTimeout(timer);
+    document.removeEventListener('visibilitychange', wake);
+  };
+}
+
+// Pages.
+
+const noteHere = () => `As node ${here.node} (${here.region}) sees it.`;
+
+let world = null;
+const pages = {
+  map() {
+    let chosen = here.region, latest = null, before = null;
+    const seen = new Set();
+    let first = true;
+    const map = new WorldMap($('world'), (region) => {
+      chosen = region;
+      if (latest) show(latest);
+    });
+    legend();
+    const tables = grids({
+      nodes: { title: 'Nodes', sort: { column: 'node', down: false } },
+      links: { title: 'Links of this node', note: noteHere() + ' Bytes are since it started, on the wire and before they were ' +
+        'compressed.', empty: 'There is no other node.' },
+      round_trips: { title: 'Round trips between regions', note: noteHere(), sort: { column: 'rtt_ms', down: true },
+        missing: 'This version of Godwit has no table godwit.round_trips.', empty: 'There is one region.' },
+      groups: { title: 'Groups and their leaders' },
+      moves: { title: 'Rows that moved', empty: 'No row has moved yet.' },
+      leader_moves: { title: 'Leads that moved', empty: 'No lead has moved yet.' },
+    });
+    const show = (out) => {
+      latest = out;
+      const t = out.tables, nodes = objects(t.nodes), groups = objects(t.groups);
+      const regions = [], of = new Map(nodes.map((n) => [n.node, n.region]));
+      for (const [name, p] of Object.entries(out.places || {}).sort()) {
+        const mine = nodes.filter((n) => n.region === name);
+        regions.push({ name, ...p, nodes: mine.length, dead: mine.filter((n) => n.state !== 'live').length,
+          leads: groups.filter((g) => of.get(g.leader) === name).length });
+      }
+      map.draw(regions, links(regions, t, before, out), chosen);
+      before = before && before.at === out.at ? before : { at: out.at, links: objects(t.links) };
+      for (const m of objects(t.moves).reverse()) {
+        const key = m.at + m.row_name;
+        if (!seen.has(key) && !first) map.fly(m.from_region, m.to_region, false);
+        seen.add(key);
+      }
+      for (const m of objects(t.leader_moves).reverse()) {
+        const key = 'lead ' + m.at + m.group_name;
+        const [a, b] = [of.get(m.from_node) || m.from_region, of.get(m.to_node) || m.to_region];
+        if (!seen.has(key) && !first && a !== b) map.fly(a, b, true);
+        seen.add(key);
+      }
+      if (seen.size > 5000) seen.clear();
+      first = false;
+      showProblems(t.problems);
+      showChosen(chosen, nodes, groups);
+      tables(t);
+    };
+    const resize = () => latest && show(latest);
+    addEventListener('resize', resize);
+    (world ? Promise.resolve(world) : fetch('world.json').then((r) => r.json())).then((w) => map.setLand(world = w));
+    const stop = refresh('map', 2000, show);
+    return () => {
+      stop();
+      removeEventListener('resize', resize);
+    };
+  },
+
+  statements() {
+    const tables = grids({
+      statements: { title: 'Statements by shape', sort: { column: 'total_ms', down: true },
+        missing: 'This version of Godwit keeps no statistics of statements: it has no table godwit.statements.',
+        empty: 'No statement has been counted yet.' },
+      admission: { title: 'Statements that take turns', note: noteHere() + ' Statements that compute for long need a slot.' },
+      fallbacks: { title: 'Left to the other engine', note: noteHere() +
+        ' Why SELECTs and changes did not run in Godwit’s own engine.', empty: 'None.' },
+    });
+    return refresh('statements', 5000, (out) => tables(out.tables));
+  },
+
+  why() {
+    $('row').addEventListener('submit', (e) => {
+      e.preventDefault();
+      lookUp(e.target.elements.name.value.trim());
+    });
+    const led = 'In the groups that this node leads; ask another node for its own.';
+    const tables = grids({
+      transactions: { title: 'Running transactions', note: led, empty: 'None.' },
+      moves: { title: 'Where rows have moved, and why', note: 'The newest 100 that this region has seen.',
+        empty: 'No row has moved yet.' },
+      heat: { title: 'Hot rows', note: 'Those that this node owns.', empty: 'None.' },
+      leader_moves: { title: 'Leads that moved, and why', empty: 'None.' },
+      consistency: { title: 'How transactions cross regions', note: noteHere(), empty: 'No decision yet.' },
+      clock_history: { title: 'Changes of the clock mode', empty: 'None.' },
+      locks: { title: 'Locks', note: led, empty: 'None.' },
+    });
+    return refresh('why', 5000, (out) => {
+      tables(out.tables);
+      showWaits(out.tables.locks);
+    });
+  },
+
+  health() {
+    const tables = grids({
+      health: { title: 'Organs of the nodes', note: 'A disk that stands still, a damaged file, a clock that is wrong.' },
+      nodes: { title: 'Nodes and disks' },
+      groups: { title: 'Groups: replicas, lag and leases', note: 'A leader serves as long as its lease lasts.' },
+      clock: { title: 'Clocks' },
+      replicas: { title: 'Replicas as servers of reads', note: noteHere() },
+      jobs: { title: 'Long statements', empty: 'None is running.' },
+      epochs: { title: 'Epochs of multi-master tables' },
+    });
+    return refresh('health', 5000, (out) => {
+      showProblems(out.tables.problems);
+      tables(out.tables);
+    });
+  },
+
+  sql() {
+    const form = $('sql'), box = $('statement');
+    box.value = pages.sql.text || '';
+    let running = false;
+    const run = async (explain) => {
+      if (running) return;
+      running = true;
+      for (const id of ['run', 'explain']) $(id).disabled = true;
+      $('stop').disabled = false;
+      $('result').replaceChildren(make('p', { class: 'note' }, 'Running …'));
+      try {
+        const out = await api('sql', { statement: box.value, explain, changes: form.elements.changes.checked });
+        if (page.name === 'sql') showResult(out);
+      } catch (e) {
+        if (e.status === 401) return loggedOut(e.message);
+        if (page.name === 'sql') $('result').replaceChildren(make('p', { class: 'bad' }, e.message));
+      } finally {
+        running = false;
+        if (page?.name === 'sql') {
+          for (const id of ['run', 'explain']) $(id).disabled = false;
+          $('stop').disabled = true;
+        }
+      }
+    };
+    form.addEventListener('submit', (e) => {
+      e.preventDefault();
+      run(false);
+    });
+    $('explain').addEventListener('click', () => run(true));
+    $('stop').addEventListener('click', () => api('stop', {}).catch((e) => say(e.message)));
+    box.addEventListener('keydown', (e) => {
+      if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) {
+        e.preventDefault();
+        run(false);
+      }
+    });
+    return () => { pages.sql.text = box.value; };
+  },
+};
+
+// links are the lines of the map: round trips of pairs of regions, and what this node sent.
+function links(regions, t, before, out) {
+  const known = new Set(regions.map((r) => r.name)), by = new Map();
+  const get = (a, b) => {
+    const k = a < b ? [a, b] : [b, a], key = k.join('\n');
+    if (!by.has(key)) by.set(key, { a: k[0], b: k[1], ms: null, rate: 0, cut: false });
+    return by.get(key);
+  };
+  for (const r of objects(t.round_trips)) {
+    if (known.has(r.from_region) && known.has(r.to_region)) get(r.from_region, r.to_region).ms = Math.round(Number(r.rtt_ms));
+  }
+  const older = new Map((before?.links || []).map((l) => [l.peer, l]));
+  const seconds = before ? (new Date(out.at) - new Date(before.at)) / 1000 : 0;
+  for (const l of objects(t.links)) {
+    if (l.region === here.region || !known.has(l.region) || !known.has(here.region)) continue;
+    const x = get(here.region, l.region), o = older.get(l.peer);
+    if (x.ms === null && l.rtt_ms !== null) x.ms = Math.round(Number(l.rtt_ms));
+    if (o && seconds > 0.5) x.rate += 50 * Math.round(Math.max(0, l.wire_bytes - o.wire_bytes) / seconds / 50);
+    x.cut = x.cut || l.connected === '0' || l.detour !== null;
+  }
+  return [...by.values()];
+}
+
+function legend() {
+  const line = (cls, dash) => svgNode('svg', { width: 26, height: 10, 'aria-hidden': 'true' },
+    svgNode('path', { class: 'arc ' + cls + (dash ? ' cut' : ''), d: 'M2 5L24 5', 'stroke-width': 3 }));
+  const item = (mark, text) => make('span', {}, mark, text);
+  let from = 0;
+  const marks = steps.map(([most, cls]) => {
+    const text = most === Infinity ? `${from} ms or more` : `${from} to ${most} ms`;
+    from = most;
+    return item(line(cls), text);
+  });
+  const dot = (kid) => svgNode('svg', { width: 16, height: 16, viewBox: '-8 -8 16 16', 'aria-hidden': 'true' }, kid);
+  const spot = make('span', {}, '① region, and how many groups it leads'), square = make('span', {}, '✕ a node is down');
+  $('legend').replaceChildren(...marks, item(line('r0', true), 'cut'), make('span', {}, 'thicker: more bytes of this node'),
+    spot, square, item(dot(svgNode('circle', { class: 'move', r: 4 })), 'row that moves'),
+    item(dot(svgNode('path', { class: 'move', d: 'M0-6L6 0L0 6L-6 0Z' })), 'lead that moves'));
+}
+
+function showChosen(region, nodes, groups) {
+  const box = $('chosen');
+  const mine = nodes.filter((n) => n.region === region);
+  const lines = mine.map((n) => {
+    const leads = groups.filter((g) => g.leader === n.node).map((g) => g.name);
+    return `Node ${n.node} is ${n.state}` + (n.state === 'live' ? `, ${leads.length ? 'leads ' + leads.join(', ') : 'leads nothing'}, ` +
+      `${shown('sessions', n.sessions)} sessions, ${bytes(Number(n.disk_bytes))} on disk, ` +
+      `${bytes(Number(n.mem_bytes))} of memory.` : '.');
+  });
+  const key = region + JSON.stringify(lines);
+  if (box.dataset.key === key) return;
+  box.dataset.key = key;
+  box.className = lines.length ? 'card' : '';
+  // Figures change all the time: only another choice is read out.
+  box.setAttribute('aria-live', box.dataset.region === region ? 'off' : 'polite');
+  box.dataset.region = region;
+  box.replaceChildren(...(lines.length ? [make('h2', {}, region), ...lines.map((l) => make('p', { class: 'note' }, l))] : []));
+}
+
+// showWaits says who waits for whom: a lock that is not granted waits for those of the same group
+// and place that are, or were asked for by an older transaction.
+function showWaits(t) {
+  if (!t || t.error) {
+    $('waits').dataset.key = '';
+    $('waits').replaceChildren(make('p', { class: 'warn' }, t ? refused(t) : 'The node did not answer this in time.'));
+    return;
+  }
+  const locks = objects(t), lines = [];
+  for (const w of locks.filter((l) => l.granted === '0')) {
+    const by = locks.filter((l) => l.granted === '1' && l.group_name === w.group_name && l.span === w.span && l.txn !== w.txn);
+    const whom = [...new Set(by.map((l) => l.txn))];
+    lines.push(`${w.txn} (${shown('age_ms', w.age_ms)} ms old) waits for ` +
+      (whom.length ? whom.join(', ') : 'others at the same place') + ` to use ${w.span} in ${w.group_name}.`);
+  }
+  if (!lines.length) lines.push('Nobody waits for a lock of the groups that this node leads.');
+  const key = lines.join('\n');
+  if ($('waits').dataset.key === key) return;
+  $('waits').dataset.key = key;
+  $('waits').replaceChildren(...lines.map((l) => make('p', { class: 'note' }, l)));
+}
+
+function whyRow(name) {
+  whyRow.next = name;
+  if (page?.name === 'why') lookUp(name);
+  else location.hash = '#why';
+}
+
+// lookUp tells the life of a row.
+async function lookUp(name) {
+  whyRow.next = '';
+  const box = $('row-out');
+  $('row').elements.name.value = name;
+  $('row').scrollIntoView({ block: 'nearest' });
+  try {
+    const { tables: t } = await api('panel/row?name=' + encodeURIComponent(name));
+    const out = [], [heat] = objects(t.heat), moves = objects(t.moves);
+    if (heat) {
+      out.push(make('p', {}, `${name} lives in ${heat.home_region}${heat.pinned === '1' ? ', and is pinned there' : ''}.`));
+      let by = {};
+      try { by = JSON.parse(heat.heat_by_region) || {}; } catch { /* it is shown as it came, below */ }
+      const most = Math.max(...Object.values(by), 0.001);
+      out.push(make('ul', { class: 'bars' }, ...Object.entries(by).sort((a, b) => b[1] - a[1]).map(([r, v]) =>
+        make('li', {}, `${r}: heat ${v.toFixed(1)} `, make('meter', { min: 0, max: most, value: v, 'aria-hidden': 'true' })))));
+      if (Number(heat.stays_s) > 0) out.push(make('p', { class: 'note' }, `It stays for ${duration(Number(heat.stays_s))} at least.`));
+    } else if (t.heat.error) {
+      out.push(make('p', { class: 'warn' }, refused(t.heat)));
+    } else {
+      out.push(make('p', { class: 'note' }, `This node does not own ${name}, or nobody has used it lately. ` +
+        (moves.length ? `By its last move it lives in ${moves[0].to_region}.` : 'It has not moved since the node started.') +
+        ' The table DATABASE.TABLE__homes has the home of every row.'));
+    }
+    const g = new Grid({ title: 'Its moves', empty: 'None that this region has seen.' });
+    g.set(t.moves);
+    out.push(g.root);
+    box.replaceChildren(...out);
+  } catch (e) {
+    if (e.status === 401) return loggedOut(e.message);
+    box.replaceChildren(make('p', { class: 'bad' }, e.message));
+  }
+}
+
+function showResult(out) {
+  const box = $('result'), kids = [];
+  if (out.error) {
+    kids.push(make('p', { class: 'bad' }, (out.code ? out.code + ': ' : '') + out.error));
+  } else {
+    const facts = [];
+    if (out.columns?.length) facts.push(`${out.more ? 'the first ' : ''}${out.rows?.length || 0} rows`);
+    else facts.push(`${out.changed ?? 0} rows changed`);
+    facts.push(`${out.ms.toFixed(1)} ms`);
+    if (out.round_trips != null) facts.push(`${shown('', out.round_trips)} round trips over the WAN, ${bytes(Number(out.wan_bytes || 0))}`);
+    if (Number(out.rows_moved)) facts.push(`${out.rows_moved} rows moved`);
+    kids.push(make('p', { class: 'fine' }, facts.join(', ') + '.'));
+    if (out.columns?.length === 1 && (out.rows || []).some((r) => r[0]?.includes('\n') || /^ *[└├│]/.test(r[0] || ''))) {
+      kids.push(make('pre', { class: 'card', tabindex: 0 }, out.rows.map((r) => r[0] ?? 'NULL').join('\n')));
+    } else if (out.columns?.length) {
+      const g = new Grid({ title: 'Rows', raw: true, empty: 'No rows.' });
+      g.set(out);
+      kids.push(g.root);
+    }
+  }
+  box.replaceChildren(...kids);
+}
+
+// Frame: logging in, going from page to page.
+
+function go() {
+  page?.stop?.();
+  const name = location.hash.slice(1) in pages ? location.hash.slice(1) : 'map';
+  for (const a of $('nav').children) {
+    if (a.hash === '#' + name) a.setAttribute('aria-current', 'page');
+    else a.removeAttribute('aria-current');
+  }
+  $('main').replaceChildren($('t-' + name).content.cloneNode(true));
+  document.title = document.querySelector('h1').textContent + ' – Godwit console';
+  page = { name };
+  page.stop = pages[name]();
+  $('main').focus({ preventScroll: true });
+  if (name === 'why' && whyRow.next) lookUp(whyRow.next);
+}
+
+function loggedIn(id) {
+  token = id.token;
+  here = id;
+  $('who').textContent = `${id.user} at node ${id.node}, ${id.region}`;
+  for (const e of [$('nav'), $('leave')]) e.hidden = false;
+  addEventListener('hashchange', go);
+  go();
+}
+
+function loggedOut(why) {
+  page?.stop?.();
+  page = null;
+  token = '';
+  removeEventListener('hashchange', go);
+  for (const e of [$('nav'), $('leave')]) e.hidden = true;
+  $('who').textContent = '';
+  $('main').replaceChildren($('t-login').content.cloneNode(true));
+  document.title = 'Log in – Godwit console';
+  const error = $('login-error');
+  error.hidden = !why;
+  error.textContent = why || '';
+  const form = $('login');
+  form.addEventListener('submit', async (e) => {
+    e.preventDefault();
+    const button = form.querySelector('button');
+    button.disabled = true;
+    try {
+      loggedIn(await api('login', { user: form.elements.user.value, password: form.elements.password.value }));
+    } catch (err) {
+      error.hidden = false;
+      error.textContent = err.message;
+      button.disabled = false;
+      form.elements.password.focus();
+    }
+  });
+  form.elements.user.focus();
+}
+
+const dark = matchMedia('(prefers-color-scheme: dark)');
+function theme(kept) {
+  const name = kept || (dark.matches ? 'dark' : 'light');
+  document.documentElement.dataset.theme = name;
+  $('theme').textContent = name === 'dark' ? 'Light' : 'Dark';
+  $('theme').setAttribute('aria-label', name === 'dark' ? 'Use light colours' : 'Use dark colours');
+}
+function kept() {
+  try { return localStorage.getItem('godwit-theme'); } catch { return null; }
+}
+$('theme').addEventListener('click', () => {
+  const next = document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark';
+  try { localStorage.setItem('godwit-theme', next); } catch { /* it holds until the page is left */ }
+  theme(next);
+});
+dark.addEventListener('change', () => theme(kept()));
+theme(kept());
+$('leave').addEventListener('click', async () => {
+  try { await api('logout', {}); } catch { /* the session had ended */ }
+  loggedOut('');
+});
+
+try {
+  loggedIn(await api('session'));
+} catch (e) {
+  loggedOut(e.status === 401 ? '' : e.message);
+}

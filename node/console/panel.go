@@ -1,0 +1,135 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// question is a query whose answer a page shows.
+type question struct {
+	name, query string
+	args        []any
+}
+
+// panels are the questions of each page, by its name.
+var panels = map[string][]question{
+	"map": {
+		{name: "nodes", query: "SELECT * FROM godwit.nodes"},
+		{name: "groups", query: "SELECT * FROM godwit.groups"},
+		{name: "links", query: "SELECT peer, region, connected, rtt_ms, sent_bytes, wire_bytes, received_bytes, relay, " +
+			"detour FROM godwit.links"},
+		{name: "round_trips", query: "SELECT * FROM godwit.round_trips"},
+		{name: "moves", query: "SELECT at, row_name, from_region, to_region, why FROM godwit.moves " +
+			"WHERE NOT dry_run ORDER BY at DESC LIMIT 60"},
+		{name: "leader_moves", query: "SELECT * FROM godwit.leader_moves ORDER BY at DESC LIMIT 20"},
+		{name: "problems", query: "SELECT * FROM godwit.problems"},
+		{name: "places", query: "SELECT value FROM godwit.settings WHERE name = 'console.places'"},
+	},
+	"statements": {
+		{name: "statements", query: "SELECT * FROM godwit.statements LIMIT 500"},
+		{name: "admission", query: "SELECT * FROM godwit.admission"},
+		{name: "fallbacks", query: "SELECT * FROM godwit.fallbacks ORDER BY statements DESC LIMIT 50"},
+	},
+	"why": {
+		{name: "transactions", query: "SELECT * FROM godwit.transactions ORDER BY age_ms DESC LIMIT 200"},
+		{name: "locks", query: "SELECT * FROM godwit.locks ORDER BY granted LIMIT 500"},
+		{name: "moves", query: "SELECT at, row_name, from_region, to_region, triggered_by, why, cost, dry_run " +
+			"FROM godwit.moves ORDER BY at DESC LIMIT 100"},
+		{name: "heat", query: "SELECT * FROM godwit.heat ORDER BY heat DESC LIMIT 50"},
+		{name: "leader_moves", query: "SELECT * FROM godwit.leader_moves ORDER BY at DESC LIMIT 50"},
+		{name: "clock_history", query: "SELECT * FROM godwit.clock_history ORDER BY at DESC LIMIT 50"},
+		{name: "consistency", query: "SELECT * FROM godwit.consistency ORDER BY at DESC LIMIT 50"},
+	},
+	"health": {
+		{name: "problems", query: "SELECT * FROM godwit.problems"},
+		{name: "health", query: "SELECT * FROM godwit.health"},
+		{name: "nodes", query: "SELECT node, region, state, rtt_ms, leads, replicas, statements, sessions, disk_bytes, " +
+			"mem_bytes, uptime_s, version FROM godwit.nodes"},
+		{name: "groups", query: "SELECT name, home, leader, state, voters, learners, lag, closed_lag_ms, lease_left_ms, " +
+			"log_entries, log_bytes, locks, prepared FROM godwit.groups"},
+		{name: "clock", query: "SELECT * FROM godwit.clock"},
+		{name: "replicas", query: "SELECT * FROM godwit.replicas"},
+		{name: "jobs", query: "SELECT * FROM godwit.jobs"},
+		{name: "epochs", query: "SELECT node, region, state, view_number, applied_epoch, lag_epochs, committed, conflicts, " +
+			"resubmitted, why FROM godwit.epochs"},
+	},
+	"row": {
+		{name: "heat", query: "SELECT * FROM godwit.heat WHERE row_name = ?"},
+		{name: "moves", query: "SELECT at, from_region, to_region, triggered_by, why, why_json, cost, bytes, dry_run " +
+			"FROM godwit.moves WHERE row_name = ? ORDER BY at DESC LIMIT 100"},
+	},
+}
+
+// maxRowName bounds the name of a row that is asked for, in bytes.
+const maxRowName = 1024
+
+// shown is the answer to a page.
+type shown struct {
+	At     time.Time         `json:"at"`
+	Tables map[string]*table `json:"tables"`
+	// Places are where the regions of the map are.
+	Places map[string]Place `json:"places,omitempty"`
+}
+
+// panel answers what a page shows.
+func (c *Console) panel(w http.ResponseWriter, r *http.Request, s *session) {
+	name := r.PathValue("panel")
+	questions := slices.Clone(panels[name])
+	if questions == nil {
+		fail(w, http.StatusNotFound, "the console has no such page")
+		return
+	}
+	if name == "row" {
+		row := r.URL.Query().Get("name")
+		if row == "" || len(row) > maxRowName {
+			fail(w, http.StatusBadRequest, "name a row, such as shop.carts(7), in 1024 bytes at most")
+			return
+		}
+		for i := range questions {
+			questions[i].args = []any{row}
+		}
+	}
+	select {
+	case s.asked <- struct{}{}:
+		defer func() { <-s.asked }()
+	default:
+		fail(w, http.StatusTooManyRequests, "the pages of this session ask for more than the node can answer: close some")
+		return
+	}
+	ctx, done := context.WithTimeout(r.Context(), watching.timeout)
+	defer done()
+	out := shown{At: time.Now(), Tables: map[string]*table{}}
+	for _, q := range questions {
+		if s.watch.lost() {
+			break
+		}
+		out.Tables[q.name] = s.watch.ask(ctx, watching, q.query, q.args...)
+	}
+	if s.watch.lost() {
+		c.sessions.remove(s)
+		fail(w, http.StatusUnauthorized, "the node has ended the connection of this session: log in again")
+		return
+	}
+	if name == "map" {
+		out.Places = out.place()
+	}
+	answer(w, http.StatusOK, out)
+}
+
+// place says where the regions of the nodes are.
+func (out *shown) place() map[string]Place {
+	var regions []string
+	nodes := out.Tables["nodes"]
+	if i := slices.Index(nodes.Columns, "region"); i >= 0 {
+		for _, row := range nodes.Rows {
+			regions = append(regions, text(row[i]))
+		}
+	}
+	var given map[string]Place
+	if rows := out.Tables["places"].Rows; len(rows) == 1 && len(rows[0]) == 1 {
+		given, _ = ParsePlaces(text(rows[0][0])) // SET CLUSTER SETTING has refused what cannot be read
+	}
+	return locate(regions, given)
+}
