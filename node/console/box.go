@@ -67,7 +67,7 @@ func (c *Console) sql(w http.ResponseWriter, r *http.Request, s *session) {
 		return
 	}
 	out := s.execute(in)
-	if s.box.lost() {
+	if s.lost() {
 		c.sessions.remove(s)
 		fail(w, http.StatusUnauthorized, "the node has ended the connection of this session: log in again")
 		return
@@ -124,7 +124,7 @@ func (o *outcome) cost(t *table) {
 
 // kill ends the statement of the box, if one is running.
 func (s *session) kill(ctx context.Context) *table {
-	return s.watch.ask(ctx, watching, "KILL QUERY "+s.box.id)
+	return s.watch[0].ask(ctx, watching, "KILL QUERY "+s.box.id)
 }
 
 // stop ends the user's statement.

@@ -21,6 +21,8 @@ const (
 	// maxName and maxPassword bound what is worth asking the SQL server, in bytes.
 	maxName     = 128
 	maxPassword = 1024
+	// maxWatch are the connections for what the pages show.
+	maxWatch = 3
 )
 
 // login begins a session, under a name that nobody knew before.
@@ -95,15 +97,24 @@ const (
 // open makes the connections of a session.
 func (c *Console) open(ctx context.Context, r *http.Request, in credentials) (*session, error) {
 	s := &session{}
+	for range maxWatch {
+		l, err := c.connect(ctx, r, in)
+		if err != nil && len(s.watch) == 0 {
+			return nil, err
+		}
+		if err != nil {
+			break // an account may be bound to few connections
+		}
+		s.watch = append(s.watch, l)
+	}
 	var err error
-	if s.watch, err = c.connect(ctx, r, in); err != nil {
+	if s.box, err = c.connect(ctx, r, in); err != nil && len(s.watch) > 1 {
+		s.box, s.watch = s.watch[0], s.watch[1:]
+	} else if err != nil {
+		s.watch[0].close()
 		return nil, err
 	}
-	if s.box, err = c.connect(ctx, r, in); err != nil {
-		s.watch.close()
-		return nil, err
-	}
-	who := s.watch.ask(ctx, watching, "SELECT CURRENT_USER()")
+	who := s.watch[0].ask(ctx, watching, "SELECT CURRENT_USER()")
 	if s.user = in.User; len(who.Rows) == 1 {
 		s.user = text(who.Rows[0][0])
 	}

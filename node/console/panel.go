@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -25,7 +26,7 @@ var panels = map[string][]question{
 			"WHERE NOT dry_run ORDER BY at DESC LIMIT 60"},
 		{name: "leader_moves", query: "SELECT * FROM godwit.leader_moves ORDER BY at DESC LIMIT 20"},
 		{name: "problems", query: "SELECT * FROM godwit.problems"},
-		{name: "places", query: "SELECT value FROM godwit.settings WHERE name = 'console.places'"},
+		{name: "places", query: "SELECT value FROM godwit.settings WHERE variable = 'console.places'"},
 	},
 	"statements": {
 		{name: "statements", query: "SELECT * FROM godwit.statements LIMIT 500"},
@@ -47,8 +48,7 @@ var panels = map[string][]question{
 		{name: "health", query: "SELECT * FROM godwit.health"},
 		{name: "nodes", query: "SELECT node, region, state, rtt_ms, leads, replicas, statements, sessions, disk_bytes, " +
 			"mem_bytes, uptime_s, version FROM godwit.nodes"},
-		{name: "groups", query: "SELECT name, home, leader, state, voters, learners, lag, closed_lag_ms, lease_left_ms, " +
-			"log_entries, log_bytes, locks, prepared FROM godwit.groups"},
+		{name: "groups", query: "SELECT * FROM godwit.groups"},
 		{name: "clock", query: "SELECT * FROM godwit.clock"},
 		{name: "replicas", query: "SELECT * FROM godwit.replicas"},
 		{name: "jobs", query: "SELECT * FROM godwit.jobs"},
@@ -100,14 +100,8 @@ func (c *Console) panel(w http.ResponseWriter, r *http.Request, s *session) {
 	}
 	ctx, done := context.WithTimeout(r.Context(), watching.timeout)
 	defer done()
-	out := shown{At: time.Now(), Tables: map[string]*table{}}
-	for _, q := range questions {
-		if s.watch.lost() {
-			break
-		}
-		out.Tables[q.name] = s.watch.ask(ctx, watching, q.query, q.args...)
-	}
-	if s.watch.lost() {
+	out := shown{At: time.Now(), Tables: s.tables(ctx, questions)}
+	if s.lost() {
 		c.sessions.remove(s)
 		fail(w, http.StatusUnauthorized, "the node has ended the connection of this session: log in again")
 		return
@@ -116,6 +110,34 @@ func (c *Console) panel(w http.ResponseWriter, r *http.Request, s *session) {
 		out.Places = out.place()
 	}
 	answer(w, http.StatusOK, out)
+}
+
+// tables asks questions over all connections at once.
+func (s *session) tables(ctx context.Context, questions []question) map[string]*table {
+	out := map[string]*table{}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	next := 0
+	for _, l := range s.watch {
+		wg.Go(func() {
+			for !l.lost() {
+				mu.Lock()
+				if next == len(questions) {
+					mu.Unlock()
+					return
+				}
+				q := questions[next]
+				next++
+				mu.Unlock()
+				t := l.ask(ctx, watching, q.query, q.args...)
+				mu.Lock()
+				out[q.name] = t
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return out
 }
 
 // place says where the regions of the nodes are.

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -41,7 +42,9 @@ type session struct {
 	begun time.Time
 	acted time.Time // guarded by sessions.mu
 
-	watch *link         // what the pages show
+	// watch are for what the pages show: some of it is asked of other nodes, so each answer waits
+	// for an ocean.
+	watch []*link
 	box   *link         // what the user writes
 	asked chan struct{} // what pages ask for and wait for
 	once  sync.Once
@@ -54,7 +57,9 @@ func (s *session) end() {
 			defer done()
 			s.kill(ctx)
 		}
-		s.watch.close()
+		for _, l := range s.watch {
+			l.close()
+		}
 		s.box.close()
 	})
 }
@@ -117,11 +122,16 @@ func (t *sessions) find(name string) *session {
 	if s == nil {
 		return nil
 	}
-	if s.over(time.Now()) || s.watch.lost() || s.box.lost() {
+	if s.over(time.Now()) || s.lost() {
 		t.removeLocked(s)
 		return nil
 	}
 	return s
+}
+
+// lost reports whether the node has ended a connection of the session.
+func (s *session) lost() bool {
+	return s.box.lost() || slices.ContainsFunc(s.watch, (*link).lost)
 }
 
 func (s *session) over(now time.Time) bool {
@@ -241,7 +251,7 @@ func (c *Console) session(w http.ResponseWriter, r *http.Request, s *session) {
 
 func (s *session) identity(ctx context.Context) identity {
 	id := identity{User: s.user, Token: s.token}
-	t := s.watch.ask(ctx, watching, "SELECT @@godwit_region, @@godwit_node")
+	t := s.watch[0].ask(ctx, watching, "SELECT @@godwit_region, @@godwit_node")
 	if len(t.Rows) == 1 {
 		id.Region, id.Node = text(t.Rows[0][0]), text(t.Rows[0][1])
 	}

@@ -508,7 +508,7 @@ async function lookUp(name) {
       out.push(make('ul', { class: 'bars' }, ...Object.entries(by).sort((a, b) => b[1] - a[1]).map(([r, v]) =>
         make('li', {}, `${r}: heat ${v.toFixed(1)} `, make('meter', { min: 0, max: most, value: v, 'aria-hidden': 'true' })))));
       if (Number(heat.stays_s) > 0) out.push(make('p', { class: 'note' }, `It stays for ${duration(Number(heat.stays_s))} at least.`));
-    } else if (t.heat.error) {
+    } else if (t.heat?.error) {
       out.push(make('p', { class: 'warn' }, refused(t.heat)));
     } else {
       out.push(make('p', { class: 'note' }, `This node does not own ${name}, or nobody has used it lately. ` +
