@@ -133,7 +133,7 @@ func (b *tab) login(url, user, password string) {
 	if password != "" {
 		b.do(chromedp.SendKeys("#login input[name=password]", password))
 	}
-	b.do(chromedp.Submit("#login"))
+	b.do(chromedp.Click("#login button"))
 }
 
 // pageHas is an expression that is true once the page has a text.

@@ -87,7 +87,7 @@ function shown(column, v) {
 
 // title is the name of a column in words.
 function title(column) {
-  return column.replace(/_per_s$/, ' a second').replace(/_ms$/, ', ms').replace(/_(s|bytes)$/, '').replace(/_/g, ' ');
+  return column.replace(/^rtt/, 'round trip').replace(/_per_s$/, ' a second').replace(/_ms$/, ', ms').replace(/_(s|bytes)$/, '').replace(/_/g, ' ');
 }
 
 const sickWords = new Set(['dead', 'sick', 'recovering', 'halted', 'silent', 'off', 'without leader']);
@@ -137,7 +137,7 @@ class Grid {
         if (td.dataset.v === v) return;
         td.dataset.v = v;
         td.className = r[j] === null ? 'null' : !raw && c.endsWith('state') && sickWords.has(v) ? 'sick'
-          : isNumber(r[j]) && !(yesNo.has(c) && !raw) ? 'num' : '';
+          : isNumber(r[j]) && !(yesNo.has(c) && !raw) ? 'num' : v.length > 40 ? 'long' : v.length < 28 ? 'short' : '';
         if (c === 'row_name' && !raw) {
           td.replaceChildren(make('button', { type: 'button', class: 'plain', on: { click: () => whyRow(v) } }, v));
         } else {

@@ -70,15 +70,19 @@ export class WorldMap {
   }
 
   setLand(world) {
-    const d = world.rings.map((r) => {
+    const d = [];
+    for (const r of world.rings) {
       const points = [];
       for (let i = 0, x = 0, y = 0; i < r.length; i += 2) {
-        x += r[i];
+        // A step of more than half of the way around is one over the edge of the map.
+        x += r[i] - (i ? 3600 * Math.round(r[i] / 3600) : 0);
         y += r[i + 1];
-        points.push(project([x / 10, y / 10]));
+        points.push([x / 10, y / 10]);
       }
-      return path(points) + 'Z';
-    });
+      // What leaves the map on one side comes in on the other.
+      const lons = points.map((p) => p[0]), over = Math.max(...lons) > 180 ? -360 : Math.min(...lons) < -180 ? 360 : 0;
+      for (const by of over ? [0, over] : [0]) d.push(path(points.map(([lon, lat]) => project([lon + by, lat]))) + 'Z');
+    }
     this.land.append(node('path', { class: 'land', d: d.join('') }));
   }
 
@@ -123,7 +127,7 @@ export class WorldMap {
     let [x0, x1, y0, y1] = [Math.min(...xs) - pad, Math.max(...xs) + pad, Math.min(...ys) - pad, Math.max(...ys) + pad];
     let w = Math.max(x1 - x0, (y1 - y0) / aspect, 220);
     w = Math.min(w, WIDTH);
-    const h = w * aspect;
+    const h = Math.min(w * aspect, 490);
     const x = Math.max(0, Math.min(WIDTH - w, (x0 + x1) / 2 - w / 2));
     const y = Math.max(-10, Math.min(480 - h, (y0 + y1) / 2 - h / 2));
     this.box = [x, y, w, h];
@@ -175,17 +179,18 @@ export class WorldMap {
       ? node('rect', { class: 'spot', x: x - size, y: y - size, width: 2 * size, height: 2 * size, 'stroke-width': 3 * k })
       : node('circle', { class: 'spot', cx: x, cy: y, r: size, 'stroke-width': 3 * k }));
     g.append(node('text', { class: 'count', x, y: y + 4 * k, 'font-size': 11 * k }, down ? '✕' : String(r.leads)));
-    const w = Math.max(r.name.length * 7.2, sub.length * 6.2) * k, h = 28 * k;
-    const spots = [[x + 15 * k, y - 12 * k, 'start'], [x - 15 * k, y - 12 * k, 'end'], [x, y + 16 * k, 'middle'],
-      [x, y - 44 * k, 'middle'], [x + 15 * k, y + 6 * k, 'start'], [x - 15 * k, y + 6 * k, 'end']];
+    const small = this.svg.clientWidth < 640, two = !small || down, f = small ? 11 : 13;
+    const w = Math.max(r.name.length * f * 0.58, two ? sub.length * 6.2 : 0) * k, h = (two ? 28 : 15) * k;
+    const spots = [[x + 15 * k, y - 12 * k, 'start'], [x - 15 * k, y - 12 * k, 'end'], [x, y + 13 * k, 'middle'],
+      [x, y - 14 * k - h, 'middle'], [x + 15 * k, y + 6 * k, 'start'], [x - 15 * k, y + 6 * k, 'end']];
     const box = ([sx, sy, a]) => {
       const left = a === 'start' ? sx : a === 'end' ? sx - w : sx - w / 2;
       return [left, sy, left + w, sy + h];
     };
     const [sx, sy, anchor] = spots.find((s) => this.free(box(s))) || spots[0];
-    g.append(node('text', { x: sx, y: sy + 12 * k, 'text-anchor': anchor, 'font-size': 13 * k, 'font-weight': 650,
+    g.append(node('text', { x: sx, y: sy + 12 * k, 'text-anchor': anchor, 'font-size': f * k, 'font-weight': 650,
       'stroke-width': 3 * k }, r.name));
-    g.append(node('text', { class: 'sub', x: sx, y: sy + 25 * k, 'text-anchor': anchor, 'font-size': 11 * k,
+    if (two) g.append(node('text', { class: 'sub', x: sx, y: sy + 25 * k, 'text-anchor': anchor, 'font-size': 11 * k,
       'stroke-width': 3 * k }, sub));
     const pick = () => this.choose(r.name);
     g.addEventListener('click', pick);
