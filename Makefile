@@ -4,7 +4,7 @@ GO    := go
 BIN   := bin/godwit
 SEEDS ?= 100
 
-.PHONY: build etcd demo test e2e race lint fmt soak soak-all bench pgo proto clean
+.PHONY: build etcd demo test e2e race lint fmt soak soak-all bench pgo proto console clean
 
 build: ## the one binary
 	$(GO) build -tags $(TAGS) -o $(BIN) ./cmd/godwit
@@ -62,6 +62,13 @@ pgo: ## remake cmd/godwit/default.pgo, by which the compiler optimises; needs sy
 proto: ## regenerate wire/*.pb.go; needs protoc, protoc-gen-go and protoc-gen-go-vtproto
 	protoc --go_out=. --go_opt=paths=source_relative --go-vtproto_out=. \
 	  --go-vtproto_opt=features=marshal+unmarshal+size,paths=source_relative wire/wire.proto
+
+# The only input is public: Natural Earth's land as TopoJSON, whose licence is in the output.
+WORLD_ATLAS := world-atlas@2.0.2
+
+console: ## remake the console's map of the world (committed); needs npm
+	dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && (cd "$$dir" && npm pack --silent $(WORLD_ATLAS) | xargs tar xzf) && \
+	  $(GO) run ./tools/worldmap "$$dir/package/land-110m.json" node/console/assets/world.json
 
 clean:
 	rm -rf bin

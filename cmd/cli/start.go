@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/godwitdb/godwit/node"
+	"github.com/godwitdb/godwit/node/console"
 )
 
 func startCommand() *cobra.Command {
@@ -92,6 +93,7 @@ func startFlags(f *pflag.FlagSet, cfg *node.Config) {
 		"only on loopback")
 	f.BoolVar(&cfg.InsecureAnywhere, "insecure-anywhere", false, "let --insecure listen on any address")
 	f.BoolVar(&cfg.Pprof, "pprof", false, "serve profiles at /debug/pprof, to administrators")
+	f.BoolVar(&cfg.NoConsole, "no-console", false, "do not serve the web console at --listen, "+console.Path)
 	f.BoolVar(&cfg.OpenMetrics, "open-metrics", false, "serve /metrics without a certificate, and over plain HTTP")
 	f.BoolVar(&cfg.AcceptOldStore, "accept-old-store", false, "start although other nodes know a newer copy of the store, or "+
 		"too few answer: after a disaster, if this is the last copy; what was acknowledged since is lost")

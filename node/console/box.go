@@ -77,9 +77,16 @@ func (c *Console) sql(w http.ResponseWriter, r *http.Request, s *session) {
 
 // execute runs a statement and then ends what it may have begun. The caller has the turn.
 func (s *session) execute(in order) outcome {
-	query := in.Statement
-	if in.Explain {
+	query, access := in.Statement, "READ ONLY"
+	if in.Explain && !plan(words(query)) {
 		query = "EXPLAIN " + query
+	}
+	if in.Changes || plan(words(query)) && !changing(words(query)) { // the plan of a change is none
+		access = "READ WRITE"
+	}
+	// What check takes for reading may call a function that changes rows: the server says no.
+	if t := s.box.run(watching, nil, "SET SESSION TRANSACTION "+access); t.Error != "" {
+		return outcome{table: t}
 	}
 	over, killed := make(chan struct{}), make(chan struct{})
 	enough := make(chan struct{})
@@ -105,7 +112,7 @@ func (s *session) execute(in order) outcome {
 		out.cost(s.box.run(watching, nil,
 			"SELECT ROW_COUNT(), @@last_statement_wan_rtts, @@last_statement_wan_bytes, @@last_statement_rows_moved"))
 	}
-	for _, q := range []string{"ROLLBACK", "SET SESSION autocommit = 1"} {
+	for _, q := range []string{"ROLLBACK", "SET SESSION autocommit = 1", "SELECT RELEASE_ALL_LOCKS()"} {
 		s.box.run(watching, nil, q)
 	}
 	return out
@@ -179,16 +186,21 @@ func (o order) check() string {
 		return "write a statement that begins with a word, such as SELECT"
 	}
 	if enders[w[0]] {
-		return "statements here are transactions of their own, and have no current database: leave out " +
+		return "statements here are transactions of their own, and keep no current database: leave out " +
 			strings.ToUpper(w[0]) + ", and write DATABASE.TABLE"
 	}
-	if o.Explain {
+	if o.Explain && !plan(w) {
 		w = append([]string{"explain"}, w...)
 	}
 	if o.Changes || readers[w[0]] || branchers[w[0]] && !changing(w) {
 		return ""
 	}
 	return "this statement may change something: tick \"allow changes\" if you want that"
+}
+
+// plan reports whether a statement asks for a plan by itself.
+func plan(w []string) bool {
+	return len(w) > 0 && slices.Contains([]string{"explain", "describe", "desc"}, w[0])
 }
 
 // changing reports whether a statement that begins with one of branchers may change something. The

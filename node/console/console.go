@@ -26,10 +26,12 @@ const Path = "/console/"
 
 // Options of a [Console].
 type Options struct {
-	// Dial connects to the node's SQL server, for which the client is at the address from. Required.
+	// Dial connects to the node's SQL server, for which the client is at the address from.
+	// Required.
 	Dial func(ctx context.Context, from net.Addr) (net.Conn, error)
-	// Hosts are names by which the node may be asked without TLS, besides localhost and addresses.
-	// With others, a page of somebody whose name leads to this node would be one of its own pages.
+	// Hosts are names by which the node may be asked without TLS, besides localhost and
+	// addresses. With others, a page of somebody whose name leads to this node would be one of
+	// its own pages.
 	Hosts []string
 	// Logger gets what is worth a line; nil: nobody.
 	Logger *slog.Logger
@@ -83,8 +85,8 @@ func (c *Console) Close() error {
 }
 
 const (
-	// answerTimeout bounds the time that a client takes to read an answer, beside the time in which
-	// it is made.
+	// answerTimeout bounds the time that a client takes to read an answer, beside the time in
+	// which it is made.
 	answerTimeout = 30 * time.Second
 	// bodyTimeout bounds the time in which a body comes.
 	bodyTimeout = 10 * time.Second
@@ -92,8 +94,8 @@ const (
 	maxBody = 128 << 10
 )
 
-// policy is the Content-Security-Policy: nothing but files of this origin, no scripts or styles in
-// the page, no markup from strings, and no page of others around it.
+// policy is the Content-Security-Policy: nothing but files of this origin, no scripts or styles
+// in the page, no markup from strings, and no page of others around it.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
@@ -194,7 +196,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 
 // receive decodes the body of a request, or answers why not.
 func receive(w http.ResponseWriter, r *http.Request, into any) bool {
-	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		fail(w, http.StatusUnsupportedMediaType, "send JSON, with the header Content-Type: application/json")
 		return false
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// link is one connection to the SQL server, as the user of a session. One statement at a time runs
-// on it.
+// link is one connection to the SQL server, as the user of a session. One statement at a time
+// runs on it.
 type link struct {
 	id   string // of the connection, as KILL takes it
 	pool *sql.DB
@@ -37,8 +37,8 @@ func (address) Network() string { return "tcp" }
 // String implements net.Addr.
 func (a address) String() string { return string(a) }
 
-// connect logs in. Over TLS if the browser's request came so: what an account, or the node, REQUIREs
-// is then what the user has.
+// connect logs in, over TLS if the browser's request came so: what an account, or the node,
+// REQUIREs is then what the user has.
 func (c *Console) connect(ctx context.Context, r *http.Request, in credentials) (*link, error) {
 	cfg := mysql.NewConfig()
 	cfg.User, cfg.Passwd, cfg.Net, cfg.Addr = in.User, in.Password, "console", "node"
@@ -48,8 +48,8 @@ func (c *Console) connect(ctx context.Context, r *http.Request, in credentials) 
 	cfg.ConnectionAttributes = "program_name:godwit console"
 	cfg.Logger = &mysql.NopLogger{}
 	if r.TLS != nil {
-		// The other end is in this process: there is nobody between whom a certificate would tell
-		// apart.
+		// The other end is in this process: there is nobody between whom a certificate would
+		// tell apart.
 		cfg.TLS = &tls.Config{InsecureSkipVerify: true}
 	}
 	var used *mysql.Config

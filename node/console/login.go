@@ -114,6 +114,12 @@ func (c *Console) open(ctx context.Context, r *http.Request, in credentials) (*s
 		s.watch[0].close()
 		return nil, err
 	}
+	// A few statements, such as EXPLAIN of a change, want some database to be current although they
+	// name another.
+	if t := s.box.ask(ctx, watching, "USE information_schema"); t.Error != "" {
+		s.end()
+		return nil, errors.New(t.Error)
+	}
 	who := s.watch[0].ask(ctx, watching, "SELECT CURRENT_USER()")
 	if s.user = in.User; len(who.Rows) == 1 {
 		s.user = text(who.Rows[0][0])

@@ -30,6 +30,8 @@ var panels = map[string][]question{
 	},
 	"statements": {
 		{name: "statements", query: "SELECT * FROM godwit.statements LIMIT 500"},
+		{name: "running", query: "SELECT id, user, host, db AS current_db, command, time AS time_s, state, info AS statement " +
+			"FROM information_schema.processlist WHERE command <> 'Sleep' AND id <> CONNECTION_ID() ORDER BY time DESC LIMIT 100"},
 		{name: "admission", query: "SELECT * FROM godwit.admission"},
 		{name: "fallbacks", query: "SELECT * FROM godwit.fallbacks ORDER BY statements DESC LIMIT 50"},
 	},

@@ -16,7 +16,7 @@ import (
 type Place struct {
 	Lat   float64 `json:"lat"` // degrees
 	Lon   float64 `json:"lon"`
-	Known bool    `json:"known"` // false: it is drawn somewhere on a circle
+	Known bool    `json:"known"` // false: it is drawn on a ring
 }
 
 //go:embed places.json
@@ -63,7 +63,7 @@ func ParsePlaces(text string) (map[string]Place, error) {
 	return out, nil
 }
 
-// locate places regions: where the setting says, else by their names, else on a circle in the
+// locate places regions: where the setting says, else by their names, else on a ring in the
 // order of their names.
 func locate(regions []string, given map[string]Place) map[string]Place {
 	out, lost := map[string]Place{}, []string{}

@@ -1,5 +1,5 @@
 // The console's pages. What comes from the cluster becomes text nodes, and never markup.
-import { WorldMap, node as svgNode, steps } from './map.js';
+import { WorldMap, node as svgNode, scales } from './map.js';
 
 const $ = (id) => document.getElementById(id);
 let token = '';
@@ -54,7 +54,7 @@ function say(text) { if ($('status').textContent !== text) $('status').textConte
 
 // Values.
 
-const yesNo = new Set(['connected', 'rtt_estimated', 'healthy', 'skyline', 'member', 'collector', 'granted', 'fenced', 'pinned',
+const yesNo = new Set(['connected', 'rtt_estimated', 'healthy', 'skyline', 'member', 'collector', 'fenced', 'pinned',
   'dry_run', 'candidate', 'follows_load', 'in_force', 'leads_leave']);
 const names = new Set(['node', 'peer', 'leader', 'epoch', 'term']);
 
@@ -78,7 +78,7 @@ function shown(column, v) {
   if (v === null) return '–';
   if (yesNo.has(column) && (v === '0' || v === '1')) return v === '1' ? 'yes' : 'no';
   if (!isNumber(v) || names.has(column)) return v;
-  const n = Number(v);
+  const n = Number(v) || 0; // no -0
   if (/(^|_)bytes$/.test(column)) return bytes(n);
   if (/_s$/.test(column) && !/_per_s$/.test(column)) return duration(n);
   if (Number.isInteger(n)) return Math.abs(n) >= 10000 && Math.abs(n) < 1e15 ? n.toLocaleString('en') : v;
@@ -133,7 +133,8 @@ class Grid {
       const tr = this.tbody.rows[i] || this.tbody.insertRow();
       t.columns.forEach((c, j) => {
         const td = tr.cells[j] || tr.insertCell();
-        const v = raw ? (r[j] === null ? 'NULL' : r[j]) : shown(c, r[j]);
+        const v = raw ? (r[j] === null ? 'NULL' : r[j])
+          : this.opt.yesNo?.includes(c) ? (r[j] === '1' ? 'yes' : 'no') : shown(c, r[j]);
         if (td.dataset.v === v) return;
         td.dataset.v = v;
         td.className = r[j] === null ? 'null' : !raw && c.endsWith('state') && sickWords.has(v) ? 'sick'
@@ -265,7 +266,14 @@ const pages = {
       chosen = region;
       if (latest) show(latest);
     });
-    legend();
+    const colour = $('colour');
+    colour.value = pages.map.colour || 'rtt';
+    const recolour = () => {
+      pages.map.colour = map.colour = colour.value;
+      legend(colour.value);
+      if (latest) show(latest);
+    };
+    colour.addEventListener('change', recolour);
     const tables = grids({
       nodes: { title: 'Nodes', sort: { column: 'node', down: false } },
       links: { title: 'Links of this node', note: noteHere() + ' Bytes are since it started, on the wire and before they were ' +
@@ -304,6 +312,7 @@ const pages = {
       showChosen(chosen, nodes, groups);
       tables(t);
     };
+    recolour();
     const resize = () => latest && show(latest);
     addEventListener('resize', resize);
     (world ? Promise.resolve(world) : fetch('world.json').then((r) => r.json())).then((w) => map.setLand(world = w));
@@ -319,6 +328,8 @@ const pages = {
       statements: { title: 'Statements by shape', sort: { column: 'total_ms', down: true },
         missing: 'This version of Godwit keeps no statistics of statements: it has no table godwit.statements.',
         empty: 'No statement has been counted yet.' },
+      running: { title: 'Running now', note: noteHere() + ' Without the privilege PROCESS you see your own sessions only.',
+        sort: { column: 'time_s', down: true }, empty: 'None but those of this console.' },
       admission: { title: 'Statements that take turns', note: noteHere() + ' Statements that compute for long need a slot.' },
       fallbacks: { title: 'Left to the other engine', note: noteHere() +
         ' Why SELECTs and changes did not run in Godwit’s own engine.', empty: 'None.' },
@@ -340,7 +351,7 @@ const pages = {
       leader_moves: { title: 'Leads that moved, and why', empty: 'None.' },
       consistency: { title: 'How transactions cross regions', note: noteHere(), empty: 'No decision yet.' },
       clock_history: { title: 'Changes of the clock mode', empty: 'None.' },
-      locks: { title: 'Locks', note: led, empty: 'None.' },
+      locks: { title: 'Locks', note: led, empty: 'None.', yesNo: ['granted'] },
     });
     return refresh('why', 5000, (out) => {
       tables(out.tables);
@@ -409,7 +420,7 @@ function links(regions, t, before, out) {
   const known = new Set(regions.map((r) => r.name)), by = new Map();
   const get = (a, b) => {
     const k = a < b ? [a, b] : [b, a], key = k.join('\n');
-    if (!by.has(key)) by.set(key, { a: k[0], b: k[1], ms: null, rate: 0, cut: false });
+    if (!by.has(key)) by.set(key, { a: k[0], b: k[1], ms: null, rate: null, cut: false });
     return by.get(key);
   };
   for (const r of objects(t.round_trips)) {
@@ -421,25 +432,26 @@ function links(regions, t, before, out) {
     if (l.region === here.region || !known.has(l.region) || !known.has(here.region)) continue;
     const x = get(here.region, l.region), o = older.get(l.peer);
     if (x.ms === null && l.rtt_ms !== null) x.ms = Math.round(Number(l.rtt_ms));
-    if (o && seconds > 0.5) x.rate += 50 * Math.round(Math.max(0, l.wire_bytes - o.wire_bytes) / seconds / 50);
+    if (o && seconds > 0.5) x.rate = (x.rate || 0) + 50 * Math.round(Math.max(0, l.wire_bytes - o.wire_bytes) / seconds / 50);
     x.cut = x.cut || l.connected === '0' || l.detour !== null;
   }
   return [...by.values()];
 }
 
-function legend() {
+function legend(colour) {
   const line = (cls, dash) => svgNode('svg', { width: 26, height: 10, 'aria-hidden': 'true' },
     svgNode('path', { class: 'arc ' + cls + (dash ? ' cut' : ''), d: 'M2 5L24 5', 'stroke-width': 3 }));
   const item = (mark, text) => make('span', {}, mark, text);
   let from = 0;
-  const marks = steps.map(([most, cls]) => {
-    const text = most === Infinity ? `${from} ms or more` : `${from} to ${most} ms`;
+  const unit = colour === 'bytes' ? (v) => bytes(v) : (v) => v + ' ms';
+  const marks = scales[colour].map(([most, cls]) => {
+    const text = most === Infinity ? `${unit(from)} or more` : `${colour === 'bytes' ? unit(from) : from} to ${unit(most)}`;
     from = most;
     return item(line(cls), text);
   });
   const dot = (kid) => svgNode('svg', { width: 16, height: 16, viewBox: '-8 -8 16 16', 'aria-hidden': 'true' }, kid);
   const spot = make('span', {}, '① region, and how many groups it leads'), square = make('span', {}, '✕ a node is down');
-  $('legend').replaceChildren(...marks, item(line('r0', true), 'cut'), make('span', {}, 'thicker: more bytes of this node'),
+  $('legend').replaceChildren(...marks, item(line('r0', true), 'cut, or not known'), make('span', {}, 'thicker: more bytes of this node'),
     spot, square, item(dot(svgNode('circle', { class: 'move', r: 4 })), 'row that moves'),
     item(dot(svgNode('path', { class: 'move', d: 'M0-6L6 0L0 6L-6 0Z' })), 'lead that moves'));
 }
@@ -525,6 +537,27 @@ async function lookUp(name) {
   }
 }
 
+// planTree draws a plan whose lines are indented by box-drawing characters; null: it is none.
+function planTree(lines) {
+  const root = { kids: [] }, open = [[-1, root]];
+  for (const line of lines) {
+    const lead = line.match(/^[\s│├└─]*/)[0].length, text = line.slice(lead).trim();
+    if (!text) continue;
+    while (open[open.length - 1][0] >= lead) open.pop();
+    const item = { text, kids: [] };
+    open[open.length - 1][1].kids.push(item);
+    open.push([lead, item]);
+  }
+  if (!root.kids.some((k) => k.kids.length)) return null;
+  const draw = (item) => make('li', {}, ...(item.kids.length
+    ? [make('details', { open: true }, make('summary', {}, item.text), list(item.kids))] : [make('span', {}, item.text)]));
+  const list = (kids) => make('ul', {}, ...kids.map(draw));
+  const tree = list(root.kids);
+  tree.className = 'plan card';
+  tree.setAttribute('aria-label', 'Plan');
+  return tree;
+}
+
 function showResult(out) {
   const box = $('result'), kids = [];
   if (out.error) {
@@ -538,7 +571,8 @@ function showResult(out) {
     if (Number(out.rows_moved)) facts.push(`${out.rows_moved} rows moved`);
     kids.push(make('p', { class: 'fine' }, facts.join(', ') + '.'));
     if (out.columns?.length === 1 && (out.rows || []).some((r) => r[0]?.includes('\n') || /^ *[└├│]/.test(r[0] || ''))) {
-      kids.push(make('pre', { class: 'card', tabindex: 0 }, out.rows.map((r) => r[0] ?? 'NULL').join('\n')));
+      const lines = out.rows.flatMap((r) => (r[0] ?? 'NULL').split('\n'));
+      kids.push(planTree(lines) || make('pre', { class: 'card', tabindex: 0 }, lines.join('\n')));
     } else if (out.columns?.length) {
       const g = new Grid({ title: 'Rows', raw: true, empty: 'No rows.' });
       g.set(out);

@@ -46,10 +46,14 @@ function arc(a, b) {
   return out;
 }
 
-export const steps = [[50, 'r1'], [100, 'r2'], [200, 'r3'], [Infinity, 'r4']];
+// scales are the bounds of the colours: milliseconds, or bytes a second.
+export const scales = {
+  rtt: [[50, 'r1'], [100, 'r2'], [200, 'r3'], [Infinity, 'r4']],
+  bytes: [[1024, 'r1'], [10240, 'r2'], [102400, 'r3'], [Infinity, 'r4']],
+};
 
-function stepOf(ms) {
-  return ms === null ? 'r0' : steps.find(([most]) => ms < most)[1];
+function stepOf(colour, v) {
+  return v === null ? 'r0' : scales[colour].find(([most]) => v < most)[1];
 }
 
 export class WorldMap {
@@ -57,6 +61,7 @@ export class WorldMap {
   constructor(svg, choose) {
     this.svg = svg;
     this.choose = choose;
+    this.colour = 'rtt'; // a key of scales
     this.land = node('g');
     this.arcs = node('g');
     this.flights = node('g', { 'aria-hidden': 'true' });
@@ -89,7 +94,7 @@ export class WorldMap {
   // draw shows regions [{name, lat, lon, leads, nodes, dead}] and links [{a, b, ms, rate, cut}].
   draw(regions, links, chosen) {
     const width = this.svg.clientWidth || WIDTH;
-    const key = JSON.stringify([regions, links, chosen, width]);
+    const key = JSON.stringify([regions, links, chosen, width, this.colour]);
     if (key === this.drawn) return;
     this.drawn = key;
     this.at = new Map(regions.map((r) => [r.name, project([r.lon, r.lat])]));
@@ -136,9 +141,10 @@ export class WorldMap {
 
   drawLink(l, k) {
     const wide = (1.4 + Math.min(4, Math.log10(1 + (l.rate || 0) / 300))) * k;
-    return node('path', { class: 'arc ' + stepOf(l.ms) + (l.cut ? ' cut' : ''), 'stroke-width': wide.toFixed(2),
+    return node('path', { class: 'arc ' + stepOf(this.colour, this.colour === 'bytes' ? l.rate : l.ms) + (l.cut ? ' cut' : ''), 'stroke-width': wide.toFixed(2),
       d: this.ways.get(l.a + '\n' + l.b).map(path).join('') },
-      node('title', {}, `${l.a} – ${l.b}: ` + (l.ms === null ? 'no round trip known' : l.ms.toFixed(0) + ' ms')));
+      node('title', {}, `${l.a} – ${l.b}: ` + (l.ms === null ? 'no round trip known' : l.ms.toFixed(0) + ' ms') +
+        (l.rate === null ? '' : `, ${l.rate} bytes a second`)));
   }
 
   // label writes a round trip on a link, where nothing else is.
