@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"os"
 	"os/exec"
@@ -103,27 +104,69 @@ func (b *tab) await(expr string) {
 	}
 }
 
-// shoot keeps a picture, in both themes and two widths.
-func (b *tab) shoot(name string) {
+// look is how a page is looked at.
+type look struct {
+	theme string
+	width int64
+}
+
+var looks = []look{{"light", 1280}, {"dark", 1280}, {"light", 390}, {"dark", 390}}
+
+func (b *tab) as(l look) {
 	b.t.Helper()
-	dir := os.Getenv(shotsVar)
-	if dir == "" {
-		return
-	}
-	for _, theme := range []string{"light", "dark"} {
-		for _, width := range []int64{1280, 400} {
+	b.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: l.theme}}),
+		chromedp.EmulateViewport(l.width, 900))
+	b.await(fmt.Sprintf("document.documentElement.dataset.theme === %q && innerWidth === %d", l.theme, l.width))
+}
+
+// fits judges a page at all widths and in both themes, and keeps pictures: nothing is wider than the
+// window, no label of the map lies on another, whatever takes the focus has a name, and the colours
+// are those of the theme.
+func (b *tab) fits(name string) {
+	b.t.Helper()
+	for _, l := range looks {
+		b.as(l)
+		var why []string
+		b.eval(faultsOfPage, &why)
+		for _, w := range why {
+			b.t.Errorf("page %s, %s, %d px wide: %s", name, l.theme, l.width, w)
+		}
+		if dir := os.Getenv(shotsVar); dir != "" {
 			var png []byte
-			b.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}),
-				chromedp.EmulateViewport(width, 900), chromedp.Evaluate("new Promise(r => setTimeout(r, 300))", nil,
-					func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }),
-				chromedp.FullScreenshot(&png, 100))
-			if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%s-%d.png", name, theme, width)), png, 0o644); err != nil {
+			b.do(chromedp.Evaluate("new Promise(r => setTimeout(r, 300))", nil, func(p *runtime.EvaluateParams) *runtime.EvaluateParams {
+				return p.WithAwaitPromise(true)
+			}), chromedp.CaptureScreenshot(&png))
+			if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%s-%d.png", name, l.theme, l.width)), png, 0o644); err != nil {
 				b.t.Fatal(err)
 			}
 		}
 	}
-	b.do(chromedp.EmulateViewport(1280, 900))
+	b.as(looks[0])
 }
+
+// faultsOfPage lists what is wrong with how the page looks now.
+const faultsOfPage = `(() => {
+  const out = [], w = document.documentElement;
+  if (w.scrollWidth > innerWidth) out.push('the page is ' + w.scrollWidth + ' px wide');
+  const dark = w.dataset.theme === 'dark', back = getComputedStyle(document.body).backgroundColor.match(/\d+/g).map(Number);
+  if ((back[0] < 128) !== dark) out.push('the background is ' + back);
+  for (const e of document.querySelectorAll('button, a, input, textarea, select, [tabindex="0"]')) {
+    if (!e.getClientRects().length) continue;
+    const name = e.getAttribute('aria-label') || e.textContent.trim() || e.labels?.[0]?.textContent.trim();
+    if (!name && e.tagName !== 'PRE') out.push('no name: ' + e.outerHTML.slice(0, 80));
+  }
+  for (const e of document.querySelectorAll('h1, h2, button, nav a')) {
+    if (e.getClientRects().length && e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== 'inline') {
+      out.push('cut: ' + e.textContent);
+    }
+  }
+  const names = [...document.querySelectorAll('#world .region text:not(.count):not(.sub)')].map((e) => [e.textContent, e.getBoundingClientRect()]);
+  names.forEach(([a, r], i) => names.slice(i + 1).forEach(([c, s]) => {
+    if (r.left < s.right - 2 && s.left < r.right - 2 && r.top < s.bottom - 2 && s.top < r.bottom - 2) out.push(a + ' lies on ' + c);
+  }));
+  for (const e of document.querySelectorAll('section.card')) if (e.textContent.trim().length < 5) out.push('an empty panel');
+  return out;
+})()`
 
 // login logs in at a console.
 func (b *tab) login(url, user, password string) {
@@ -147,6 +190,178 @@ func (b *tab) statement(q string) {
 	b.await("!document.getElementById('run').disabled && document.querySelector('#result .fine, #result .bad') !== null")
 }
 
+// open goes to a page, and waits until all of its tables have been asked for.
+func (b *tab) open(page string) {
+	b.t.Helper()
+	b.do(chromedp.Evaluate("location.hash = '#"+page+"'", nil))
+	b.await(fmt.Sprintf("document.querySelector('nav a[aria-current]')?.hash === '#%s' && "+
+		"[...document.querySelectorAll('#tables section')].every(s => s.children[2].childElementCount > 0)", page))
+}
+
+// column are the cells of a column of a table, from the top.
+func (b *tab) column(table, column string) (out []string) {
+	b.t.Helper()
+	b.eval(fmt.Sprintf("(() => { const s = [...document.querySelectorAll('#tables section, #result section')]"+
+		".find(s => s.getAttribute('aria-label') === %q); const i = [...s.querySelectorAll('th')].findIndex(h => h.dataset.c === %q);"+
+		"return [...s.querySelectorAll('tbody tr')].map(r => r.cells[i].textContent) })()", table, column), &out)
+	return out
+}
+
+// texts is a query's first column.
+func texts(t *testing.T, db *sql.DB, query string) (out []string) {
+	t.Helper()
+	rows, err := db.Query(query)
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var s string
+		if err := rows.Scan(&s); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, s)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestConsoleInABrowser: each page of the console shows what SQL says, at all widths and in both
+// themes, without an error in the browser; it treats text as text; and it tells of a node's death.
+func TestConsoleInABrowser(t *testing.T) {
+	b := openTab(t)
+	c := startCluster(t, t.TempDir(), 3, 1)
+	t.Cleanup(c.kill)
+	c.logOnFailure(t)
+	db := c.nodes[0].open(t, "")
+	const evil = "<script>window.evil = 1</script><img src=x onerror='window.evil = 1'>"
+	for _, q := range []string{"CREATE DATABASE shop", "CREATE TABLE shop.carts (id INT PRIMARY KEY, n INT)", "INSERT INTO shop.carts VALUES (7, 1)",
+		"CREATE TABLE shop.`<script>` (a TEXT)", "SET CLUSTER SETTING console.places = 'region-a 50 8; region-b 40 -75; region-c 35 139'",
+		"CREATE USER reader IDENTIFIED BY 'books'", "GRANT SELECT ON shop.* TO reader"} {
+		exec1(t, db, q)
+	}
+	exec1(t, db, "INSERT INTO shop.`<script>` VALUES (?)", evil)
+
+	url := "https://" + c.nodes[0].addr + "/console/"
+	b.do(chromedp.Navigate(url), chromedp.WaitVisible("#login"))
+	b.fits("login")
+	b.login(url, "reader", "wrong")
+	b.await("!document.getElementById('login-error').hidden")
+	begin := time.Now()
+	b.login(url, "root", "")
+	b.await("document.querySelectorAll('#world .region').length === 3 && document.querySelectorAll('#world .arc').length === 3")
+	var loaded float64
+	b.eval("performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd", &loaded)
+	t.Logf("the files are there after %.0f ms; with the login by keys, the map after %s", loaded, time.Since(begin).Round(time.Millisecond))
+
+	b.open("map")
+	nodes := texts(t, db, "SELECT node FROM godwit.nodes ORDER BY node")
+	if got := b.column("Nodes", "node"); !slices.Equal(got, nodes) {
+		t.Errorf("nodes %q, SQL says %q", got, nodes)
+	}
+	groups := texts(t, db, "SELECT name FROM godwit.groups ORDER BY name")
+	if got := b.column("Groups and their leaders", "name"); !slices.Equal(slices.Sorted(slices.Values(got)), groups) {
+		t.Errorf("groups %q, SQL says %q", got, groups)
+	}
+	b.fits("map")
+	b.keys()
+	b.open("statements")
+	if got, want := b.column("Statements that take turns", "class"), texts(t, db, "SELECT class FROM godwit.admission"); !slices.Equal(
+		slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))) {
+		t.Errorf("classes %q, SQL says %q", got, want)
+	}
+	b.fits("statements")
+	b.open("why")
+	if got, want := b.column("How transactions cross regions", "mode"), texts(t, db, "SELECT mode FROM godwit.consistency ORDER BY at DESC"); !slices.Equal(got, want) {
+		t.Errorf("modes %q, SQL says %q", got, want)
+	}
+	b.fits("why")
+	b.open("health")
+	if got := b.column("Clocks", "node"); !slices.Equal(slices.Sorted(slices.Values(got)), nodes) {
+		t.Errorf("clocks of %q", got)
+	}
+	b.fits("health")
+	b.box(evil)
+	b.death(c, db)
+	b.survives(c)
+	if said := b.said(); len(said) > 0 {
+		t.Errorf("the browser complains: %q", said)
+	}
+}
+
+// keys goes about without a mouse.
+func (b *tab) keys() {
+	b.t.Helper()
+	b.do(chromedp.Evaluate("document.querySelector('#world .region[data-region=region-c]').focus()", nil), chromedp.KeyEvent("\r"))
+	b.await("document.querySelector('#chosen h2')?.textContent === 'region-c' && document.activeElement.dataset.region === 'region-c'")
+	b.do(chromedp.Evaluate("document.querySelector('nav a').focus()", nil), chromedp.KeyEvent("\t"), chromedp.KeyEvent("\r"))
+	b.await("location.hash === '#statements' && document.activeElement.id === 'main'")
+}
+
+// box tries the page SQL.
+func (b *tab) box(evil string) {
+	b.t.Helper()
+	b.statement("SELECT a, '<b>bold</b>' AS `<i>` FROM shop.`<script>`")
+	if got := b.column("Rows", "a"); !slices.Equal(got, []string{evil}) {
+		b.t.Errorf("a text is shown as %q", got)
+	}
+	b.statement("SHOW TABLES FROM shop")
+	b.await(pageHas("<script>"))
+	var markup bool
+	b.eval("window.evil !== undefined || document.querySelector('#result script, #result img, #result b, #result i') !== null", &markup)
+	if markup {
+		b.t.Error("a text became markup")
+	}
+	b.statement("DELETE FROM shop.carts")
+	b.await(pageHas("allow changes") + " && document.querySelector('#result .bad') !== null")
+	b.do(chromedp.SetValue("#statement", "SELECT n FROM shop.carts WHERE id IN (SELECT id FROM shop.carts)"), chromedp.Click("#explain"))
+	b.await("document.querySelectorAll('#result .plan li').length > 2")
+	b.fits("sql")
+	b.do(chromedp.Click("input[name=changes]"))
+	b.statement("INSERT INTO shop.carts VALUES (8, 1)")
+	b.await(pageHas("1 rows changed"))
+}
+
+// death kills a node, and looks how the pages tell of it.
+func (b *tab) death(c *processes, db *sql.DB) {
+	b.t.Helper()
+	b.open("map")
+	c.nodes[2].kill()
+	b.await("document.querySelector('#world .region.down')?.dataset.region === 'region-c' && document.querySelector('#problems .bad') !== null")
+	var shown []string
+	b.open("health")
+	b.await("document.querySelector('#problems .bad') !== null")
+	b.eval("[...document.querySelectorAll('#problems .bad')].map(p => p.textContent)", &shown)
+	if !slices.ContainsFunc(shown, func(s string) bool { return strings.Contains(s, "region-c") || strings.Contains(s, "node 3") }) {
+		b.t.Errorf("the problems are %q, and SQL's %q", shown, texts(b.t, db, "SELECT problem FROM godwit.problems"))
+	}
+	b.fits("health-dead")
+	b.open("map")
+	b.await("document.querySelector('#world .region.down') !== null")
+	b.fits("map-dead")
+}
+
+// survives kills the console's own node: the page says so, and asks for a login once it is back.
+func (b *tab) survives(c *processes) {
+	b.t.Helper()
+	c.nodes[2].start(b.t)
+	c.nodes[2].awaitSQL(b.t)
+	b.await("document.querySelector('#world .region.down') === null")
+	before := b.said()
+	c.nodes[0].kill()
+	b.await("document.getElementById('status').textContent === 'the node does not answer'")
+	c.nodes[0].start(b.t)
+	c.nodes[0].awaitSQL(b.t)
+	b.await("document.getElementById('login') !== null")
+	b.mu.Lock()
+	b.complaints = before // that a node does not answer is said by the browser, too
+	b.mu.Unlock()
+	b.login("https://"+c.nodes[0].addr+"/console/", "reader", "books")
+	b.await("document.querySelector('#tables .warn') !== null && " + pageHas("Your user may not see this"))
+}
+
 // TestShots takes pictures of a console that runs already, at the address in GODWIT_E2E_CONSOLE.
 func TestShots(t *testing.T) {
 	url := os.Getenv("GODWIT_E2E_CONSOLE")
@@ -155,17 +370,15 @@ func TestShots(t *testing.T) {
 	}
 	b := openTab(t)
 	b.do(chromedp.Navigate(url), chromedp.WaitVisible("#login"))
-	b.shoot("login")
+	b.fits("login")
 	b.login(url, "root", "")
 	b.await("document.querySelectorAll('#world .region').length >= 3")
-	b.do(chromedp.Sleep(6 * time.Second))
-	b.shoot("map")
-	for _, page := range []string{"statements", "why", "health"} {
-		b.do(chromedp.Evaluate("location.hash = '#"+page+"'", nil), chromedp.Sleep(3*time.Second))
-		b.shoot(page)
+	for _, page := range []string{"map", "statements", "why", "health"} {
+		b.open(page)
+		b.fits(page)
 	}
 	b.statement("SELECT node, region, state, address, leads FROM godwit.nodes")
-	b.shoot("sql")
+	b.fits("sql")
 	if said := b.said(); len(said) > 0 {
 		t.Errorf("the browser complains: %q", said)
 	}
