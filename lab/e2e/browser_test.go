@@ -114,14 +114,15 @@ var looks = []look{{"light", 1280}, {"dark", 1280}, {"light", 390}, {"dark", 390
 
 func (b *tab) as(l look) {
 	b.t.Helper()
-	b.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: l.theme}}),
+	theme := &emulation.MediaFeature{Name: "prefers-color-scheme", Value: l.theme}
+	b.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{theme}),
 		chromedp.EmulateViewport(l.width, 900))
 	b.await(fmt.Sprintf("document.documentElement.dataset.theme === %q && innerWidth === %d", l.theme, l.width))
 }
 
-// fits judges a page at all widths and in both themes, and keeps pictures: nothing is wider than the
-// window, no label of the map lies on another, whatever takes the focus has a name, and the colours
-// are those of the theme.
+// fits judges a page at all widths and in both themes, and keeps pictures: nothing is wider than
+// the window, no label of the map lies on another, whatever takes the focus has a name, and the
+// colours are those of the theme.
 func (b *tab) fits(name string) {
 	b.t.Helper()
 	for _, l := range looks {
@@ -231,6 +232,7 @@ func texts(t *testing.T, db *sql.DB, query string) (out []string) {
 // TestConsoleInABrowser: each page of the console shows what SQL says, at all widths and in both
 // themes, without an error in the browser; it treats text as text; and it tells of a node's death.
 func TestConsoleInABrowser(t *testing.T) {
+	needTime(t)
 	b := openTab(t)
 	c := startCluster(t, t.TempDir(), 3, 1)
 	t.Cleanup(c.kill)
