@@ -79,7 +79,7 @@ func (c *Console) sql(w http.ResponseWriter, r *http.Request, s *session) {
 func (s *session) execute(in order) outcome {
 	query, access := in.Statement, "READ ONLY"
 	if in.Explain && !plan(words(query)) {
-		query = "EXPLAIN " + query
+		query = "EXPLAIN FORMAT=TREE " + query
 	}
 	if in.Changes || plan(words(query)) && !changing(words(query)) { // the plan of a change is none
 		access = "READ WRITE"

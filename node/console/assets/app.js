@@ -537,11 +537,11 @@ async function lookUp(name) {
   }
 }
 
-// planTree draws a plan whose lines are indented by box-drawing characters; null: it is none.
+// planTree draws a plan whose lines are indented, by spaces or box-drawing characters; null: it is none.
 function planTree(lines) {
   const root = { kids: [] }, open = [[-1, root]];
   for (const line of lines) {
-    const lead = line.match(/^[\s│├└─]*/)[0].length, text = line.slice(lead).trim();
+    const lead = line.match(/^[\s│├└─]*/)[0].length, text = line.slice(lead).replace(/^-> /, '').trim();
     if (!text) continue;
     while (open[open.length - 1][0] >= lead) open.pop();
     const item = { text, kids: [] };
@@ -570,7 +570,7 @@ function showResult(out) {
     if (out.round_trips != null) facts.push(`${shown('', out.round_trips)} round trips over the WAN, ${bytes(Number(out.wan_bytes || 0))}`);
     if (Number(out.rows_moved)) facts.push(`${out.rows_moved} rows moved`);
     kids.push(make('p', { class: 'fine' }, facts.join(', ') + '.'));
-    if (out.columns?.length === 1 && (out.rows || []).some((r) => r[0]?.includes('\n') || /^ *[└├│]/.test(r[0] || ''))) {
+    if (out.columns?.length === 1 && (out.rows || []).some((r) => r[0]?.includes('\n') || /^ *(->|[└├│])/.test(r[0] || ''))) {
       const lines = out.rows.flatMap((r) => (r[0] ?? 'NULL').split('\n'));
       kids.push(planTree(lines) || make('pre', { class: 'card', tabindex: 0 }, lines.join('\n')));
     } else if (out.columns?.length) {
