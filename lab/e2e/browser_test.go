@@ -62,7 +62,8 @@ func openTab(t *testing.T) *tab {
 		case *runtime.EventExceptionThrown:
 			b.complaints = append(b.complaints, ev.ExceptionDetails.Error())
 		case *log.EventEntryAdded:
-			// 401 is how a page learns that nobody has logged in, 400 how the page SQL learns of a refused statement.
+			// 401 is how a page learns that nobody has logged in, 400 how the page SQL learns of a
+			// refused statement.
 			refused := strings.Contains(ev.Entry.Text, "400") && strings.HasSuffix(ev.Entry.URL, "/sql")
 			if ev.Entry.Level == log.LevelError && !strings.Contains(ev.Entry.Text, "401") && !refused {
 				b.complaints = append(b.complaints, ev.Entry.Text+" "+ev.Entry.URL)
