@@ -94,6 +94,12 @@ func (c *charge) take(n int64) error {
 	return nil
 }
 
+// giveBack gives some of it back.
+func (c *charge) giveBack(n int64) {
+	c.used.Add(-n)
+	c.a.mem.Shrink(n)
+}
+
 // err is why it could not take more, if that was so.
 func (c *charge) err() error {
 	if p := c.over.Load(); p != nil {

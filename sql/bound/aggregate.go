@@ -26,6 +26,12 @@ func (f *frame) groupBy(ctx *sql.Context, n *plan.GroupBy, row sql.Row) (sql.Row
 		if !ok {
 			agg = aggregation.NewFirst(e)
 		}
+		if c, ok := agg.(*aggregation.GroupConcat); ok { // it sorts
+			var err error
+			if agg, err = probedFunction[sql.Aggregation](ctx, c); err != nil {
+				return nil, err
+			}
+		}
 		nn.SelectDeps[i] = &aggregate{Aggregation: agg, f: f, first: grouped && i == 0}
 	}
 	if grouped && len(nn.SelectDeps) > 0 {

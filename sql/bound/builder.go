@@ -43,7 +43,7 @@ func (b *Builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 	case *plan.Distinct:
 		return f.build(ctx, row, entryBytes)
 	case *plan.Window:
-		return f.unary(ctx, n, n.Child, row)
+		return f.window(ctx, n, row)
 	case *plan.Into:
 		return f.unary(ctx, n, n.Child, row)
 	case *plan.SetOp:

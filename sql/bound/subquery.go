@@ -13,6 +13,7 @@ import (
 func (b *Builder) Install(a *analyzer.Analyzer) {
 	b.Engine = a.ExecBuilder
 	a.Coster = coster{a.Coster}
+	rules.AroundEach(a, stoppable)
 	if !rules.Around(a, "finalizeSubqueries", b.subqueries) {
 		panic("the engine has no rule finalizeSubqueries any more, around which subqueries are bounded")
 	}

@@ -29,10 +29,19 @@ func Install(a *analyzer.Analyzer) (missing []string) {
 
 // Around puts a mend around a rule of an analyzer. It reports whether there is such a rule.
 func Around(a *analyzer.Analyzer, name string, mend func(analyzer.RuleFunc) analyzer.RuleFunc) (found bool) {
+	return around(a, mend, func(r string) bool { return r == name })
+}
+
+// AroundEach puts a mend around all rules of an analyzer.
+func AroundEach(a *analyzer.Analyzer, mend func(analyzer.RuleFunc) analyzer.RuleFunc) {
+	around(a, mend, func(string) bool { return true })
+}
+
+func around(a *analyzer.Analyzer, mend func(analyzer.RuleFunc) analyzer.RuleFunc, which func(name string) bool) (found bool) {
 	for _, b := range a.Batches {
 		rules := make([]analyzer.Rule, len(b.Rules)) // the engine's lists are shared
 		for i, r := range b.Rules {
-			if r.Id.String() == name {
+			if which(r.Id.String()) {
 				found = true
 				r.Apply = mend(r.Apply)
 			}

@@ -133,7 +133,8 @@ func TestManyTables(t *testing.T) {
 	_, c := newGreedy(t)
 	old, own := conn(t, c), conn(t, c)
 	exec(t, old, "SET sql_select_limit = 1000000")
-	for n := 10; n <= 16; n++ {
+	exec(t, own, "CREATE TABLE r (a INT PRIMARY KEY, n INT)")
+	for n := 8; n <= 16; n++ {
 		inner, outer, comma := "SELECT COUNT(*), SUM(t0.a) FROM t t0", "SELECT COUNT(*), SUM(t0.a) FROM t t0", []string{"t t0"}
 		var where []string
 		for i := 1; i < n; i++ {
@@ -147,6 +148,13 @@ func TestManyTables(t *testing.T) {
 			if got, want := query(t, old, q), query(t, own, q); got[0] != want[0] {
 				t.Errorf("%s: %v, want %v", q, got, want)
 			}
+		}
+		// An UPDATE takes its columns from all tables. Hints do not matter to what is tried.
+		exec(t, own, "REPLACE INTO r SELECT a, 0 FROM t")
+		exec(t, old, fmt.Sprintf("UPDATE /*+ JOIN_ORDER(t1, r) */ r JOIN %s SET r.n = t1.a + %d WHERE r.a = t0.a AND %s",
+			strings.Join(comma, " JOIN "), n, strings.Join(where, " AND ")))
+		if got, want := query(t, own, "SELECT COUNT(*), SUM(n - a) FROM r"), fmt.Sprintf("400|%d", 400*n); got[0] != want {
+			t.Errorf("UPDATE of %d tables: %v, want %s", n+1, got, want)
 		}
 	}
 }
