@@ -87,7 +87,7 @@ func (t *Table) DropColumn(ctx *sql.Context, name string) error {
 	}
 	id := d.Cols[i].ID
 	if slices.Contains(d.PK, id) {
-		return base.Errorf(base.CodeInvalid, "column %s is part of the primary key: change the key first", name)
+		return errKeyColumn
 	}
 	k, err := schema.NewColumn(&d.Cols[i])
 	if err != nil {

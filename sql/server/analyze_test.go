@@ -13,6 +13,7 @@ import (
 func TestAnalyzeTable(t *testing.T) {
 	s, c := newServer(t)
 	exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+	query(t, c, "ANALYZE TABLE t")
 	exec(t, c, "INSERT INTO t VALUES (1, 1), (2, 1), (3, NULL)")
 	query(t, c, "ANALYZE TABLE t")
 	snap, err := s.g.Catalog.Current(t.Context())

@@ -45,12 +45,14 @@ var effective = nameSet(`activate_all_roles_on_login automatic_sp_privileges aut
 // readOnlyInSession are variables that each session shows and only SET GLOBAL changes, as in MySQL.
 var readOnlyInSession = nameSet("max_allowed_packet max_user_connections net_buffer_length")
 
-// promises are the variables without effect on which the safety of data or the meaning of what is
-// written may rest: to change one is an error.
+// promises are the variables without effect on which the safety of data, the meaning of what is
+// written, or what is logged may rest: to change one is an error.
 var promises = nameSet(`default_password_lifetime default_table_encryption event_scheduler
-	general_log init_connect insert_id mandatory_roles offline_mode partial_revokes password_history password_require_current
-	password_reuse_interval read_only require_row_format sql_require_primary_key super_read_only
-	table_encryption_privilege_check timestamp`)
+	general_log general_log_file init_connect insert_id log_output log_queries_not_using_indexes mandatory_roles
+	min_examined_row_limit offline_mode partial_revokes password_history password_require_current
+	password_reuse_interval read_only require_row_format slow_query_log_file sql_require_primary_key ssl_ca ssl_capath
+	ssl_cert ssl_cipher ssl_crl ssl_crlpath ssl_key super_read_only table_encryption_privilege_check timestamp
+	tls_ciphersuites tls_version`)
 
 func nameSet(names string) map[string]bool {
 	out := map[string]bool{}

@@ -30,6 +30,7 @@ func TestWhoMaySet(t *testing.T) {
 		{"SET GLOBAL TRANSACTION ISOLATION LEVEL SERIALIZABLE", 1227, 1227, 1227, 0, 0},
 		{"SET GLOBAL foreign_key_checks = 1", 1227, 1227, 1227, 0, 0},
 		{"SET GLOBAL read_staleness = ''", 1227, 1227, 1227, 0, 0},
+		{"SET GLOBAL sql_mode = @@GLOBAL.sql_mode", 1227, 1227, 1227, 0, 0},
 		{"SET GLOBAL transaction_consistency = 'cluster'", 1227, 1227, 1227, 0, 0},
 		{"SET PERSIST autocommit = 1", 1227, 1227, 1227, 1235, 1235},
 		{"SET @@PERSIST_ONLY.autocommit = 1", 1227, 1227, 1227, 1235, 1235},
@@ -94,7 +95,10 @@ func TestVariablesWithoutEffect(t *testing.T) {
 		expect(t, k, "SHOW WARNINGS")
 	}
 	for _, q := range []string{"SET GLOBAL read_only = 1", "SET GLOBAL super_read_only = ON", "SET GLOBAL offline_mode = ON",
-		"SET GLOBAL init_connect = 'SELECT 1'", "SET sql_require_primary_key = 1", "SET timestamp = 1"} {
+		"SET GLOBAL init_connect = 'SELECT 1'", "SET sql_require_primary_key = 1", "SET timestamp = 1",
+		"SET GLOBAL general_log = 1", "SET GLOBAL log_output = 'TABLE'", "SET GLOBAL slow_query_log_file = '/tmp/slow'",
+		"SET GLOBAL log_queries_not_using_indexes = 1", "SET min_examined_row_limit = 7", "SET GLOBAL tls_version = 'TLSv1.3'",
+		"SET GLOBAL ssl_key = '/tmp/key'"} {
 		expectErr(t, k, 1235, q)
 	}
 	expect(t, k, "SELECT @@GLOBAL.read_only, @@GLOBAL.offline_mode", "0|0")
