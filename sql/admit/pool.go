@@ -21,10 +21,12 @@ const (
 	// Reading statements hold nothing that others wait for.
 	Reading
 	classes
+	// Short are all statements as long as they have computed for little: [Gate].
+	Short = classes
 )
 
 // String is the class as users see it.
-func (c Class) String() string { return [...]string{"locking", "reading"}[c] }
+func (c Class) String() string { return [...]string{"locking", "reading", "short"}[c] }
 
 const (
 	// grace is how long a statement computes without a slot.
@@ -48,6 +50,8 @@ const (
 
 // Pool is the slots of a node.
 type Pool struct {
+	// Gate is where all statements begin.
+	Gate *Gate
 	// Most is how many statements may wait, and Patience how long one waits for its first slot.
 	Most     int
 	Patience time.Duration
@@ -73,7 +77,8 @@ type slot struct {
 // Stats are the counters of a class.
 type Stats struct {
 	Class   Class
-	Running int // have a slot
+	Slots   int // of all classes but Short; of Short 0: there is no bound now
+	Running int // have a slot; Short: are at work
 	Waiting int
 	Granted int64         // slots given
 	Waited  time.Duration // for them
@@ -92,7 +97,7 @@ func New(n int) *Pool {
 	if n == 0 {
 		n = runtime.GOMAXPROCS(0)
 	}
-	return &Pool{Most: usualMost, Patience: usualPatience, Delay: schedulerDelay(), slots: make([]slot, n), open: n,
+	return &Pool{Gate: NewGate(n), Most: usualMost, Patience: usualPatience, Delay: schedulerDelay(), slots: make([]slot, n), open: n,
 		start: time.Now()}
 }
 
@@ -100,7 +105,8 @@ func New(n int) *Pool {
 func (p *Pool) now() time.Duration { return time.Since(p.start) }
 
 var descs = struct{ slots, running, waiting, granted, waited, lost, refused *prometheus.Desc }{
-	prometheus.NewDesc("godwit_admission_slots", "Statements that may compute at once.", nil, nil),
+	prometheus.NewDesc("godwit_admission_slots", "Statements that may compute at once; short ones that may be at work, "+
+		"0: any number.", labels, nil),
 	prometheus.NewDesc("godwit_admission_running", "Statements that have a slot.", labels, nil),
 	prometheus.NewDesc("godwit_admission_waiting", "Statements that wait for a slot.", labels, nil),
 	prometheus.NewDesc("godwit_admission_granted_total", "Slots given.", labels, nil),
@@ -122,10 +128,9 @@ func (p *Pool) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (p *Pool) Collect(ch chan<- prometheus.Metric) {
-	ch <- prometheus.MustNewConstMetric(descs.slots, prometheus.GaugeValue, float64(p.Slots()))
 	for _, s := range p.Stats() {
 		class := s.Class.String()
-		for d, v := range map[*prometheus.Desc]int{descs.running: s.Running, descs.waiting: s.Waiting} {
+		for d, v := range map[*prometheus.Desc]int{descs.slots: s.Slots, descs.running: s.Running, descs.waiting: s.Waiting} {
 			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(v), class)
 		}
 		for d, v := range map[*prometheus.Desc]float64{descs.granted: float64(s.Granted), descs.waited: s.Waited.Seconds(),
@@ -142,13 +147,13 @@ func (p *Pool) Slots() int {
 	return p.open
 }
 
-// Stats are the counters of all classes.
+// Stats are the counters of all classes, by class.
 func (p *Pool) Stats() []Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	out := append([]Stats(nil), p.stats[:]...)
 	for c := range out {
-		out[c].Class = Class(c)
+		out[c].Class, out[c].Slots = Class(c), p.open
 	}
 	for _, s := range p.slots {
 		if s.turn != nil {
@@ -158,7 +163,7 @@ func (p *Pool) Stats() []Stats {
 	for _, w := range p.queue {
 		out[w.turn.class].Waiting++
 	}
-	return out
+	return append(out, p.Gate.Stats())
 }
 
 // Turn is a statement's place among others. It is used by one goroutine at a time. The zero value,

@@ -238,6 +238,11 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 	defer p.leave(s)
 	start := time.Now()
 	began := h.g.statements.Begin(s, start)
+	pass, err := h.g.query.Turns.Gate.Enter(ctx, s.Client().User, s.Remote || s.Txn() != nil && s.GetIgnoreAutoCommit())
+	if err != nil {
+		return began.Fail(s, query, err)
+	}
+	defer pass.Leave()
 	done, err := h.g.query.Admit(s, query)
 	if err != nil {
 		return began.Fail(s, query, err)

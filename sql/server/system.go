@@ -146,7 +146,7 @@ func (g *gateway) topicRows(ctx *sql.Context, t *Topic) ([]sql.Row, error) {
 	}
 	if t.Name == "admission" {
 		for _, s := range g.query.Turns.Stats() {
-			out = append(out, sql.NewRow(s.Class.String(), int64(g.query.Turns.Slots()), int64(s.Running), int64(s.Waiting), s.Granted,
+			out = append(out, sql.NewRow(s.Class.String(), int64(s.Slots), int64(s.Running), int64(s.Waiting), s.Granted,
 				s.Waited.Milliseconds(), s.Lost, s.Refused))
 		}
 		return out, nil
