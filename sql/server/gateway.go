@@ -19,6 +19,7 @@ import (
 	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/fast"
+	"github.com/godwitdb/godwit/sql/named"
 	"github.com/godwitdb/godwit/sql/prefetch"
 	selects "github.com/godwitdb/godwit/sql/query"
 	"github.com/godwitdb/godwit/sql/rights"
@@ -84,11 +85,12 @@ func newGateway(cfg Config) *gateway {
 	g.Sees = func(ctx *sql.Context, db, name string) bool {
 		return rights.Of(ctx, g.engine.Analyzer.Catalog.MySQLDb).Sees(db, name)
 	}
-	g.Functions = map[string]sql.Function{"current_role": rights.RoleFunction(func() *mysql_db.MySQLDb {
-		return g.engine.Analyzer.Catalog.MySQLDb
-	})}
+	locks := named.New()
+	g.Functions = locks.Functions()
+	g.Functions["current_role"] = rights.RoleFunction(func() *mysql_db.MySQLDb { return g.engine.Analyzer.Catalog.MySQLDb })
 	g.Memory = func() session.Budget { return g.query.SessionBudget() }
 	g.Ended = func(s *session.Session) {
+		locks.ReleaseAll(s)
 		// The connection may have another session by now (COM_RESET_CONNECTION).
 		if g.sessions.CompareAndDelete(s.ID(), s) {
 			g.presences.Delete(s.ID())

@@ -110,6 +110,8 @@ var allowed = map[string][]string{
 		"policy/placement"}, mechanisms...),
 	// layer 4: SQL
 	"sql/function": nil,
+	// named locks belong to sessions of one node, and to no row
+	"sql/named": nil,
 	// rules mends plans of the engine, and knows nothing of where rows are
 	"sql/rules": nil,
 	// rowfmt is a leaf: the byte format of rows, which those who patch rows have to know, too.
@@ -130,7 +132,7 @@ var allowed = map[string][]string{
 	// backup reads and writes rows by the contract of transactions, without the engine's plans
 	"sql/backup": {"kv/hold", "sql/backup/archive", "sql/backup/place", "sql/ddl", "sql/rights", "sql/schema",
 		"sql/session", "sql/table"},
-	"sql/server": {"sql/admit", "sql/audited", "sql/backup", "sql/backup/place", "sql/bound", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/prefetch", "sql/ddl", "sql/fast", "sql/query",
+	"sql/server": {"sql/admit", "sql/audited", "sql/backup", "sql/backup/place", "sql/bound", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/named", "sql/prefetch", "sql/ddl", "sql/fast", "sql/query",
 		"sql/statements", "sql/virtual", "sql/digest", "obs/audit"},
 	// digest counts texts, and knows neither sessions nor tables
 	"sql/digest": {"obs/audit"},
@@ -218,7 +220,7 @@ var onlyIn = map[string]struct {
 	},
 	"github.com/dolthub/go-mysql-server": {
 		[]string{"sql/backup", "sql/bind", "sql/bound", "sql/expr", "sql/expr/collate", "sql/expr/exprtest", "sql/expr/fn", "sql/exec",
-			"sql/function", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/access", "sql/prefetch",
+			"sql/function", "sql/named", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/access", "sql/prefetch",
 			"sql/ddl", "sql/fast", "sql/query", "sql/opt", "sql/audited", "sql/server", "sql/statements", "sql/virtual"},
 		"its API moves; the packages below sql/ follow it",
 	},
