@@ -73,6 +73,11 @@ func Cover(is sql.Database, users *mysql_db.MySQLDb) {
 			x.Reader = applicableRoles(users)
 		case name == information_schema.TriggersTableName:
 			x.Reader = covered(readWhole(users, read), coverTriggers(users))
+		case name == information_schema.EventsTableName:
+			x.Reader = covered(read, func(ctx *sql.Context, it sql.RowIter) sql.RowIter {
+				mine := Of(ctx, users)
+				return &filterIter{it, func(r sql.Row) bool { return mine.SeesEvents(text(r[eventSchema])) }}
+			})
 		case strings.HasPrefix(name, "innodb_"):
 			x.Reader = func(ctx *sql.Context, cat sql.Catalog) (sql.RowIter, error) {
 				if !Of(ctx, users).Global(sql.PrivilegeType_Process) {
@@ -184,6 +189,12 @@ const (
 	viewSchema, viewName, viewText = 1, 2, 3
 	triggerSchema, triggerOn       = 5, 6
 )
+
+// eventSchema is the column of information_schema.events with the database.
+const eventSchema = 1
+
+// SeesEvents reports whether the events of a database show: they take EVENT.
+func (s Set) SeesEvents(db string) bool { return s.Database(db, sql.PrivilegeType_Event) }
 
 // coverViews leaves out views that the user has no privilege for, and the texts of those that it
 // may not SHOW.

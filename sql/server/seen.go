@@ -56,6 +56,10 @@ func (b *builder) buildSeen(ctx *sql.Context, s *session.Session, n sql.Node, ro
 		return b.engineBuilds(ctx, s, b.g.rights(ctx).ShowTriggers(n), row)
 	case *plan.ShowCreateTrigger:
 		return nil, b.g.maySeeTrigger(ctx, n)
+	case *plan.ShowEvents:
+		return nil, b.g.maySeeEvents(ctx, n.Database().Name())
+	case *plan.ShowCreateEvent:
+		return nil, b.g.maySeeEvents(ctx, n.Database().Name())
 	}
 	return nil, nil
 }
@@ -88,6 +92,15 @@ func (b *builder) shownColumns(ctx *sql.Context, s *session.Session, n, of sql.N
 		return nil, rights.Refusal(ctx, "SELECT", show.Table.Name.String())
 	}
 	return b.g.rights(ctx).ShownColumns(db, show.Table.Name.String(), it, at), nil
+}
+
+// maySeeEvents asks for the EVENT privilege of a database.
+func (g *gateway) maySeeEvents(ctx *sql.Context, db string) error {
+	if g.rights(ctx).SeesEvents(db) {
+		return nil
+	}
+	me := ctx.Client()
+	return mysql.NewSQLError(1044, "42000", "Access denied for user '%s'@'%s' to database '%s'", me.User, me.Address, db)
 }
 
 // maySeeTrigger asks for the TRIGGER privilege of the table.
@@ -140,17 +153,26 @@ func (b *builder) call(ctx *sql.Context, s *session.Session, n *plan.Call, row s
 	if n.Procedure == nil || n.Procedure.ExternalProc != nil || n.Database() == nil {
 		return nil, nil
 	}
-	definer, err := b.g.ProcedureDefiner(ctx, n.Database().Name(), n.Procedure.Name)
-	if err != nil || definer == nil {
-		return nil, err
+	db, name := n.Database().Name(), n.Procedure.Name
+	end, ok := s.EnterProcedure(strings.ToLower(db + "." + name))
+	if !ok {
+		return nil, mysql.NewSQLError(1456, "HY000", "Recursive limit 0 (as set by the max_sp_recursion_depth variable) was "+
+			"exceeded for routine %s", name)
 	}
-	set, err := rights.OfAccount(b.base.Catalog.MySQLDb, definer.Name, definer.Host)
+	defer end()
+	definer, err := b.g.ProcedureDefiner(ctx, db, name)
 	if err != nil {
 		return nil, err
 	}
 	outer := s.Calling
 	defer func() { s.Calling = outer }()
 	s.Calling = n
-	defer rights.With(ctx, b.base.Catalog.MySQLDb, set)()
+	if definer != nil {
+		set, err := rights.OfAccount(b.base.Catalog.MySQLDb, definer.Name, definer.Host)
+		if err != nil {
+			return nil, err
+		}
+		defer rights.With(ctx, b.base.Catalog.MySQLDb, set)()
+	}
 	return b.base.ExecBuilder.Build(ctx, n, row)
 }

@@ -5,8 +5,16 @@ package session
 type command struct {
 	// calls is the depth of CALLs within a running statement.
 	calls int
+	// procedure is the one that runs; nil: none does.
+	procedure *procedure
 	// readers counts the iterators that use what was read ahead.
 	readers int
+}
+
+// procedure is one that runs, as database.name.
+type procedure struct {
+	name   string
+	caller *procedure
 }
 
 // Nested reports whether a procedure runs that was called within a running statement.
@@ -19,6 +27,19 @@ func (s *Session) BeginCall(nested bool) {
 	if nested {
 		s.cmd.calls++
 	}
+}
+
+// EnterProcedure notes that a procedure begins; false if it runs already. end is to be called when
+// it has ended.
+func (s *Session) EnterProcedure(name string) (end func(), ok bool) {
+	caller := s.cmd.procedure
+	for p := caller; p != nil; p = p.caller {
+		if p.name == name {
+			return nil, false
+		}
+	}
+	s.cmd.procedure = &procedure{name, caller}
+	return func() { s.cmd.procedure = caller }, true
 }
 
 // UseAhead notes one more reader of what is read ahead; ForgetAhead ends it.
