@@ -40,6 +40,16 @@ func (d *database) DropView(ctx *sql.Context, name string) error {
 	return d.drop(ctx, schema.IxView, name, func() error { return sql.ErrViewDoesNotExist.New(d.name, name) })
 }
 
+// mostViews is how many views go-mysql-server looks up for a statement at most. It does not see
+// that views are defined by each other, and each one is a step deeper on a stack whose end is that
+// of the process.
+const mostViews = 20_000
+
+func errViews(db, name string) error {
+	return mysql.NewSQLError(1462, "HY000", "`%s`.`%s` contains view recursion, or the statement uses more than %d views", db,
+		name, mostViews)
+}
+
 // GetViewDefinition implements sql.ViewDatabase.
 func (d *database) GetViewDefinition(ctx *sql.Context, name string) (sql.ViewDefinition, bool, error) {
 	o, err := d.object(ctx, schema.IxView, name)
@@ -50,6 +60,9 @@ func (d *database) GetViewDefinition(ctx *sql.Context, name string) (sql.ViewDef
 		return sql.ViewDefinition{}, false, err
 	}
 	if s := session.Of(ctx); s != nil {
+		if s.Stmt.Views++; s.Stmt.Views > mostViews {
+			return sql.ViewDefinition{}, false, errViews(d.Name(), name)
+		}
 		s.Stmt.View, s.Stmt.ViewDB, s.Stmt.ViewDefiner = o.View.CreateViewStatement, d.Name(), o.Definer
 	}
 	return *o.View, true, nil

@@ -14,6 +14,9 @@ var table = map[string]sql.Function{
 
 // Lookup finds a function by its name, in any case; ok is false if it is the engine's, or nobody's.
 func Lookup(name string) (f sql.Function, ok bool) {
-	f, ok = table[strings.ToLower(name)]
+	name = strings.ToLower(name)
+	if f, ok = table[name]; !ok {
+		f, ok = capped()[name]
+	}
 	return f, ok
 }

@@ -43,6 +43,23 @@ func (r *Runner) Admit(s *session.Session, query string) (done func(), err error
 	return func() { mem.Shrink(n) }, nil
 }
 
+// AdmitText does so for a text that no client has sent as it is, such as what PREPARE gets from a
+// variable. No more may be taken than a statement may keep.
+func (r *Runner) AdmitText(ctx *sql.Context, text string) (done func(), err error) {
+	if len(text) < weighed {
+		return func() {}, nil
+	}
+	w := weigh(text, bind.ModeOf(sql.LoadSqlMode(ctx).String()))
+	if w.deep > mostDeep {
+		return nil, errTooDeep
+	}
+	mem := r.Budget()
+	if err := mem.Grow(int64(w.tokens) * tokenBytes); err != nil {
+		return nil, err
+	}
+	return mem.Release, nil
+}
+
 // weight is what of a text matters to the cost of parsing it.
 type weight struct {
 	tokens int

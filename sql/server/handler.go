@@ -196,10 +196,18 @@ func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p
 		defer done()
 		s.RefreshRoles(h.g.engine.Analyzer.Catalog.MySQLDb)
 	}
-	err := h.guarded(func() (err error) {
-		f, err = h.Handler.ComPrepare(ctx, c, query, p)
-		return err
-	})
+	err := h.mayPrepare(s, c)
+	if err == nil {
+		err = h.guarded(func() (err error) {
+			f, err = h.Handler.ComPrepare(ctx, c, query, p)
+			return err
+		})
+	}
+	if err != nil {
+		delete(c.PrepareData, p.StatementID) // the protocol library keeps it
+	} else if s != nil {
+		s.ByProtocol(query)
+	}
 	if s != nil {
 		if err != nil {
 			err = began.Fail(s, query, h.g.wording(s, err))
@@ -209,6 +217,23 @@ func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p
 		}
 	}
 	return f, err
+}
+
+// mayPrepare is why a client may not prepare another statement.
+func (h *handler) mayPrepare(s *session.Session, c *mysql.Conn) error {
+	if s == nil {
+		return nil
+	}
+	if err := handled(c); err != nil {
+		return err
+	}
+	return s.MayPrepare(func(yield func(string) bool) {
+		for _, p := range c.PrepareData {
+			if !yield(p.PrepareStmt) {
+				return
+			}
+		}
+	})
 }
 
 // ConnectionClosed implements mysql.Handler.
@@ -236,6 +261,9 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 		return errShutdown
 	}
 	defer p.leave(s)
+	if err := handled(c); err != nil {
+		return err
+	}
 	start := time.Now()
 	began := h.g.statements.Begin(s, start)
 	pass, err := h.g.query.Turns.Gate.Enter(ctx, s.Client().User, s.Remote || s.Txn() != nil && s.GetIgnoreAutoCommit())

@@ -102,8 +102,9 @@ type clientConn struct {
 	lobby   *lobby
 	address string
 
-	// read is how many bytes came since the last answer.
-	read int
+	// read is how many bytes came since a statement of the client was begun, longData how many
+	// since its parameters that come in pieces were looked at.
+	read, longData int
 	// Until the client has logged in:
 	in bool
 	// first is the beginning of the first packet, also of a client that goes on with TLS: a header,
@@ -135,6 +136,7 @@ func (c *clientConn) Read(b []byte) (int, error) {
 	if more := packetHeader + 4 - len(c.first); more > 0 {
 		c.first = append(c.first, b[:min(n, more)]...)
 	}
+	c.longData += n
 	switch c.read += n; {
 	case c.in && c.read > requestBytes && c.read > mostOfRequest():
 		// The connection ends, as in MySQL: the client is in the middle of sending.
@@ -148,8 +150,9 @@ func (c *clientConn) Read(b []byte) (int, error) {
 // requestBytes is what a request may have in any case: no variable need be looked at.
 const requestBytes = 1 << 20
 
-// mostOfRequest is how many bytes a client may send without having been answered: a statement, or
-// the long parameters of a prepared one. Files that it sends (LOAD DATA LOCAL) have no limit.
+// mostOfRequest is how many bytes a client may send until it executes or prepares something: a
+// statement, or the long parameters of a prepared one. Files that it sends (LOAD DATA LOCAL) have
+// no limit.
 func mostOfRequest() int {
 	if intVariable("local_infile") != 0 {
 		return math.MaxInt
@@ -164,9 +167,6 @@ var (
 
 // Write implements net.Conn. The protocol library writes the header of a packet by itself.
 func (c *clientConn) Write(b []byte) (int, error) {
-	if c.in {
-		c.read = 0
-	}
 	if c.in && c.shift == 0 {
 		return c.Conn.Write(b)
 	}
@@ -179,6 +179,33 @@ func (c *clientConn) Write(b []byte) (int, error) {
 	c.shift, c.seq = 0, head[3]
 	c.body = int(head[0]) | int(head[1])<<8 | int(head[2])<<16
 	return c.Conn.Write(head[:])
+}
+
+// handled notes that a statement begins. The error says that the parameters which the client has
+// sent in pieces, and not used yet, are too long together; they are dropped.
+func handled(c *mysql.Conn) error {
+	cc := clientOf(c)
+	if cc == nil {
+		return nil
+	}
+	cc.read = 0
+	if cc.longData <= requestBytes {
+		return nil
+	}
+	cc.longData = 0
+	sum := 0
+	for _, p := range c.PrepareData {
+		for _, v := range p.BindVars {
+			sum += len(v.GetValue())
+		}
+	}
+	if sum <= mostOfRequest() {
+		return nil
+	}
+	for _, p := range c.PrepareData {
+		clear(p.BindVars)
+	}
+	return errLongPacket
 }
 
 // interactive reports whether a person seems to be at the other end: the client asked for

@@ -55,6 +55,16 @@ func (p *parser) useView(ctx context.Context, query string, stmt sqlparser.State
 	}
 }
 
+// admit refuses a text that would take too much to parse, unless it is what the client has sent:
+// that was admitted before.
+func (p *parser) admit(ctx context.Context, query string) (done func(), err error) {
+	sc, ok := ctx.(*sql.Context)
+	if !ok || sql.RemoveSpaceAndDelimiter(query, ';') == sql.RemoveSpaceAndDelimiter(sc.Query(), ';') {
+		return func() {}, nil
+	}
+	return p.g.query.AdmitText(sc, query)
+}
+
 // ParseSimple implements sql.Parser.
 func (p *parser) ParseSimple(query string) (sqlparser.Statement, error) {
 	if stmt := p.own(query); stmt != nil {
@@ -76,11 +86,16 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 	if stmt := p.own(query); stmt != nil {
 		return stmt, query, "", nil
 	}
+	done, err := p.admit(ctx, query)
+	if err != nil {
+		return nil, "", "", err
+	}
+	defer done()
 	stmt, q, rest, err := p.Parser.ParseWithOptions(ctx, rewriteText(query), delim, multi, o)
 	if own := p.accounts(stmt, query); own != nil && err == nil {
 		stmt = own
 	}
-	stmt = p.refuse(stmt, q)
+	stmt = p.refuse(p.prepares(ctx, stmt), q)
 	renameIsolation(stmt)
 	splitRanges(stmt)
 	setNames(stmt, query)
@@ -99,12 +114,17 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 	if stmt := p.own(query); stmt != nil {
 		return stmt, len(query), nil
 	}
+	done, err := p.admit(ctx, query)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer done()
 	text := rewriteText(query)
 	stmt, n, err := p.Parser.ParseOneWithOptions(ctx, text, o)
 	if own := p.accounts(stmt, query); own != nil && err == nil {
 		stmt = own
 	}
-	stmt = p.refuse(stmt, text[:min(n, len(text))])
+	stmt = p.refuse(p.prepares(ctx, stmt), text[:min(n, len(text))])
 	renameIsolation(stmt)
 	splitRanges(stmt)
 	setNames(stmt, query)
@@ -116,12 +136,30 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 	return stmt, n, err
 }
 
+// prepares makes PREPARE fail in a session that keeps too much.
+func (p *parser) prepares(ctx context.Context, stmt sqlparser.Statement) sqlparser.Statement {
+	sc, ok := ctx.(*sql.Context)
+	if _, prepare := stmt.(*sqlparser.Prepare); !ok || !prepare {
+		return stmt
+	}
+	if s := session.Of(sc); s != nil {
+		if err := s.Full(); err != nil {
+			return p.refused(err)
+		}
+	}
+	return stmt
+}
+
 // refuse makes a statement fail that go-mysql-server would take and do something else.
 func (p *parser) refuse(stmt sqlparser.Statement, text string) sqlparser.Statement {
 	err := ddl.Refused(stmt, text)
 	if err == nil {
 		return stmt
 	}
+	return p.refused(err)
+}
+
+func (p *parser) refused(err error) sqlparser.Statement {
 	return inject(ignoreAuth, &ownNode{g: p.g, name: "refused", sch: types.OkResultSchema,
 		run: func(*sql.Context) ([]sql.Row, error) { return nil, err }})
 }

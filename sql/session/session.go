@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -78,6 +79,7 @@ type Session struct {
 	// acting are the rights of the definer in whose name something is executed; nil: the user's.
 	acting *mysql_db.PrivilegeSet
 	temp   *temporaries // nil: the session never had any
+	kept   kept
 }
 
 var (
@@ -120,6 +122,7 @@ func (s *Session) SessionEnd() {
 		s.BaseSession.SetTransaction(nil)
 	}
 	s.endTemporary()
+	s.kept.release()
 	if s.env.Ended != nil {
 		s.env.Ended(s)
 	}
@@ -290,13 +293,20 @@ func (s *Session) ReleaseSavepoint(ctx *sql.Context, tx sql.Transaction, name st
 }
 
 // PrepareQuery implements sql.Session; unlike the base session it can forget (see UnprepareQuery).
-func (s *Session) PrepareQuery(query string, stmt sqlparser.Statement) { s.prepared[query] = stmt }
+// Who prepares has asked MayPrepare before.
+func (s *Session) PrepareQuery(query string, stmt sqlparser.Statement) {
+	s.prepared[query] = stmt
+	s.keepPrepared(query, stmt)
+}
 
 // Prepared is the statement that the client has prepared under a name; nil if there is none.
 func (s *Session) Prepared(name string) sqlparser.Statement { return s.prepared[name] }
 
 // UnprepareQuery implements sql.Session.
-func (s *Session) UnprepareQuery(query string) { delete(s.prepared, query) }
+func (s *Session) UnprepareQuery(query string) {
+	delete(s.prepared, query)
+	s.kept.shrink("prepared "+query, s.kept.of["prepared "+query])
+}
 
 // GetPreparedQuery implements sql.Session. The engine asks before it runs a
 // statement, which is when the lock clause of a prepared one is noted.
@@ -362,7 +372,20 @@ func (s *Session) SetUserVariable(ctx *sql.Context, name string, v any, typ sql.
 		sp.SetUserVariable(name, typ, v)
 		return nil
 	}
+	if err := s.keep("@"+strings.ToLower(name), sizeOfValue(ctx, v), false); err != nil {
+		return err
+	}
 	return s.BaseSession.SetUserVariable(ctx, name, v, typ)
+}
+
+// mostWarnings is how many warnings of a statement are kept: MySQL's default of max_error_count.
+const mostWarnings = 1024
+
+// Warn implements sql.Session.
+func (s *Session) Warn(w *sql.Warning) {
+	if s.BaseSession.WarningCount() < mostWarnings {
+		s.BaseSession.Warn(w)
+	}
 }
 
 // Warnings implements sql.Session: those of the last statement, the oldest first. The engine's are

@@ -45,6 +45,9 @@ func (s *Session) Region() base.RegionID {
 
 // SetSessionVariable implements sql.Session.
 func (s *Session) SetSessionVariable(ctx *sql.Context, name string, v any) error {
+	if t, ok := v.(string); ok && len(t) > mostOfVariable {
+		return sql.ErrInvalidSystemVariableValue.New(name, t[:64]+"...")
+	}
 	if done, err := s.setStale(ctx, name, v); done {
 		return err
 	}

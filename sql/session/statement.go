@@ -42,6 +42,8 @@ type Statement struct {
 	// account with whose rights it is read; nil: with those of the user.
 	View, ViewDB string
 	ViewDefiner  *schema.Account
+	// Views counts the views that were looked up.
+	Views int
 	// Trigger: the bodies of triggers are being bound, or have been.
 	Trigger bool
 	// Triggers is the database whose triggers the engine has listed last; nil: none.

@@ -10,6 +10,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/expression/function"
 
 	"github.com/godwitdb/godwit/sql/expr"
+	lib "github.com/godwitdb/godwit/sql/function"
 )
 
 // Functions that are not native here are those of the engine's library, called row by row.
@@ -75,7 +76,7 @@ func boxFunc(name string, f sql.Function) *expr.Func {
 			if err != nil {
 				return nil, err
 			}
-			b := &boxed{name: name, env: k.Env, ctx: ctx, e: e, row: make(sql.Row, len(es))}
+			b := &boxed{name: name, env: k.Env, ctx: ctx, e: e, row: make(sql.Row, len(es)), limit: lib.Limits(name)}
 			r := expr.NewRowFunc(c.T, es, b.eval)
 			r.Nulls, r.Env = true, k.Env
 			return r, nil
@@ -106,11 +107,16 @@ type boxed struct {
 	ctx  *sql.Context
 	e    sql.Expression
 	row  sql.Row
+	// limit is that of its arguments; nil: there is none.
+	limit *lib.Limit
 }
 
 func (b *boxed) eval(a []*expr.Vec, i int32, v *expr.Vec) error {
 	for k, x := range a {
 		b.row[k] = x.Boxed(i)
+		if b.limit != nil && b.limit.Of(k) && b.limit.Over(b.row[k]) {
+			return lib.ErrTooLong(b.name, b.limit.Most)
+		}
 	}
 	if f := growing[b.name]; f != nil {
 		n, err := f(b)
@@ -182,4 +188,12 @@ func textLen(x any) int {
 		return len(x)
 	}
 	return 0
+}
+
+// short is the error of an argument of a function that is longer than it may be.
+func short(name string, arg int, v string) error {
+	if l := lib.Limits(name); l != nil && l.Of(arg) && l.Over(v) {
+		return lib.ErrTooLong(name, l.Most)
+	}
+	return nil
 }

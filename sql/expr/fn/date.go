@@ -372,6 +372,9 @@ func literalDigits(n expr.Node) int {
 func registerFormat() {
 	sig{names: "date_format", min: 2, max: 2, args: "ts", ret: orNull(textFrom(nil, 1)),
 		make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
+			if err := short("date_format", 1, a[1].S[i]); err != nil {
+				return err
+			}
 			b, ok := calendar.Format(nil, a[1].S[i], calendar.Unpack(a[0].I[i]), false)
 			if v.S[i] = string(b); !ok || len(b) == 0 {
 				v.SetNull(int(i))
@@ -380,6 +383,9 @@ func registerFormat() {
 		})}.register()
 	sig{names: "time_format", min: 2, max: 2, args: "Ts", ret: orNull(textFrom(nil, 1)),
 		make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
+			if err := short("time_format", 1, a[1].S[i]); err != nil {
+				return err
+			}
 			us := a[0].I[i]
 			var b []byte
 			if us < 0 {
