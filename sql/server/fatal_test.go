@@ -70,6 +70,33 @@ func TestFatalStatements(t *testing.T) {
 		"Y,N,Y,N|1|POINT(1 2)")
 }
 
+// TestFatalPrepares: the protocol library parses what is prepared before anything of ours sees it.
+func TestFatalPrepares(t *testing.T) {
+	_, root := newServer(t)
+	k := conn(t, root)
+	if _, err := k.PrepareContext(t.Context(), "SELECT "+strings.Repeat("1+", 20_000_000)+"1"); err == nil {
+		t.Error("it was prepared")
+	}
+	if err := k.PingContext(t.Context()); err == nil {
+		t.Error("the connection goes on")
+	}
+	for _, s := range []string{"1+", "-", "~", "!", "NOT ", "1 IN (1,", "IF(1,1,", "(", "(SELECT "} {
+		c := conn(t, root)
+		if p, err := c.PrepareContext(t.Context(), "SELECT "+strings.Repeat(s, 900_000/len(s))); err == nil {
+			p.Close()
+			t.Errorf("%q was prepared", s)
+		}
+		c = conn(t, root)
+		expect(t, c, "SELECT 1", "1")
+	}
+	c := conn(t, root)
+	p, err := c.PrepareContext(t.Context(), "SELECT 7 IN (7"+strings.Repeat(", ?", 60_000)+")")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Close()
+}
+
 // TestSessionsKeepLittle: what a session keeps between statements is bounded, counts to the memory
 // of the node, and is given back.
 func TestSessionsKeepLittle(t *testing.T) {

@@ -219,6 +219,18 @@ func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p
 	return f, err
 }
 
+// ParserOptionsForConnection implements mysql.Handler. The protocol library asks before it parses a
+// statement that is prepared, and does so whatever its depth, before ComPrepare is called. So its
+// length is bounded. The error ends the connection.
+func (h *handler) ParserOptionsForConnection(c *mysql.Conn) (sqlparser.ParserOptions, error) {
+	if cc := clientOf(c); cc != nil && cc.read > preparedBytes {
+		h.g.Log.Warn("a client has sent a statement to be prepared that is too long", "user", c.User, "address", cc.address,
+			"most", preparedBytes)
+		return sqlparser.ParserOptions{}, errLongPacket
+	}
+	return h.Handler.ParserOptionsForConnection(c)
+}
+
 // mayPrepare is why a client may not prepare another statement.
 func (h *handler) mayPrepare(s *session.Session, c *mysql.Conn) error {
 	if s == nil {

@@ -147,8 +147,13 @@ func (c *clientConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// requestBytes is what a request may have in any case: no variable need be looked at.
-const requestBytes = 1 << 20
+const (
+	// requestBytes is what a request may have in any case: no variable need be looked at.
+	requestBytes = 1 << 20
+	// preparedBytes is what a statement may have that is prepared, with what was sent since the last
+	// statement. Operators of so many bytes that depend on each other fit on a stack.
+	preparedBytes = 1 << 20
+)
 
 // mostOfRequest is how many bytes a client may send until it executes or prepares something: a
 // statement, or the long parameters of a prepared one. Files that it sends (LOAD DATA LOCAL) have
