@@ -129,6 +129,8 @@ func (n *Node) answer(name string, body []byte) ([]byte, error) {
 		return json.Marshal(epochStatus{n.ID(), n.epochs.Status()})
 	case askStatements:
 		return json.Marshal(n.localDigests())
+	case askUses:
+		return json.Marshal(n.localUses())
 	case askLosses:
 		l, err := n.localLosses()
 		if err != nil {

@@ -122,15 +122,7 @@ func (n *Node) roundTripRows(context.Context) (rows [][]any) {
 	t := n.cluster.Topology()
 	for i, a := range t.Regions {
 		for _, b := range t.Regions[i+1:] {
-			least := time.Duration(-1)
-			for _, x := range t.NodesIn(a.ID) {
-				for _, y := range t.NodesIn(b.ID) {
-					if d := n.cluster.Between(x, y); d > 0 && (least < 0 || d < least) {
-						least = d
-					}
-				}
-			}
-			if least > 0 {
+			if least := n.between(t, a.ID, b.ID); least > 0 {
 				rows = append(rows, []any{a.Name, b.Name, millis(least)})
 			}
 		}

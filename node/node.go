@@ -91,6 +91,7 @@ type policies struct {
 	homes    *homes // nil: rows move only by statements
 	tier     *crossing.Policy
 	interval atomic.Int64 // ns between epochs
+	tick     atomic.Int64 // ns between closed timestamps; negative: only with heartbeats
 	// the bandwidth of a node into the WAN in bit/s, which the planner of epochs assumes; 0: no
 	// limit
 	uplink atomic.Int64

@@ -62,6 +62,7 @@ func (n *Node) readSettings() settingGroup {
 		"heartbeat_ms": "time between the closed timestamps that leaders send to nodes that wait for them; negative: " +
 			"only every 100 ms, with the heartbeats",
 	}, read, func(p readParams) error {
+		n.tick.Store(int64(p.Heartbeat * float64(time.Millisecond)))
 		n.cluster.SetNoticeEvery(time.Duration(p.Heartbeat * float64(time.Millisecond)))
 		return nil
 	})

@@ -114,7 +114,7 @@ func (s show) Live(id base.NodeID) bool { return s.n.cluster.Live(id) }
 
 // Topics implements server.Cluster.
 func (s show) Topics() []server.Topic {
-	return slices.Concat(topics, promotionTopics, leaderTopics, healthTopics, networkTopics, epochTopics, statementTopics)
+	return slices.Concat(topics, promotionTopics, leaderTopics, healthTopics, networkTopics, epochTopics, statementTopics, adviceTopics)
 }
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -131,8 +131,8 @@ func orNull(name string) any {
 
 const askAdvice = "home-advice"
 
-// advice is a question to the owner of a row about the row's home, and the answer.
-type advice struct {
+// homeAdvice is a question to the owner of a row about the row's home, and the answer.
+type homeAdvice struct {
 	Key  base.Key      `json:"key,omitempty"`
 	Home base.RegionID `json:"home,omitempty"`
 	From base.RegionID `json:"from,omitempty"`
@@ -143,11 +143,11 @@ type advice struct {
 // Advice implements server.Cluster.
 func (s show) Advice(ctx context.Context, owner base.NodeID, key base.Key, region base.RegionID) (bool, string) {
 	n := s.n
-	q, err := json.Marshal(advice{Key: key, Home: region, From: n.db.Region()})
+	q, err := json.Marshal(homeAdvice{Key: key, Home: region, From: n.db.Region()})
 	if err != nil {
 		return false, ""
 	}
-	var a advice
+	var a homeAdvice
 	b, err := n.cluster.Ask(ctx, owner, askAdvice, q)
 	if err != nil || json.Unmarshal(b, &a) != nil {
 		return false, ""
@@ -157,18 +157,18 @@ func (s show) Advice(ctx context.Context, owner base.NodeID, key base.Key, regio
 
 // advise answers such a question.
 func (n *Node) advise(body []byte) ([]byte, error) {
-	var q advice
+	var q homeAdvice
 	if err := json.Unmarshal(body, &q); err != nil {
 		return nil, err
 	}
 	r := n.homes.Explain(home.Access{Key: q.Key, Home: q.Home, From: q.From, At: n.clock.Latest()})
 	switch r.Rule {
 	case home.RuleUnknown:
-		return json.Marshal(advice{})
+		return json.Marshal(homeAdvice{})
 	case home.RuleHome: // the other node's replica has not seen the move yet
-		return json.Marshal(advice{Why: "has just come home"})
+		return json.Marshal(homeAdvice{Why: "has just come home"})
 	}
-	return json.Marshal(advice{Move: r.Rule.Moves(), Why: r.Text(n.cluster.Topology().RegionName)})
+	return json.Marshal(homeAdvice{Move: r.Rule.Moves(), Why: r.Text(n.cluster.Topology().RegionName)})
 }
 
 // shown are the functions that make the rows of a topic.
@@ -194,6 +194,7 @@ var shown = map[string]func(*Node, context.Context) [][]any{
 	"locks":         (*Node).lockRows,
 	"transactions":  (*Node).transactionRows,
 	"statements":    (*Node).statementRows,
+	"advice":        (*Node).adviceRows,
 }
 
 // Status implements server.Cluster: nodes and groups of the cluster, moves that the region has

@@ -29,7 +29,7 @@ var statementTopics = []server.Topic{
 		columns(server.TopicInt, "node"), columns(server.TopicText, "region", "schema_name", "digest", "digest_text"),
 		columns(server.TopicInt, "statements", "errors", "warnings", "rows_sent", "rows_affected"),
 		columns(server.TopicFloat, "total_ms", "min_ms", "avg_ms", "max_ms", "p50_ms", "p95_ms", "p99_ms", "wan_round_trips"),
-		columns(server.TopicInt, "crossed_wan", "wan_bytes", "rows_moved", "retries"),
+		columns(server.TopicInt, "crossed_wan", "in_transactions", "wan_bytes", "rows_moved", "retries"),
 		columns(server.TopicFloat, "replica_wait_ms"),
 		columns(server.TopicTime, "first_seen", "last_seen"), columns(server.TopicText, "sample"),
 		columns(server.TopicTime, "sample_seen"), columns(server.TopicFloat, "sample_ms"))},
@@ -71,7 +71,7 @@ func (n *Node) statementRows(ctx context.Context) (rows [][]any) {
 			rows = append(rows, []any{of.Node, region, orNull(r.Schema), orNull(r.Digest()), orNull(r.Text),
 				r.Count, r.Errors, r.Warnings, r.Sent, r.Affected,
 				millis(r.Sum), millis(r.Min), millis(r.Mean()), millis(r.Max), millis(r.P50), millis(r.P95), millis(r.P99),
-				float64(r.Hops) / 2, r.Crossed, r.Bytes, r.Moves, r.Retries, millis(r.Waited), r.First, r.Last, orNull(r.Sample),
+				float64(r.Hops) / 2, r.Crossed, r.Inside, r.Bytes, r.Moves, r.Retries, millis(r.Waited), r.First, r.Last, orNull(r.Sample),
 				r.SampleAt, millis(r.SampleTook)})
 		}
 	}

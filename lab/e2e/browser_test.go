@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -386,4 +387,80 @@ func TestShots(t *testing.T) {
 	if said := b.said(); len(said) > 0 {
 		t.Errorf("the browser complains: %q", said)
 	}
+}
+
+// TestAdviceInABrowser: over emulated oceans the page Advice shows what SQL says, and hands the
+// statement to the page SQL, where it is executed.
+func TestAdviceInABrowser(t *testing.T) {
+	needTime(t)
+	b := openTab(t)
+	demo := command("demo", "--workload", "none", "--regions", "3", "--sql-port", "0", "--http", "127.0.0.1:0", "--for", "4m")
+	var out output
+	demo.Stdout, demo.Stderr = &out, &out
+	if err := demo.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = demo.Process.Kill() // it holds nothing
+		_ = demo.Wait()
+		if t.Failed() {
+			t.Log(out.String())
+		}
+	})
+	console, ports := demoAddresses(t, &out)
+	var dbs []*sql.DB
+	for _, port := range ports {
+		db, err := sql.Open("mysql", "root@tcp(127.0.0.1:"+port+")/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		dbs = append(dbs, db)
+	}
+	for _, q := range []string{"CREATE DATABASE shop", "CREATE TABLE shop.prices (id INT PRIMARY KEY, cents INT)",
+		"INSERT INTO shop.prices VALUES (1, 100), (2, 200)", "UPDATE shop.prices__homes SET pinned = TRUE"} {
+		exec1(t, dbs[0], q)
+	}
+	for i := range 40 {
+		for _, db := range dbs {
+			texts(t, db, fmt.Sprintf("SELECT cents FROM shop.prices WHERE id = %d", 1+i%2))
+		}
+	}
+	b.login(console, "root", "")
+	b.await("document.querySelectorAll('#world .region').length === 3")
+	b.open("advice")
+	want := texts(t, dbs[0], "SELECT do_this FROM godwit.advice ORDER BY advice")
+	if got := b.column("All figures", "do_this"); len(want) == 0 || !slices.Equal(got, want) {
+		t.Errorf("the page shows %q, SQL %q", got, want)
+	}
+	b.fits("advice")
+	const do = "ALTER TABLE `shop`.`prices` SET LOCALITY GLOBAL"
+	b.do(chromedp.Evaluate(fmt.Sprintf("[...document.querySelectorAll('#advice section')].find(s => s.querySelector('pre').textContent "+
+		"=== %q).querySelector('button').click()", do), nil), chromedp.WaitVisible("#statement"), chromedp.Click("input[name=changes]"),
+		chromedp.Click("#run"))
+	b.await("!document.getElementById('run').disabled && document.querySelector('#result .fine, #result .bad') !== null")
+	var table, locality string
+	if err := dbs[1].QueryRow("SHOW LOCALITY FROM shop.prices").Scan(&table, &locality); err != nil || locality != "GLOBAL" {
+		t.Errorf("after the advice was taken the locality is %q, %v", locality, err)
+	}
+	if said := b.said(); len(said) > 0 {
+		t.Errorf("the browser complains: %q", said)
+	}
+}
+
+// demoAddresses are what a demo prints: the console's address, and the MySQL port of each region.
+func demoAddresses(t *testing.T, out *output) (console string, ports []string) {
+	t.Helper()
+	url, port := regexp.MustCompile(`https?://\S+/console/`), regexp.MustCompile(`-P (\d+)`)
+	for began := time.Now(); time.Since(began) < patience; time.Sleep(50 * time.Millisecond) {
+		console, ports = url.FindString(out.String()), nil
+		for _, m := range port.FindAllStringSubmatch(out.String(), -1) {
+			ports = append(ports, m[1])
+		}
+		if console != "" && len(ports) >= 3 {
+			return console, ports[:3]
+		}
+	}
+	t.Fatalf("the demo has printed no addresses, but %q", out.String())
+	return "", nil
 }

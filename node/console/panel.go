@@ -35,6 +35,9 @@ var panels = map[string][]question{
 		{name: "admission", query: "SELECT * FROM godwit.admission"},
 		{name: "fallbacks", query: "SELECT * FROM godwit.fallbacks ORDER BY statements DESC LIMIT 50"},
 	},
+	"advice": {
+		{name: "advice", query: "SELECT * FROM godwit.advice ORDER BY advice"},
+	},
 	"why": {
 		{name: "transactions", query: "SELECT * FROM godwit.transactions ORDER BY age_ms DESC LIMIT 200"},
 		{name: "locks", query: "SELECT * FROM godwit.locks ORDER BY granted LIMIT 500"},

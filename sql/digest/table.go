@@ -38,7 +38,9 @@ type Statement struct {
 	End             time.Time
 	Elapsed, Waited time.Duration
 	Failed          bool
-	Warnings        uint64
+	// Inside: it was part of a transaction that goes on.
+	Inside   bool
+	Warnings uint64
 	// Affected and Sent are rows: those that it changed, and those that the client got.
 	Affected, Sent uint64
 	// Hops are the one-way WAN crossings that it waited for, Bytes what it caused there, Moves the
@@ -55,9 +57,10 @@ type Totals struct {
 	Sum, Min, Max, Waited   time.Duration
 	Hops, Bytes, Moves      int64
 	Retries                 int64
-	// Crossed counts those that waited for the WAN.
-	Crossed     uint64
-	First, Last time.Time
+	// Crossed counts those that waited for the WAN, Inside those that were part of a transaction
+	// that went on.
+	Crossed, Inside uint64
+	First, Last     time.Time
 }
 
 // Row is what a table says of a digest.
@@ -252,6 +255,9 @@ func (t *Totals) add(st *Statement) {
 	t.Retries += st.Retries
 	if st.Hops > 0 {
 		t.Crossed++
+	}
+	if st.Inside {
+		t.Inside++
 	}
 	t.Last = st.End
 }

@@ -63,7 +63,7 @@ func (b *Began) End(s *session.Session, query string, c *session.StatementCost, 
 		return err
 	}
 	st := digest.Statement{Schema: b.schema, Text: query, Mode: modeOf(s), End: b.start.Add(c.Elapsed), Elapsed: c.Elapsed,
-		Waited: c.Waited, Failed: err != nil, Affected: s.Affected, Sent: s.Sent, Hops: int64(c.Hops), Bytes: c.Bytes,
+		Waited: c.Waited, Failed: err != nil, Inside: inside(s), Affected: s.Affected, Sent: s.Sent, Hops: int64(c.Hops), Bytes: c.Bytes,
 		Moves: c.Moves, Retries: int64(c.Retries)}
 	if c.Kind != "show" { // SHOW WARNINGS keeps those of the statement before it
 		st.Warnings = uint64(s.WarningCount())
@@ -73,6 +73,12 @@ func (b *Began) End(s *session.Session, query string, c *session.StatementCost, 
 		b.to.slow(s, &st, err)
 	}
 	return err
+}
+
+// inside reports whether the session is in a transaction that goes on.
+func inside(s *session.Session) bool {
+	t := s.Txn()
+	return s.GetIgnoreAutoCommit() || t != nil && !t.Over && !t.Untouched()
 }
 
 // modeOf is how texts of the session are to be read.

@@ -46,7 +46,7 @@ var allowed = map[string][]string{
 	"kv/private": nil,
 	// layer 1: policies, which are pure
 	"policy/coord": nil, "policy/crossing": nil, "policy/filter": nil, "policy/home": nil, "policy/leader": nil,
-	"policy/matrix": nil, "policy/placement": nil, "policy/plan": nil, "policy/replica": nil,
+	"policy/matrix": nil, "policy/placement": nil, "policy/advice": nil, "policy/plan": nil, "policy/replica": nil,
 	// epoch is a pure core over another one: what filters leave out must not matter to it.
 	"policy/epoch": {"policy/filter"},
 	// layer 2: mechanisms
@@ -165,10 +165,12 @@ var allowed = map[string][]string{
 	// layer 5: one process
 	// console is a MySQL client with pages: it knows no part of the node, and asks it by SQL only
 	"node/console": nil,
+	// the adviser reads which tables the text of a digest names
 	"node": append([]string{
+		"sql/bind",
 		"node/console",
 		"owner", "owner/gauge", "owner/homing", "owner/rewind", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "obs/audit",
-		"cluster/join", "kv/hold", "sql/admit", "sql/backup/place", "sql/digest", "sql/server", "policy/epoch", "policy/placement", "policy/plan",
+		"cluster/join", "kv/hold", "sql/admit", "sql/backup/place", "sql/digest", "sql/server", "policy/advice", "policy/epoch", "policy/placement", "policy/plan",
 		"mechanism/wan/overlay", "mechanism/ident",
 	}, mechanisms...),
 	"": append([]string{"node", "cluster", "owner", "txn"}, mechanisms...),
@@ -245,7 +247,7 @@ var onlyIn = map[string]struct {
 var pure = []string{
 	"base", "kv/memkv", "kv/patch", "kv/private", "sql/schema/rowfmt", "lab/history", "mechanism/lock", "policy/coord",
 	"policy/crossing", "policy/epoch", "policy/filter",
-	"policy/home", "policy/leader", "policy/matrix", "policy/placement", "policy/plan", "policy/replica", "cluster/fence", "cluster/health",
+	"policy/advice", "policy/home", "policy/leader", "policy/matrix", "policy/placement", "policy/plan", "policy/replica", "cluster/fence", "cluster/health",
 }
 var impure = []string{"net", "os", "syscall"}
 

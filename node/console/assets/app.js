@@ -337,6 +337,17 @@ const pages = {
     return refresh('statements', 5000, (out) => tables(out.tables));
   },
 
+  advice() {
+    const tables = grids({
+      advice: { title: 'All figures', missing: 'This version of Godwit has no adviser.', empty: 'There is nothing to advise. ' +
+        'It takes 20 statements on a table, and something that would save a fifth of their time.' },
+    });
+    return refresh('advice', 30000, (out) => {
+      showAdvice(out.tables.advice);
+      tables(out.tables);
+    });
+  },
+
   why() {
     $('row').addEventListener('submit', (e) => {
       e.preventDefault();
@@ -414,6 +425,32 @@ const pages = {
     return () => { pages.sql.text = box.value; };
   },
 };
+
+// showAdvice is a card for each advice: what to do, why, what it gives up, and what follows by region.
+function showAdvice(t) {
+  const by = new Map();
+  for (const r of objects(t)) by.set(r.advice, [...(by.get(r.advice) || []), r]);
+  const change = (r, column) => shown(column, r[column]) + ' → ' + shown(column, r[column + '_after']);
+  const cards = [...by.values()].map((rows) => {
+    const a = rows[0], head = ['Region', 'Statements', 'Median, ms', 'Average, ms', 'Round trips', 'WAN bytes'];
+    const lines = rows.map((r) => make('tr', {}, ...[r.region, shown('statements', r.statements) + ' ' + r.statement_kind + 's',
+      change(r, 'p50_ms'), change(r, 'avg_ms'), change(r, 'wan_round_trips'), change(r, 'wan_bytes')]
+      .map((v) => make('td', { class: 'short' }, v))));
+    return make('section', { class: 'card', 'aria-label': 'Advice ' + a.advice },
+      make('h2', {}, a.advice + '. ' + a.table_name + ': ' + a.kind),
+      make('p', {}, 'It would have saved ' + duration(Number(a.saves_s)) + ': ' + a.why + '.'),
+      a.gives_up === null ? '' : make('p', { class: 'warn' }, 'It gives up ' + a.gives_up + '.'),
+      make('pre', {}, a.do_this),
+      make('p', {}, make('button', { type: 'button', on: { click: () => {
+        pages.sql.text = a.do_this;
+        location.hash = '#sql';
+      } } }, 'Take it to the SQL page')),
+      make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'What advice ' + a.advice + ' would do' },
+        make('table', {}, make('thead', {}, make('tr', {}, ...head.map((h) => make('th', { scope: 'col' }, h)))),
+          make('tbody', {}, ...lines))));
+  });
+  if (!document.activeElement?.closest('#advice')) $('advice').replaceChildren(...cards);
+}
 
 // links are the lines of the map: round trips of pairs of regions, and what this node sent.
 function links(regions, t, before, out) {

@@ -1,0 +1,294 @@
+package node
+
+import (
+	"cmp"
+	"database/sql"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// trial is a workload, and an advice that it must lead to. The advice is taken, and what it has
+// promised is compared with what the same workload takes then.
+type trial struct {
+	name   string
+	create []string // in the first region
+	load   func(round, region int) []string
+	rounds int
+	// regions is how many there are; 0: 3
+	regions int
+	// kind and do find the advice: its kind, and with what its statement ends.
+	kind, do string
+}
+
+const table = "CREATE TABLE t (id INT PRIMARY KEY, v INT, code INT)"
+
+// fill is rows 0 to 29.
+func fill() string {
+	var rows []string
+	for i := range 30 {
+		rows = append(rows, fmt.Sprintf("(%d, 0, %d)", i, 1000+i))
+	}
+	return "INSERT INTO t VALUES " + strings.Join(rows, ", ")
+}
+
+func set(format string, args ...any) []string { return []string{fmt.Sprintf(format, args...)} }
+
+var trials = []trial{
+	{
+		name:   "a price list that all regions read",
+		create: []string{table, fill(), "UPDATE t__homes SET pinned = TRUE"},
+		load: func(round, region int) []string {
+			q := set("SELECT v FROM t WHERE id = %d", round%30)
+			if round%20 == 0 && region == 0 {
+				q = append(q, set("UPDATE t SET v = v + 1 WHERE id = %d", round%30)...)
+			}
+			return q
+		},
+		rounds: 80, kind: "locality", do: "GLOBAL",
+	},
+	{
+		name:   "a table that lives where nobody uses it",
+		create: []string{table + " LOCALITY REGIONAL BY TABLE IN 'us-east-1'", fill()},
+		load: func(round, region int) []string {
+			switch region {
+			case 2:
+				return append(set("SELECT v FROM t WHERE id = %d", round%30), set("UPDATE t SET v = v + 1 WHERE id = %d", round%30)...)
+			case 1:
+				if round%4 == 0 {
+					return set("SELECT v FROM t WHERE id = %d", round%30)
+				}
+			}
+			return nil
+		},
+		rounds: 40, kind: "locality", do: "REGIONAL BY TABLE IN 'eu-west-1'",
+	},
+	{
+		name:   "pinned rows that another region uses",
+		create: []string{table, fill(), "UPDATE t__homes SET pinned = TRUE"},
+		load: func(round, region int) []string {
+			if region != 1 {
+				return nil
+			}
+			return append(set("UPDATE t SET v = v + 1 WHERE id = %d", round%30), set("SELECT v FROM t WHERE id = %d", round%30)...)
+		},
+		rounds: 40, kind: "locality", do: "REGIONAL BY TABLE IN 'us-west-2'",
+	},
+	{
+		name:   "a log of clicks",
+		create: []string{table, fill()},
+		load: func(round, region int) []string {
+			return set("INSERT INTO t VALUES (%d, %d, 0)", 1000*(region+1)+round, round)
+		},
+		rounds: 40, kind: "replication", do: "REPLICATION ASYNC",
+	},
+	{
+		name:   "counters of all regions",
+		create: []string{table + " LOCALITY REGIONAL BY TABLE IN 'us-east-1'", fill()},
+		load: func(round, region int) []string {
+			if (round+2*region)%5 == 0 {
+				return set("UPDATE t SET v = v + 1 WHERE id = %d", 3*(round%10)+region)
+			}
+			return set("SELECT v FROM t WHERE id = %d", round%30)
+		},
+		rounds: 80, kind: "locality", do: "MULTI MASTER",
+	},
+	{
+		name:   "a report that may be a moment old",
+		create: []string{table, fill(), "UPDATE t__homes SET pinned = TRUE"},
+		load: func(round, region int) []string {
+			q := set("SELECT SUM(v) FROM t WHERE code > %d", round)
+			if region == 0 {
+				q = append(q, set("UPDATE t SET v = v + 1 WHERE id = %d", round%30)...)
+			}
+			return q
+		},
+		rounds: 40, kind: "staleness", do: "s'",
+	},
+	{
+		name:   "rows found by a column that is not declared unique",
+		create: []string{table},
+		load: func(round, region int) []string {
+			if id := 100*region + round%8; round < 8 {
+				return set("INSERT INTO t VALUES (%d, 0, %d)", id, id)
+			} else {
+				return set("UPDATE t SET v = v + 1 WHERE code = %d", id)
+			}
+		},
+		rounds: 40, kind: "index", do: "ADD UNIQUE INDEX (`code`)",
+	},
+	// Those that follow were not there while the model was made.
+	{
+		name:   "a price list that five regions read",
+		create: []string{table, fill(), "UPDATE t__homes SET pinned = TRUE"},
+		load: func(round, region int) []string {
+			if round%25 == 0 && region == 3 {
+				return set("UPDATE t SET v = v + 1 WHERE id = %d", round%30)
+			}
+			return set("SELECT v FROM t WHERE id = %d", (round+region)%30)
+		},
+		rounds: 100, regions: 5, kind: "locality", do: "GLOBAL",
+	},
+	{
+		name: "orders and their customers, of which the orders move",
+		create: []string{table, fill(), "UPDATE t__homes SET pinned = TRUE",
+			"CREATE TABLE customer (id INT PRIMARY KEY) LOCALITY GLOBAL", "INSERT INTO customer VALUES (1), (2)"},
+		load: func(round, region int) []string {
+			if region != 2 {
+				return nil
+			}
+			return append(set("SELECT t.v FROM t JOIN customer c ON c.id = t.v WHERE t.code = %d", 1000+round%30),
+				append(set("UPDATE t SET v = v + 1 WHERE id = %d", round%30), set("UPDATE t SET v = v - 1 WHERE id = %d", round%30)...)...)
+		},
+		rounds: 40, kind: "locality", do: "REGIONAL BY TABLE IN 'eu-west-1'",
+	},
+	{
+		name:   "writes in four regions that may be lost with one",
+		create: []string{table, fill()},
+		load: func(round, region int) []string {
+			if round%2 == 0 {
+				return set("INSERT INTO t VALUES (%d, %d, 0)", 1000*(region+1)+round, round)
+			}
+			return set("UPDATE t SET v = v + 1 WHERE id = %d", 1000*(region+1)+round-1)
+		},
+		rounds: 40, regions: 4, kind: "replication", do: "REPLICATION ASYNC",
+	},
+}
+
+// TestAdviceComesTrue takes advice in virtual time: the latency and the round trips that it has
+// promised to each region are those that are measured then, within 15 %.
+func TestAdviceComesTrue(t *testing.T) {
+	for _, x := range trials {
+		t.Run(x.name, func(t *testing.T) { bubble(t, x.run) })
+	}
+}
+
+func (x trial) run(t *testing.T) {
+	l := startLocal(t, cmp.Or(x.regions, 3), 1)
+	var cs []*sql.Conn
+	for i, n := range l.Nodes() {
+		c := openSQL(t, n, "")
+		if i == 0 {
+			mustExec(t, c, "CREATE DATABASE d")
+		}
+		mustExec(t, c, "USE d")
+		if i == 0 {
+			for _, q := range x.create {
+				mustExec(t, c, q)
+			}
+		}
+		cs = append(cs, c)
+	}
+	time.Sleep(10 * time.Second) // leads and definitions have settled
+	x.play(t, cs, 0)
+	x.forget(t, l)
+	x.play(t, cs, 1)
+	promised, do := x.promised(t, cs[0])
+	if strings.HasPrefix(do, "SET ") {
+		for _, c := range cs {
+			mustExec(t, c, do)
+		}
+	} else {
+		mustExec(t, cs[0], do)
+	}
+	time.Sleep(10 * time.Second)
+	x.play(t, cs, 2)
+	x.forget(t, l)
+	x.play(t, cs, 3)
+	got := x.measured(t, cs[0])
+	for k, want := range promised {
+		m, ok := got[k]
+		if !ok {
+			t.Errorf("%s: nothing was measured", k)
+			continue
+		}
+		t.Logf("%-18s p50 %6.1f ms, promised %6.1f, was %6.1f; round trips %.2f, promised %.2f, was %.2f", k, m.p50, want.p50,
+			want.wasP50, m.trips, want.trips, want.wasTrips)
+		if !near(m.p50, want.p50, 1) || !near(m.trips, want.trips, 0.05) {
+			t.Errorf("%s: p50 %.1f ms and %.2f round trips; the advice %q promised %.1f ms and %.2f", k, m.p50, m.trips, do,
+				want.p50, want.trips)
+		}
+	}
+}
+
+// near reports whether two figures agree within 15 %, or within the least that matters.
+func near(got, want, least float64) bool { return math.Abs(got-want) <= max(0.15*want, least) }
+
+// play runs the workload of all regions, one after the other, at uneven intervals.
+func (x trial) play(t *testing.T, cs []*sql.Conn, part int) {
+	for i := range x.rounds {
+		round := part*x.rounds + i
+		for region, c := range cs {
+			for _, q := range x.load(round, region) {
+				if strings.HasPrefix(q, "SELECT") {
+					column(t, c, q)
+				} else {
+					mustExec(t, c, q)
+				}
+				time.Sleep(time.Duration(3+(7*round+5*region)%11) * time.Millisecond)
+			}
+		}
+	}
+}
+
+// forget begins to count statements anew.
+func (x trial) forget(t *testing.T, l *Local) {
+	for _, n := range l.Nodes() {
+		mustExec(t, openSQL(t, n, ""), "TRUNCATE TABLE performance_schema.events_statements_summary_by_digest")
+	}
+}
+
+type promise struct{ p50, trips, wasP50, wasTrips float64 }
+
+// promised is what the advice says, by region and kind of statement, and its statement.
+func (x trial) promised(t *testing.T, c *sql.Conn) (map[string]promise, string) {
+	out, do, all := map[string]promise{}, "", ""
+	for _, row := range column(t, c, "SELECT kind, table_name, do_this, region, statement_kind, p50_ms_after, wan_round_trips_after, "+
+		"p50_ms, wan_round_trips, saves_s FROM godwit.advice") {
+		f := strings.Split(row, "|")
+		all += "\n" + row
+		if f[0] == x.kind && f[1] == "d.t" && strings.HasSuffix(f[2], x.do) {
+			do = f[2]
+			out[f[3]+" "+f[4]] = promise{number(f[5]), number(f[6]), number(f[7]), number(f[8])}
+		}
+	}
+	if do == "" {
+		t.Fatalf("no advice of kind %s that ends with %s, but:%s", x.kind, x.do, all)
+	}
+	return out, do
+}
+
+func number(s string) float64 {
+	x, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		return math.NaN()
+	}
+	return x
+}
+
+// measured is what statements on the table have taken, by region and kind.
+func (x trial) measured(t *testing.T, c *sql.Conn) map[string]promise {
+	type digest struct{ p50, count, trips float64 }
+	by := map[string][]digest{}
+	for _, row := range column(t, c, "SELECT region, IF(digest_text LIKE 'SELECT%', 'read', 'write'), p50_ms, statements, "+
+		"wan_round_trips FROM godwit.statements WHERE schema_name = 'd' AND digest_text LIKE '%`t`%' AND "+
+		"digest_text REGEXP '^(SELECT|INSERT|UPDATE)' AND digest_text NOT LIKE '%godwit%'") {
+		f := strings.Split(row, "|")
+		k := f[0] + " " + f[1]
+		by[k] = append(by[k], digest{number(f[2]), number(f[3]), number(f[4])})
+	}
+	out := map[string]promise{}
+	for k, ds := range by {
+		slices.SortFunc(ds, func(a, b digest) int { return int(b.count - a.count) })
+		n, trips := 0.0, 0.0
+		for _, d := range ds {
+			n, trips = n+d.count, trips+d.trips
+		}
+		out[k] = promise{p50: ds[0].p50, trips: trips / n}
+	}
+	return out
+}

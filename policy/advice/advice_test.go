@@ -1,0 +1,205 @@
+package advice
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// The scripts in testdata: "regions a b c rtt=(30,90,60)" names regions and the round trips of a-b,
+// a-c, b-c; "table t [in=a|global|multi]", "use t by=a [write|insert] n=100 p50=30 trips=0.5" and
+// "homes t by=a at=(1,0,3)", where the rows live that a uses, add facts; "advise" shows what
+// follows.
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		f := Facts{}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			switch d.Cmd {
+			case "regions":
+				f = Facts{Tick: 10, Epoch: 10, Lead: 300, Beat: 100}
+				f.regions(t, d)
+			case "table":
+				f.Tables = append(f.Tables, f.readTable(t, d))
+			case "homes":
+				f.readHomes(t, d)
+			case "use":
+				f.Uses = append(f.Uses, f.readUse(t, d))
+			case "advise":
+				return f.show(Advise(f))
+			default:
+				t.Fatalf("what is %s?", d.Cmd)
+			}
+			return ""
+		})
+	})
+}
+
+func (f *Facts) regions(t *testing.T, d *datadriven.TestData) {
+	var rtt []float64
+	for _, a := range d.CmdArgs {
+		if a.Key == "rtt" {
+			for _, v := range a.Vals {
+				var x float64
+				if _, err := fmt.Sscan(v, &x); err != nil {
+					t.Fatal(err)
+				}
+				rtt = append(rtt, x)
+			}
+			continue
+		}
+		f.Regions = append(f.Regions, a.Key)
+		f.Voters = append(f.Voters, 1)
+		f.Age = append(f.Age, 60)
+	}
+	for range f.Regions {
+		f.RTT = append(f.RTT, make([]float64, len(f.Regions)))
+	}
+	for i := range f.Regions {
+		for j := i + 1; j < len(f.Regions); j++ {
+			f.RTT[i][j], f.RTT[j][i] = rtt[0], rtt[0]
+			rtt = rtt[1:]
+		}
+	}
+}
+
+func (f *Facts) region(t *testing.T, name string) int {
+	i := slices.Index(f.Regions, name)
+	if i < 0 {
+		t.Fatalf("no region %s", name)
+	}
+	return i
+}
+
+func (f *Facts) readTable(t *testing.T, d *datadriven.TestData) Table {
+	x := Table{Name: d.CmdArgs[0].Key, Quote: d.CmdArgs[0].Key, Key: []string{"id"}}
+	for _, a := range d.CmdArgs[1:] {
+		switch a.Key {
+		case "in":
+			x.Locality, x.Region = ByTable, f.region(t, a.Vals[0])
+		case "global":
+			x.Locality = Global
+		case "multi":
+			x.Locality = MultiMaster
+		case "async":
+			x.Async = true
+		case "single":
+			x.Single = "it has foreign keys"
+		case "unique":
+			x.Unique = append(x.Unique, a.Vals)
+		}
+	}
+	return x
+}
+
+func (f *Facts) readHomes(t *testing.T, d *datadriven.TestData) {
+	x := f.table(d.CmdArgs[0].Key)
+	if x.Homes == nil {
+		x.Homes = make([][]float64, len(f.Regions))
+	}
+	var by string
+	d.ScanArgs(t, "by", &by)
+	var row []float64
+	for _, v := range d.CmdArgs[len(d.CmdArgs)-1].Vals {
+		var x float64
+		if _, err := fmt.Sscan(v, &x); err != nil {
+			t.Fatal(err)
+		}
+		row = append(row, x)
+	}
+	x.Homes[f.region(t, by)] = row
+}
+
+func (f *Facts) readUse(t *testing.T, d *datadriven.TestData) Use {
+	u := Use{Tables: []string{d.CmdArgs[0].Key}, Count: 100}
+	for _, a := range d.CmdArgs[1:] {
+		var x float64
+		if len(a.Vals) == 1 {
+			fmt.Sscan(a.Vals[0], &x)
+		}
+		switch a.Key {
+		case "by":
+			u.Region = f.region(t, a.Vals[0])
+		case "with":
+			u.Tables = append(u.Tables, a.Vals...)
+		case "write":
+			u.Kind = Write
+		case "insert":
+			u.Kind = Insert
+		case "locks":
+			u.Locks = true
+		case "past":
+			u.Past = true
+		case "whole":
+			u.Whole = true
+		case "equal":
+			u.Equal = a.Vals
+		case "inside":
+			u.Inside = x
+		case "n":
+			u.Count = uint64(x)
+		case "p50":
+			u.Least, u.P50, u.Mean = x, x, x
+		case "trips":
+			u.Trips, u.Crossed = x, u.Count
+		case "bytes":
+			u.Bytes = x
+		}
+	}
+	if u.Crossed > 0 {
+		u.Crossed = u.Count
+	}
+	return u
+}
+
+// show is advice as text.
+func (f *Facts) show(all []Advice) string {
+	var b strings.Builder
+	for _, a := range all {
+		fmt.Fprintf(&b, "%s: %s\n  why: %s\n", a.Kind, a.Do, a.Why)
+		if a.GivesUp != "" {
+			fmt.Fprintf(&b, "  gives up: %s\n", a.GivesUp)
+		}
+		for _, e := range a.Effects {
+			fmt.Fprintf(&b, "  %d %ss from %s: p50 %.1f -> %.1f ms, avg %.1f -> %.1f, trips %.2f -> %.2f, bytes %.0f -> %.0f\n",
+				e.Statements, e.Kind, f.Regions[e.Region], e.Before.P50, e.After.P50, e.Before.Mean, e.After.Mean, e.Before.Trips,
+				e.After.Trips, e.Before.Bytes, e.After.Bytes)
+		}
+	}
+	if b.Len() == 0 {
+		return "nothing\n"
+	}
+	return b.String()
+}
+
+// TestQuorum: the nearest majority of the voters, in clusters of one to five regions.
+func TestQuorum(t *testing.T) {
+	for _, c := range []struct {
+		voters []int
+		want   []float64
+	}{
+		{[]int{1}, []float64{0}},
+		{[]int{3}, []float64{0}},
+		{[]int{2, 1}, []float64{0, 10}},
+		{[]int{1, 1}, []float64{10, 10}},
+		{[]int{1, 1, 1}, []float64{10, 10, 10}},
+		{[]int{1, 1, 1, 1, 1}, []float64{20, 10, 10, 10, 20}},
+	} {
+		f := Facts{Voters: c.voters}
+		for i := range c.voters { // on a line, 10 ms apart
+			f.Regions = append(f.Regions, fmt.Sprint(i))
+			row := make([]float64, len(c.voters))
+			for j := range row {
+				row[j] = 10 * float64(max(i-j, j-i))
+			}
+			f.RTT = append(f.RTT, row)
+		}
+		for i, want := range c.want {
+			if got := f.quorum(i); got != want {
+				t.Errorf("voters %v: the quorum of region %d is %v away, want %v", c.voters, i, got, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,42 @@
+// Package advice says what would make statements faster or cheaper, and by how much: another
+// locality of a table, asynchronous replication, a unique index, reads of a moment ago, another way
+// to cross regions. It is a pure core: facts in, advice out; it does no I/O and reads no clock.
+//
+//	func Advise(f Facts) []Advice // what saves the most time first
+//
+// # Facts
+//
+// Counters that the nodes keep anyway: what the statements of each digest and region have cost, the
+// round trips between regions, where tables live, and which regions use the rows that live where
+// ([Table].Homes, from the heat of rows). "Before" is always what was measured.
+//
+// # Model
+//
+// "After" is predicted from round trips alone: computing takes nothing, nobody waits for locks, and
+// what is read often stays so. With rt the round trip between the client's region and the rows'
+// home, and quorum that from the home to the nearest majority, a statement of its own takes
+//
+//	read, rows of another region   the less of rt and rt/2 + half a tick, a tick being the time between
+//	                               closed timestamps
+//	write                          rt + quorum; asynchronous rows: rt
+//	GLOBAL                         reads 0; writes as those of rows that live where the meta group is led,
+//	                               but until their timestamp has come, which lies Lead ahead, and a
+//	                               heartbeat has said so
+//	MULTI MASTER                   reads 0; writes an exchange of all with all and the word of it, together
+//	                               the longest round trip, after half the time between two epochs
+//
+// Inside transactions COMMIT waits for the quorum: it counts when advice is judged, and is not in
+// the figures of the statements.
+//
+// # Rules
+//
+//	ADV-1 An advice is given only if it saves at least [MinShare] of the time that the statements on
+//	   its subject have taken, and [MinGain] a statement: it is not given for noise.
+//	ADV-2 Of changes that give nothing up only the best one of a table is advised. What gives
+//	   something up (isolation, freshness, the last writes before a disaster) is advised beside it
+//	   if it saves MinShare more, and says what.
+//	ADV-3 At least [MinStatements] statements must have been counted: of the table, and of those that
+//	   would change.
+//	ADV-4 Nothing is advised of which the facts are missing: BY ROW only for tables whose rows'
+//	   heat is known.
+package advice

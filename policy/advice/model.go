@@ -1,0 +1,151 @@
+package advice
+
+import (
+	"cmp"
+	"slices"
+)
+
+// cost is what a statement takes: ms, and round trips.
+type cost struct{ ms, trips float64 }
+
+func (c cost) plus(o cost) cost { return cost{c.ms + o.ms, c.trips + o.trips} }
+
+// outcome is a cost, and the share of statements that have it.
+type outcome struct {
+	cost
+	share float64
+}
+
+// sure is one that all have.
+func sure(c cost) []outcome { return []outcome{{c, 1}} }
+
+// predict is what the statements of a use would take if the table lived at p, and how many ms of
+// COMMIT would be theirs: those of statements inside of transactions.
+func (f *Facts) predict(u *Use, t *Table, p Place) (all []outcome, commit float64) {
+	switch {
+	case u.Past, u.Kind == Read && p.Locality == MultiMaster, u.Kind == Read && !u.Locks && p.Locality == Global:
+		return sure(cost{}), 0
+	case p.Locality == MultiMaster:
+		return f.split(u, cost{}, f.exchange(), 1)
+	case u.Kind == Read:
+		for _, h := range f.homes(u, t, p) {
+			c := f.read(u.Region, h.region)
+			if u.Locks || u.Inside > 0.5 {
+				c, _ = f.write(u.Region, h.region)
+			}
+			all = append(all, outcome{c, h.share})
+		}
+		return all, 0
+	case p.Locality == ByRow && (u.Whole || u.Kind == Insert): // where they lead is not known
+		now := cost{u.Mean, u.Trips}
+		if p.Async && !t.Async {
+			_, q := f.write(u.Region, u.Region)
+			now = cost{max(0, now.ms-q.ms), max(0, now.trips-q.trips)}
+		}
+		return sure(now), 0
+	}
+	for _, h := range f.homes(u, t, p) {
+		way, quorum := f.write(u.Region, h.region)
+		if p.Async {
+			quorum = cost{}
+		}
+		if p.Locality == Global { // it waits until its timestamp has come
+			quorum.ms = max(quorum.ms, f.Lead-way.ms)
+			if way.ms > 0 { // and until a heartbeat of the leader says so
+				quorum.ms += f.Beat
+			}
+		}
+		some, c := f.split(u, way, quorum, h.share)
+		all, commit = append(all, some...), commit+c
+	}
+	return all, commit
+}
+
+// split is a statement that is sent a way and then waits for a majority; inside transactions it is
+// COMMIT that waits.
+func (f *Facts) split(u *Use, way, quorum cost, share float64) (all []outcome, commit float64) {
+	if u.Inside < 1 {
+		all = append(all, outcome{way.plus(quorum), share * (1 - u.Inside)})
+	}
+	if u.Inside > 0 {
+		all = append(all, outcome{way, share * u.Inside})
+	}
+	return all, quorum.ms * share * u.Inside
+}
+
+// place is a region and the share of rows that live there.
+type place struct {
+	region int
+	share  float64
+}
+
+// homes are where the rows of a use would live.
+func (f *Facts) homes(u *Use, t *Table, p Place) []place {
+	switch p.Locality {
+	case ByTable:
+		return []place{{p.Region, 1}}
+	case Global:
+		return []place{{f.Meta, 1}}
+	}
+	known := t.homesOf(u.Region)
+	if u.Whole { // the farthest one decides
+		far := place{u.Region, 1}
+		for h := range f.Regions {
+			if f.RTT[u.Region][h] > f.RTT[u.Region][far.region] {
+				far.region = h
+			}
+		}
+		return []place{far}
+	}
+	if len(known) == 0 {
+		return []place{{u.Region, 1}}
+	}
+	return known
+}
+
+// homesOf is where the rows live that a region uses, as shares of one.
+func (t *Table) homesOf(g int) (out []place) {
+	if g >= len(t.Homes) {
+		return nil
+	}
+	sum := 0.0
+	for _, x := range t.Homes[g] {
+		sum += x
+	}
+	for h, x := range t.Homes[g] {
+		if x > 0 {
+			out = append(out, place{h, x / sum})
+		}
+	}
+	return out
+}
+
+// mean of outcomes.
+func mean(all []outcome) (c cost) {
+	for _, o := range all {
+		c.ms += o.ms * o.share
+		c.trips += o.trips * o.share
+	}
+	return c
+}
+
+// weighed is a time of so many statements.
+type weighed struct {
+	ms, weight float64
+}
+
+// median is the time that half of the statements do not exceed.
+func median(all []weighed) float64 {
+	slices.SortStableFunc(all, func(a, b weighed) int { return cmp.Compare(a.ms, b.ms) })
+	sum := 0.0
+	for _, x := range all {
+		sum += x.weight
+	}
+	seen := 0.0
+	for _, x := range all {
+		if seen += x.weight; seen >= sum/2 {
+			return x.ms
+		}
+	}
+	return 0
+}

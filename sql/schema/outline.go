@@ -1,0 +1,75 @@
+package schema
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+)
+
+// Outline is what an adviser asks of a table: where its rows live, and by which columns they are
+// found, in lower case.
+type Outline struct {
+	DB, Name        string
+	Locality        Locality
+	Key             []string
+	Unique, Indexes [][]string
+	// Single says why it cannot be MULTI MASTER; empty: it can.
+	Single string
+}
+
+// IsTable reports whether all rows live in one region.
+func (l Locality) IsTable() bool { return l.Kind == ByTable }
+
+// IsGlobal reports whether the table is GLOBAL.
+func (l Locality) IsGlobal() bool { return l.Kind == Global }
+
+// IsMultiMaster reports whether the table is MULTI MASTER.
+func (l Locality) IsMultiMaster() bool { return l.Kind == MultiMaster }
+
+// Outlines are those of all tables but those that are being moved to another locality.
+func (s *Snapshot) Outlines() (out []Outline) {
+	parents := map[string]bool{}
+	for _, t := range s.ByID {
+		for _, fk := range t.Desc.FKs {
+			parents[strings.ToLower(fk.ParentDatabase+"."+fk.ParentTable)] = true
+		}
+	}
+	for _, t := range s.ByID {
+		if t.Next == nil && t.Prev == nil && t.HomesOf == nil {
+			out = append(out, t.outline(parents[strings.ToLower(t.Desc.DB+"."+t.Desc.Name)]))
+		}
+	}
+	slices.SortFunc(out, func(a, b Outline) int { return strings.Compare(a.DB+"."+a.Name, b.DB+"."+b.Name) })
+	return out
+}
+
+func (t *Table) outline(parent bool) Outline {
+	o := Outline{DB: t.Desc.DB, Name: t.Desc.Name, Locality: t.Desc.Locality}
+	for _, p := range t.PK {
+		o.Key = append(o.Key, strings.ToLower(t.Cols[p].Desc.Name))
+	}
+	special := t.Virtual
+	for _, x := range t.publicIndexes() {
+		if !x.Desc.Stored() {
+			special = true
+			continue
+		}
+		var cols []string
+		for _, c := range x.Cols {
+			cols = append(cols, strings.ToLower(t.Cols[c.Pos].Desc.Name))
+		}
+		if x.Desc.Constraint == sql.IndexConstraint_Unique {
+			o.Unique = append(o.Unique, cols)
+		} else {
+			o.Indexes = append(o.Indexes, cols)
+		}
+	}
+	switch {
+	case parent || len(t.Desc.FKs) > 0:
+		o.Single = "it has foreign keys"
+	case special:
+		o.Single = "it has indexes or columns that are not stored"
+	}
+	return o
+}
