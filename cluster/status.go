@@ -281,6 +281,12 @@ func (c *Cluster) part() *part {
 	return p
 }
 
+// Local is what this node has: itself, and the groups that it leads.
+func (c *Cluster) Local() (NodeStatus, []GroupStatus) {
+	p := c.part()
+	return p.Node, p.Groups
+}
+
 // cutPaths are the direct paths from this node that are cut.
 func (c *Cluster) cutPaths() (out []CutPath) {
 	if c.options.Paths == nil {

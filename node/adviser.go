@@ -12,6 +12,7 @@ import (
 	"github.com/godwitdb/godwit/policy/advice"
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/digest"
+	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/server"
 )
 
@@ -21,8 +22,8 @@ const (
 	askUses = "uses"
 	// maxUsesHeard is how many of its hottest rows a node looks at to tell who uses which rows.
 	maxUsesHeard = 5000
-	// maxDigestsAdvised is how many digests of each node count, those that took the longest: a parse
-	// takes some 60 µs.
+	// maxDigestsAdvised is how many digests of each node count, those that took the longest: each
+	// is parsed, for some 60 µs.
 	maxDigestsAdvised = 200
 )
 
@@ -62,11 +63,11 @@ func (n *Node) adviceFacts(ctx context.Context) (advice.Facts, bool) {
 		return advice.Facts{}, false
 	}
 	f, known := n.networkFacts(t)
-	outlines, err := srv.Outlines(ctx)
+	tables, err := srv.Catalog().Current(ctx)
 	if err != nil || !known {
 		return advice.Facts{}, false
 	}
-	for _, o := range outlines {
+	for _, o := range tables.Outlines() {
 		f.Tables = append(f.Tables, adviceTable(t, o))
 	}
 	n.addHomes(ctx, t, &f)
@@ -139,7 +140,7 @@ func (n *Node) networkFacts(t *base.Topology) (f advice.Facts, known bool) {
 }
 
 // adviceTable is a table as the adviser knows tables.
-func adviceTable(t *base.Topology, o server.TableOutline) advice.Table {
+func adviceTable(t *base.Topology, o schema.Outline) advice.Table {
 	quote := func(s string) string { return "`" + strings.ReplaceAll(s, "`", "``") + "`" }
 	a := advice.Table{Name: tableKey(o.DB, o.Name), Quote: quote(o.DB) + "." + quote(o.Name), Key: o.Key, Unique: o.Unique,
 		Indexes: o.Indexes, Single: o.Single}

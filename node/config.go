@@ -61,6 +61,11 @@ type Config struct {
 	// how long old row versions can be read by AS OF
 	GCAge    time.Duration `yaml:"gc-age"`
 	LogLevel string        `yaml:"log-level"` // debug, info, warn, error
+	// text or json, to standard error or to a file that is rotated
+	LogFormat string `yaml:"log-format"`
+	LogFile   string `yaml:"log-file"`
+	LogFileMB int    `yaml:"log-file-mb"`
+	LogFiles  int    `yaml:"log-files"`
 
 	// file with the key that encrypts the store, and with the one that it replaces
 	EncryptionKey    string `yaml:"encryption-key"`
@@ -100,6 +105,13 @@ func (c *Config) Fill() {
 	def(&c.SQLListen, DefaultSQLListen)
 	def(&c.SQLAdvertise, c.SQLListen)
 	def(&c.LogLevel, "info")
+	def(&c.LogFormat, "text")
+	if c.LogFileMB == 0 {
+		c.LogFileMB = 100
+	}
+	if c.LogFiles == 0 {
+		c.LogFiles = 10
+	}
 	def(&c.ClockSource, "auto")
 	if c.ClockPoll == 0 {
 		c.ClockPoll = DefaultClockPoll
@@ -141,6 +153,12 @@ func (c *Config) Validate() error {
 	}
 	if c.ClockPoll < 100*time.Microsecond || c.ClockPoll > time.Minute {
 		bad("clock-poll: %s is outside 100us to 1m", c.ClockPoll)
+	}
+	if c.LogFormat != "text" && c.LogFormat != "json" {
+		bad("log-format: %q is neither text nor json", c.LogFormat)
+	}
+	if c.LogFileMB < 1 || c.LogFiles < 1 {
+		bad("log-file-mb and log-files: %d and %d must be at least 1", c.LogFileMB, c.LogFiles)
 	}
 	if c.CacheMB < 8 {
 		bad("cache-mb: %d is below 8", c.CacheMB)

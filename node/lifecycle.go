@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,6 +15,7 @@ type lifecycle struct {
 	fatal      chan error    // the error that made the node useless
 	stopc      chan struct{} // closed when Close has begun
 	ending     sync.Once
+	leaving    atomic.Bool // Close was called
 	background sync.WaitGroup
 
 	mu       sync.Mutex
@@ -89,6 +91,7 @@ func (n *Node) Close(ctx context.Context) error { return n.shut(ctx, true) }
 func (n *Node) shut(ctx context.Context, drain bool) error {
 	var errs []error
 	n.ending.Do(func() {
+		n.leaving.Store(true)
 		n.mu.Lock()
 		c := n.cluster
 		n.mu.Unlock()

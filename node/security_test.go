@@ -174,6 +174,7 @@ func TestRights(t *testing.T) {
 		may                string // those who are not refused
 	}{
 		{"GET", "/health", "", "plain nobody node admin"},
+		{"GET", "/ready", "", "plain nobody node admin"},
 		{"GET", cluster.PathStatus, "", "node admin"},
 		{"GET", "/metrics", "", "node admin"},
 		{"GET", "/debug/pprof/", "", ""},

@@ -34,7 +34,7 @@ const (
 // rights by path, but for those of the console, which asks for users of the database.
 func (c *Config) rights() map[string]right {
 	m := map[string]right{
-		"/health": anybody, pathEnrol: bearers, join.PathJoin: nodes, cluster.PathStatus: members, "/metrics": members,
+		"/health": anybody, "/ready": anybody, pathEnrol: bearers, join.PathJoin: nodes, cluster.PathStatus: members, "/metrics": members,
 	}
 	if c.OpenMetrics {
 		m["/metrics"] = anybody

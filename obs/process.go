@@ -5,8 +5,14 @@ import (
 	"runtime/metrics"
 )
 
-// Version is what the build recorded of itself.
+// stamp is the version that a release is built with: make release sets it.
+var stamp string
+
+// Version is what the build was stamped with, or what it recorded of itself.
 func Version() string {
+	if stamp != "" {
+		return stamp
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +13,10 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"gopkg.in/natefinch/lumberjack.v2"
 	"gopkg.in/yaml.v3"
+
+	"github.com/godwitdb/godwit/node"
 )
 
 // fileUnderFlags reads the YAML file at path into the struct that the flags are bound to. Then it
@@ -111,6 +115,34 @@ func yamlKeys(cfg any) []string {
 		}
 	}
 	return keys
+}
+
+// nodeLogger is what a node's configuration says of its log: lines or JSON, to out or to a file
+// that is rotated.
+func nodeLogger(out io.Writer, cfg *node.Config) (*slog.Logger, io.Closer, error) {
+	var file io.Closer = io.NopCloser(nil)
+	if cfg.LogFile != "" {
+		f := &lumberjack.Logger{Filename: cfg.LogFile, MaxSize: cfg.LogFileMB, MaxBackups: cfg.LogFiles}
+		if _, err := f.Write(nil); err != nil { // now, and not at the first line
+			return nil, nil, fmt.Errorf("--log-file: %w", err)
+		}
+		out, file = f, f
+	}
+	log, err := logger(out, cfg.LogLevel)
+	if err == nil && cfg.LogFormat == "json" {
+		log = slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: levelOf(log), ReplaceAttr: plainErrors}))
+	}
+	return log, file, err
+}
+
+// levelOf is the level from which on a logger writes.
+func levelOf(log *slog.Logger) slog.Level {
+	for _, l := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn} {
+		if log.Enabled(context.Background(), l) {
+			return l
+		}
+	}
+	return slog.LevelError
 }
 
 // logger writes readable lines from a level on. A level that does not exist is a usage error.

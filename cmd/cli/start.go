@@ -32,7 +32,7 @@ store. The first node of a cluster makes an authority in --certs, with which the
 and the commands of this user are administrators. A node on another machine gets its certificate by a --token that
 'godwit token create' makes there.
 
---listen takes the cluster's traffic and HTTPS: /cluster/status, /metrics (Prometheus), /health. --sql-listen takes MySQL clients. Both default to the loopback interface; for other machines listen on an address they reach, or on
+--listen takes the cluster's traffic and HTTPS: /cluster/status, /metrics (Prometheus), /health, /ready. --sql-listen takes MySQL clients. Both default to the loopback interface; for other machines listen on an address they reach, or on
 0.0.0.0 and name that address in --advertise.
 
 One line on standard output says that the node listens, another that it serves SQL; logs go to standard error. SIGINT
@@ -122,15 +122,20 @@ func startFlags(f *pflag.FlagSet, cfg *node.Config) {
 		"MiB, a quarter of the machine's memory unless given; one of them gets a quarter of it, and no more than 256")
 	f.DurationVar(&cfg.GCAge, "gc-age", def.GCAge, "how long old row versions can be read with AS OF")
 	f.StringVar(&cfg.LogLevel, "log-level", def.LogLevel, "debug, info, warn or error")
+	f.StringVar(&cfg.LogFormat, "log-format", def.LogFormat, "text, or json: one object a line")
+	f.StringVar(&cfg.LogFile, "log-file", "", "file for the log, instead of standard error")
+	f.IntVar(&cfg.LogFileMB, "log-file-mb", def.LogFileMB, "MiB after which --log-file is renamed, and another one begun")
+	f.IntVar(&cfg.LogFiles, "log-files", def.LogFiles, "how many of the renamed files are kept")
 }
 
 // serve runs a node until the command's context is cancelled or the node fails.
 func serve(c *cobra.Command, cfg node.Config, drain time.Duration) error {
 	ownFiles()
-	log, err := logger(c.ErrOrStderr(), cfg.LogLevel)
+	log, file, err := nodeLogger(c.ErrOrStderr(), &cfg)
 	if err != nil {
 		return err
 	}
+	defer file.Close()
 	ctx := c.Context()
 	n, err := node.Start(ctx, cfg, log)
 	if err != nil {

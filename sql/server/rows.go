@@ -26,17 +26,8 @@ func (s *Server) MoveRow(ctx context.Context, tx kv.Txn, kr kv.Row, to base.Regi
 	return t.MoveRow(ctx, tx, kr, to, opts)
 }
 
-// TableOutline is what an adviser asks of a table.
-type TableOutline = schema.Outline
-
-// Outlines are those of all tables.
-func (s *Server) Outlines(ctx context.Context) ([]TableOutline, error) {
-	snap, err := s.g.Catalog.Current(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return snap.Outlines(), nil
-}
+// Catalog is where tables are described.
+func (s *Server) Catalog() *schema.Catalog { return s.g.Catalog }
 
 // TableName names the table that a row belongs to; empty if this node does not know it.
 func (s *Server) TableName(key base.Key) string {

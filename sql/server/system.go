@@ -203,5 +203,10 @@ func (g *gateway) systemDatabase(name string) sql.Database {
 // Digests is what the statements of this node's clients have cost.
 func (s *Server) Digests() *digest.Table { return s.g.statements.Table }
 
+// Memory is what statements keep in memory, and what they may, in bytes.
+func (s *Server) Memory() (used, limit int64) {
+	return s.g.query.Memory().Used(), s.g.query.Memory().Limit()
+}
+
 // SlowStatements counts those that took longer than their session's long_query_time.
 func (s *Server) SlowStatements() int64 { return s.g.statements.Slow.Load() }

@@ -165,18 +165,22 @@ var allowed = map[string][]string{
 	// layer 5: one process
 	// console is a MySQL client with pages: it knows no part of the node, and asks it by SQL only
 	"node/console": nil,
+	// meter shows figures that it is told
+	"node/meter": nil,
 	// the adviser reads which tables the text of a digest names
 	"node": append([]string{
-		"sql/bind",
-		"node/console",
+		"sql/bind", "sql/schema",
+		"node/console", "node/meter",
 		"owner", "owner/gauge", "owner/homing", "owner/rewind", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "obs/audit",
 		"cluster/join", "kv/hold", "sql/admit", "sql/backup/place", "sql/digest", "sql/server", "policy/advice", "policy/epoch", "policy/placement", "policy/plan",
 		"mechanism/wan/overlay", "mechanism/ident",
 	}, mechanisms...),
 	"": append([]string{"node", "cluster", "owner", "txn"}, mechanisms...),
 	// commands and examples
-	"cmd/godwit":           {"cmd/cli"},
-	"cmd/cli":              {"*"},
+	"cmd/godwit": {"cmd/cli"},
+	"cmd/cli":    {"*"},
+	// the doctor looks at a machine, and starts nothing
+	"cmd/doctor":           {"mechanism/clock", "mechanism/ident"},
 	"cmd/etcdleader":       {"policy/leader", "mechanism/wan"},
 	"examples/collective":  {"mechanism/collective", "policy/plan", "policy/matrix", "mechanism/wan"},
 	"examples/consistency": {"", "policy/matrix"},

@@ -1,0 +1,81 @@
+package node
+
+import (
+	"time"
+
+	"github.com/godwitdb/godwit/node/meter"
+	"github.com/godwitdb/godwit/obs"
+)
+
+// unready is why clients should go to another node; empty: they need not.
+func (n *Node) unready() string {
+	if n.leaving.Load() {
+		return "ending"
+	}
+	select {
+	case <-n.ready:
+		return ""
+	default:
+		return "starting"
+	}
+}
+
+// meterSources are what Prometheus is shown of the parts that have no collector of their own.
+func (n *Node) meterSources() meter.Sources {
+	return meter.Sources{Storage: n.meterStorage, Groups: n.meterGroups, SQL: n.meterSQL,
+		Ready: func() bool { return n.unready() == "" }, Version: obs.Version()}
+}
+
+func (n *Node) meterStorage() meter.Storage {
+	m, u := n.store.Metrics(), n.store.DiskUse()
+	return meter.Storage{DiskBytes: m.DiskBytes, MemtableBytes: m.MemtableBytes, WALBytes: m.WALBytes, DebtBytes: m.DebtBytes,
+		Files: m.Files, Level0Files: m.Level0Files, Level0Sublevels: m.Level0Sublevels, ReadAmp: m.ReadAmp, Flushes: m.Flushes,
+		Compactions: m.Compactions, CompactedBytes: m.CompactedBytes, WrittenBytes: m.WrittenBytes, Stalls: m.Stalls,
+		CacheHits: m.CacheHits, CacheMisses: m.CacheMisses, CacheBytes: m.CacheBytesUsed, Syncs: u.Syncs, SyncTime: u.Took}
+}
+
+func (n *Node) meterGroups() (g meter.Groups) {
+	self, led := n.cluster.Local()
+	g.Replicas, g.Leads = self.Replicas, self.Leads
+	for _, x := range led {
+		if x.Serving {
+			g.Serving++
+		}
+		g.Locks += x.Locks
+		g.Prepared += x.Prepared
+		g.LogEntries += int64(x.LogEntries)
+		g.LogBytes += x.LogBytes
+		g.Closed = max(g.Closed, x.ClosedLag)
+		for _, l := range x.Lag {
+			g.Behind = max(g.Behind, int64(l.Entries))
+			if l.Snapshot {
+				g.Snapshots++
+			}
+			if !l.Active {
+				g.Silent++
+			}
+		}
+	}
+	for _, r := range n.owners.Replicas() {
+		for _, t := range r.Txns() {
+			g.WaitingForLocks += t.Waiting
+			if t.Age != 0 {
+				g.OldestTxn = max(g.OldestTxn, time.Since(t.Age.Time()))
+			}
+		}
+	}
+	return g
+}
+
+func (n *Node) meterSQL() (meter.SQL, bool) {
+	srv, err := n.server()
+	if err != nil {
+		return meter.SQL{}, false
+	}
+	s := n.db.Stats()
+	out := meter.SQL{Sessions: srv.Sessions(), Commits: s.Committed.Load(), TwoRound: s.TwoRound.Load(), Failed: s.Failed.Load(),
+		Ambiguous: s.Ambiguous.Load(), ReadsLocal: s.ReadsLocal.Load(), ReadsWaited: s.ReadsWaited.Load(),
+		ReadsServed: s.ReadsServed.Load(), ReadsAsked: s.ReadsAsked.Load()}
+	out.Used, out.Limit = srv.Memory()
+	return out, true
+}
