@@ -148,7 +148,7 @@ func (k *clockModes) report(to base.NodeID, leads bool) *wire.ClockReport {
 		now := base.Timestamp(x.RawEarliest).Add(clock.Shrunk(time.Since(x.at)))
 		w.Echo, w.EchoLife, w.EchoSent = uint64(now), x.Life, x.sent
 	}
-	if leads && k.groups.Leased(base.MetaGroup) { // still, after what is echoed was heard
+	if leads && k.groups.Closes(base.MetaGroup) { // still, after what is echoed was heard
 		now, _ := k.steps.ClockSteps()
 		w.OrderMode, w.OrderEpoch, w.LimitNs = now.Mode, now.Epoch, uint64(k.policy.MaxBound)
 		w.Oracle = uint64(k.clock.Known())
@@ -335,8 +335,8 @@ func (k *clockModes) tick(ctx context.Context) (leads bool) {
 		k.leadSince, k.decides = now, clock.Switch{}
 	}
 	k.mu.Unlock()
-	if reached == 0 {
-		return false // the oracle is not here yet
+	if reached == 0 { // the oracle is not here yet
+		return k.vouch(now)
 	}
 	inForce, _ := k.steps.ClockSteps()
 	k.clock.Learn(reached)
@@ -345,6 +345,21 @@ func (k *clockModes) tick(ctx context.Context) (leads bool) {
 	// No other node can have taken the lead before now, and a successor waits for this to end.
 	k.clock.Grant(now.Add(k.options.ModeLease))
 	k.decide(ctx, now, inForce, policy, reached)
+	return true
+}
+
+// vouch reports whether this node confirms GClock mode to the others although it does not serve the
+// meta group yet: it was elected, and closes timestamps (MODE-1b). In the other modes nobody gets
+// far without the oracle.
+func (k *clockModes) vouch(now time.Time) bool {
+	if !k.groups.Closes(base.MetaGroup) {
+		return false
+	}
+	inForce, _ := k.steps.ClockSteps()
+	if mode, epoch := k.clock.Mode(); mode != clock.GClock || inForce.Mode != uint32(mode) || inForce.Epoch != epoch {
+		return false
+	}
+	k.clock.Grant(now.Add(k.options.ModeLease))
 	return true
 }
 

@@ -32,6 +32,9 @@ type Groups interface {
 	Group(g base.GroupID) Group
 	// Leased reports whether this node leads a group under a valid lease.
 	Leased(g base.GroupID) bool
+	// Closes reports whether this node leads a group under a valid lease, although it may not serve
+	// yet (OWN-15).
+	Closes(g base.GroupID) bool
 }
 
 // Group is a consensus group as one of its members sees it; [group.Group] implements it and says

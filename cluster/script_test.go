@@ -58,7 +58,7 @@ var commands = map[string]func(*script, args) string{
 	"kill":    (*script).kill,       // n1
 	"restart": (*script).restart,    // n1
 	"link":    (*script).link,       // from=(1) to=(2,3) [lost] [twice] [late=500ms]; without faults: heals
-	"lead":    (*script).lead,       // s1@r1 [node=2] [no-lease] [stays]: another node leads, in a new term
+	"lead":    (*script).lead,       // s1@r1 [node=2] [no-lease] [closes] [stays]: another node leads, in a new term
 	"leaders": (*script).leaders,    // n1: where it sends requests
 
 	"clock":  (*script).setClock, // n1 [jump=1s] [bound=400ms]
@@ -144,7 +144,7 @@ func (s *script) lead(a args) string {
 		g.leader = n[0]
 		g.term++
 	}
-	g.leased, g.transfers = !a.has("no-lease"), !a.has("stays")
+	g.leased, g.closes, g.transfers = !a.has("no-lease"), a.has("closes"), !a.has("stays")
 	return ""
 }
 

@@ -59,6 +59,7 @@ type event struct {
 type testGroup struct {
 	leader    base.NodeID
 	leased    bool
+	closes    bool // without serving
 	term      uint64
 	voters    []base.NodeID
 	learners  []base.NodeID
@@ -389,6 +390,13 @@ func (r testReplicas) Leased(g base.GroupID) bool {
 	defer r.n.w.mu.Unlock()
 	x := r.n.w.groups[g]
 	return x != nil && x.leader == r.n.id && x.leased
+}
+
+func (r testReplicas) Closes(g base.GroupID) bool {
+	r.n.w.mu.Lock()
+	defer r.n.w.mu.Unlock()
+	x := r.n.w.groups[g]
+	return x != nil && x.leader == r.n.id && (x.leased || x.closes)
 }
 
 func (r testReplicas) Open(g base.GroupID, _ group.Conf, _ bool) error {

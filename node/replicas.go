@@ -186,6 +186,12 @@ func (r *replicas) Leased(g base.GroupID) bool {
 	return ok
 }
 
+// Closes implements cluster.Replicas.
+func (r *replicas) Closes(g base.GroupID) bool {
+	rep := r.set.Replica(g)
+	return rep != nil && rep.Closes()
+}
+
 // ClockSteps implements cluster.Replicas.
 func (r *replicas) ClockSteps() (*wire.ClockOrder, []*wire.ClockOrder) {
 	if rep := r.set.Replica(base.MetaGroup); rep != nil {

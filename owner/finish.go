@@ -293,7 +293,7 @@ func (r *Replica) expire(now time.Time) (stale []*wire.Vote, term uint64) {
 		case x.Phase == txns.Active && x.Calls == 0 && r.abandoned(x, now):
 			r.stats.Expired.Add(1)
 			r.release(x, true)
-		case x.Phase == txns.Prepared && !x.Deciding && now.Sub(x.Since) > r.cfg.ResolveAfter:
+		case x.Phase == txns.Prepared && !x.Deciding && now.Sub(x.Since) > r.cfg.ResolveAfter && now.After(x.AskAfter):
 			if v := r.rep.Prepared[id]; v != nil {
 				x.Deciding = true
 				stale = append(stale, v)
@@ -331,6 +331,6 @@ func (r *Replica) notDeciding(id base.TxnID) {
 	defer r.mu.Unlock()
 	if x := r.ByID[id]; x != nil {
 		x.Deciding = false
-		x.Since = time.Now().Add(min(resolveAgain-r.cfg.ResolveAfter, 0))
+		x.AskAfter = time.Now().Add(resolveAgain)
 	}
 }

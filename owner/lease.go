@@ -191,6 +191,14 @@ func (r *Replica) closes(ts base.Timestamp) bool {
 	return r.ready(true, ts) || r.closesEarly() && r.leased(ts)
 }
 
+// Closes reports whether this replica closes timestamps under a valid lease, as the owner or before
+// it serves (OWN-15).
+func (r *Replica) Closes() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.closes(0)
+}
+
 // Serving reports whether this replica is the owner now, and its term.
 func (r *Replica) Serving() (term uint64, ok bool) {
 	r.mu.Lock()

@@ -180,6 +180,9 @@ func (r *Replica) waitLock(ctx context.Context, x *txns.Txn, w *txns.LockWait, p
 func (r *Replica) mayWait(w *waits.Wait, table *lock.Table, in *lock.Waiter) (left time.Duration, err error) {
 	older, ending := table.Older(in)
 	now := time.Now()
+	if doubt := r.InDoubt(w.Txn, now, r.cfg.EnterTimeout); doubt != nil && table == r.LockTable {
+		return 0, unknown(doubt)
+	}
 	left, v := w.Left(now, waits.Patience{Deadlock: r.cfg.DeadlockTimeout, Alone: r.cfg.Alone()}, older, ending)
 	switch v {
 	case waits.GoesOn:
@@ -239,6 +242,13 @@ func (r *Replica) release(x *txns.Txn, remember bool) {
 	}
 }
 
+// unknown is the error of a request that has waited for an outcome for long enough. What it has
+// waited counts against the patience of its statement, as if nobody had answered.
+func unknown(x *txns.Txn) error {
+	return base.Errorf(base.CodeUnavailable, "the outcome of transaction %v, which wrote the same rows, is not known: "+
+		"too few replicas of a group that takes part in it are reachable; retry later", x.ID)
+}
+
 // awaitEnd waits until x has ended here; mu is held at entry and exit.
 func (r *Replica) awaitEnd(ctx context.Context, x *txns.Txn) error {
 	if t := r.forwards(); t != nil {
@@ -253,17 +263,16 @@ func (r *Replica) awaitEnd(ctx context.Context, x *txns.Txn) error {
 			close(x.Gone)
 		}
 	}
-	ch := x.Gone
+	ch, left := x.Gone, x.DoubtLeft(time.Now(), r.cfg.EnterTimeout, resolveAgain)
 	r.waiting++
 	r.stats.UndecidedWaits.Add(1)
 	r.mu.Unlock()
-	timer := time.NewTimer(r.cfg.LockTimeout)
+	timer := time.NewTimer(left)
 	var err error
 	select {
 	case <-ch:
 	case <-timer.C:
-		err = base.Errorf(base.CodeUnavailable, "the outcome of transaction %v is not known yet: "+
-			"are its participants reachable?", x.ID)
+		err = unknown(x)
 	case <-ctx.Done():
 		err = canceled(ctx)
 	}

@@ -27,9 +27,7 @@ type Set struct {
 	replicas atomic.Pointer[map[base.GroupID]*Replica]
 	shards   atomic.Pointer[map[base.ShardID]*held]
 
-	settledMu sync.Mutex
-	settledAt map[base.GroupID]base.Timestamp // GroupLead.settled of each group of the cluster
-	forgotten base.Timestamp
+	settled state.Settled
 
 	meta *view.Changes
 	gc   gcState
@@ -59,7 +57,7 @@ type held struct {
 // NewSet makes the set and registers its handlers; the transport must not have been started.
 func NewSet(cfg Config) *Set {
 	cfg.fill()
-	s := &Set{cfg: cfg, stopc: make(chan struct{}), settledAt: map[base.GroupID]base.Timestamp{},
+	s := &Set{cfg: cfg, stopc: make(chan struct{}),
 		recover: make(chan struct{}, 64), votes: make(chan struct{}, 4096)}
 	s.replicas.Store(&map[base.GroupID]*Replica{})
 	s.shards.Store(&map[base.ShardID]*held{})
@@ -228,7 +226,7 @@ func (s *Set) Leads() []*wire.GroupLead {
 			out = append(out, l)
 		}
 	}
-	s.noteSettled(out)
+	s.settled.Note(out)
 	return out
 }
 
@@ -240,16 +238,7 @@ func (s *Set) OnLeads(leads []*wire.GroupLead) {
 			r.OnLead(l)
 		}
 	}
-	s.noteSettled(leads)
-}
-
-func (s *Set) noteSettled(leads []*wire.GroupLead) {
-	s.settledMu.Lock()
-	defer s.settledMu.Unlock()
-	for _, l := range leads {
-		g := base.GroupID(l.Group)
-		s.settledAt[g] = max(s.settledAt[g], base.Timestamp(l.Settled))
-	}
+	s.settled.Note(leads)
 }
 
 // ForgetOutcomes removes the records of transactions that began before every
@@ -258,21 +247,14 @@ func (s *Set) ForgetOutcomes() error {
 	if s.cfg.Groups == nil {
 		return nil
 	}
-	s.settledMu.Lock()
-	t := base.MaxTimestamp
-	for _, g := range s.cfg.Groups() {
-		t = min(t, s.settledAt[g])
-	}
-	if t == base.MaxTimestamp || t <= s.forgotten {
-		s.settledMu.Unlock()
+	before, more := s.settled.Forget(s.cfg.Groups())
+	if !more {
 		return nil
 	}
-	s.forgotten = t
-	s.settledMu.Unlock()
 	b := s.cfg.Store.NewBatch()
 	defer b.Close()
 	for _, r := range s.Replicas() {
-		b.DelTxnRange(r.id, base.MakeTxnID(t, 0, 0))
+		b.DelTxnRange(r.id, base.MakeTxnID(before, 0, 0))
 	}
 	return b.Commit(false)
 }

@@ -24,6 +24,8 @@ type Config struct {
 	Loss       float64       // of WAN packets, always
 	ClockBound time.Duration
 	SyncDelay  time.Duration // of the disk, drawn per commit between half of it and itself
+	// SyncAll has each synced commit take that, and not only those of Raft logs.
+	SyncAll bool
 
 	Workload string // "mixed" or "bank"
 	Clients  int    // per region

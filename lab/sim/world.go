@@ -224,7 +224,8 @@ func (h *host) boot() {
 	l.ctx, l.kill = context.WithCancel(context.Background())
 	log := w.log.slog(slog.LevelInfo).With("node", h.id)
 	log = slog.New(mortal{log.Handler(), l})
-	st, err := store.Open(store.Options{Dir: "db", FS: h.fs, Simulation: true, SyncDelay: h.syncDelay, Logger: log})
+	st, err := store.Open(store.Options{Dir: "db", FS: h.fs, Simulation: true, SyncDelay: h.syncDelay,
+		DelayAll: w.cfg.SyncAll, Logger: log})
 	if err != nil {
 		w.fail("node %d: store does not open: %w", h.id, err)
 		return

@@ -26,7 +26,8 @@
 //	     and answers its heartbeats only so that it gets what it lacks. A lease counts from when its
 //	     entry came. For an election timeout the appends of that leader are not taken either; if it
 //	     still leads then, they are for ten seconds and more. The member follows that leader again
-//	     when it applies a lease. A new leader has time to wait for its predecessor's lease first.
+//	     when it applies a lease. A new leader has time to wait for its predecessor's lease first:
+//	     leases of the one before, which its first entry commits, do not shorten that time.
 //	     Because: a leader whose disk stands still, whose owner is stuck, or that handles late what
 //	     arrives, goes on with its heartbeats and appends.
 //	(GRP-9) a replica whose disk has taken nothing for half a second does not stand for election.

@@ -46,7 +46,8 @@ func (g *Group) inTicks(d time.Duration) uint64 {
 }
 
 // noteLease takes a command that is applied: a lease in it is a sign of life as of the tick at
-// which it came.
+// which it came. It never shortens the time that the leader has: a new leader's first entry commits
+// leases of the one before, which came long ago and say nothing of the new one.
 func (g *Group) noteLease(c *wire.Command, came uint64) {
 	length := uint64(0)
 	switch {
@@ -58,7 +59,7 @@ func (g *Group) noteLease(c *wire.Command, came uint64) {
 		return
 	}
 	g.leases.length = g.inTicks(time.Duration(length))
-	g.leases.due = came + g.leases.length + g.inTicks(lapsePatience)
+	g.leases.due = max(g.leases.due, came+g.leases.length+g.inTicks(lapsePatience))
 	if g.leases.due > g.now {
 		g.leases.shunned = 0
 	}

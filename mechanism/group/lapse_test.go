@@ -107,6 +107,40 @@ func TestLateLeader(t *testing.T) {
 	}
 }
 
+// TestSuccessorIsFollowed: the first entry of a new leader commits leases of the one before, which
+// came when that one was given up already. They are no reason to give the new leader up (GRP-8),
+// while it waits for them to end and takes no lease of its own.
+func TestSuccessorIsFollowed(t *testing.T) {
+	virtual(t, 1, func(t *testing.T) {
+		c := newCluster(t, 1, 3, wan.NetOptions{WAN: wan.LinkSpec{Delay: 40 * time.Millisecond}}, HostOptions{})
+		defer c.close()
+		c.groups[testGroup] = c.all()
+		c.startAll()
+		old := c.leader(testGroup).host.opts.Self
+		defer c.lease(testGroup, func(id base.NodeID) bool { return id == old })()
+		time.Sleep(10 * time.Second)
+		others := []base.NodeID{old%3 + 1, (old+1)%3 + 1}
+		// It commits nothing any more, as it hears nothing, and goes on with its leases.
+		for _, id := range others {
+			c.net.SetPath(c.where(id), c.where(old), wan.LinkSpec{Delay: time.Hour})
+		}
+		lead := old
+		for lead == 0 || lead == old {
+			time.Sleep(50 * time.Millisecond)
+			lead, _ = c.group(others[0], testGroup).Leader()
+		}
+		time.Sleep(200 * time.Millisecond) // both know
+		_, term := c.group(lead, testGroup).Leader()
+		for until := time.Now().Add(testLease); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+			for _, id := range others {
+				if at, now := c.group(id, testGroup).Leader(); at != lead && now >= term {
+					t.Fatalf("node %d follows %d in term %d, and node %d leads in term %d", id, at, now, lead, term)
+				}
+			}
+		}
+	})
+}
+
 // TestStalledLeader: while the disk of the leader stands still, the others commit its leases for as
 // long as it proposes any (GRP-7).
 func TestStalledLeader(t *testing.T) {

@@ -68,6 +68,7 @@ type Intent struct {
 	Hi       base.Timestamp         // upper bound of the vote
 	Index    uint64                 // log entry of the commit, once it is known
 	Since    time.Time              // when prepared
+	AskAfter time.Time              // when its outcome may be asked for again
 	Keys     []base.Key             // of its writes, sorted; set with phase
 	Handover []base.Span            // gaps that its commit gives to other groups
 	Patches  map[string]*wire.Patch // by key, with a slot
@@ -119,6 +120,27 @@ func (w *LockWait) Finish(err error) bool {
 	w.Sent = true
 	w.Done <- err
 	return true
+}
+
+// DoubtLeft is how long others may still wait for the outcome, if they may for a while after the
+// vote, and for a moment in any case.
+func (x *Txn) DoubtLeft(now time.Time, while, moment time.Duration) time.Duration {
+	if x.Phase != Prepared {
+		return while
+	}
+	return max(while-now.Sub(x.Since), moment)
+}
+
+// InDoubt is a prepared transaction that requests of x wait for and whose outcome has not been
+// known for a while; nil: there is none.
+func (t *Table) InDoubt(x *Txn, now time.Time, while time.Duration) (doubt *Txn) {
+	t.LockTable.Awaited(x.ID, func(id base.TxnID, _ base.Timestamp) bool {
+		if y := t.ByID[id]; y != nil && y.Phase == Prepared && now.Sub(y.Since) >= while {
+			doubt = y
+		}
+		return doubt == nil
+	})
+	return doubt
 }
 
 // older reports whether x has the higher priority.

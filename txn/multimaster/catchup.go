@@ -158,6 +158,11 @@ func (e *Engine) followOne(ctx context.Context, cur *epoch.View, n base.NodeID) 
 		if err := e.take(cur.Number, full, a); err != nil {
 			return err
 		}
+		// What is more has come within a round trip, and the next view sees to it. There is always
+		// more while others write.
+		if a.Records[len(a.Records)-1].Epoch >= a.Held {
+			return e.keepUp(cur.Number, n, a)
+		}
 	}
 }
 

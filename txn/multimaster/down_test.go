@@ -11,15 +11,20 @@ import (
 	"github.com/godwitdb/godwit/policy/filter"
 )
 
-// commit writes a row through a node and says how long that took.
-func (m *machine) commit(t *testing.T, n int) time.Duration {
-	t.Helper()
-	begin := time.Now()
+// submit writes a row through a node.
+func (m *machine) submit(n int) error {
 	_, err := m.engine().Submit(context.Background(),
 		filter.Txn{ID: base.MakeTxnID(base.Timestamp(time.Now().UnixNano()), m.id, uint32(n)),
 			Snapshot: m.engine().Snapshot(),
 			Writes:   []filter.Write{{Key: string(key(n)), Value: []byte("v")}}})
-	if err != nil {
+	return err
+}
+
+// commit writes a row through a node and says how long that took.
+func (m *machine) commit(t *testing.T, n int) time.Duration {
+	t.Helper()
+	begin := time.Now()
+	if err := m.submit(n); err != nil {
 		t.Errorf("commit %d through node %d: %v", n, m.id, err)
 	}
 	return time.Since(begin)
@@ -78,7 +83,13 @@ func TestFrozenDisk(t *testing.T) {
 		}
 		w.nodes[2].frozen.Store(true)
 		var own sync.WaitGroup
-		own.Go(func() { w.nodes[2].commit(t, 19) }) // its batch is missing from now on
+		own.Go(func() { // its batch is missing from now on
+			begin := time.Now()
+			err := w.nodes[2].submit(19)
+			if d := time.Since(begin); base.CodeOf(err) != base.CodeAmbiguous || d > 5*time.Second {
+				t.Errorf("what is submitted to the node is answered after %v: %v", d, err)
+			}
+		})
 		time.Sleep(100 * time.Millisecond)
 		for n := range 10 {
 			if took := w.nodes[n%2].commit(t, 20+n); took > 1500*time.Millisecond {
@@ -94,6 +105,50 @@ func TestFrozenDisk(t *testing.T) {
 		if v, _ := w.nodes[0].engine().View(); !v.Has(3) {
 			t.Errorf("the node takes no part: %+v", v)
 		}
+		w.check()
+	})
+}
+
+// A node that was cut off takes part again while the others write all the time: whenever it has
+// fetched what they had, they have more.
+func TestReturnBesideWriters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, worldConfig{seed: 6, regions: 3, oneWay: 40 * time.Millisecond})
+		defer w.close()
+		w.start()
+		time.Sleep(time.Second)
+		w.nodes[2].commit(t, 10)
+		stop := make(chan struct{})
+		var writers sync.WaitGroup
+		for n, m := range w.nodes[:2] {
+			for i := range 20 {
+				writers.Go(func() {
+					for k := 1; ; k++ {
+						select {
+						case <-stop:
+							return
+						case <-time.After(time.Duration(5*i) * time.Millisecond):
+							_ = m.submit(100 + n*20 + i + 40*k) // a view may change meanwhile
+						}
+					}
+				})
+			}
+		}
+		time.Sleep(time.Second)
+		w.nodes[2].isolate(true)
+		for _, m := range w.nodes[:2] {
+			m.engine().Down(3)
+		}
+		time.Sleep(5 * time.Second)
+		w.nodes[2].isolate(false)
+		w.nodes[2].engine().Watch() // the registry has changed
+		time.Sleep(3 * time.Second)
+		if v, active := w.nodes[2].engine().View(); !active {
+			t.Errorf("the node takes no part after 3 s: %+v", v)
+		}
+		close(stop)
+		writers.Wait()
+		w.settle(10 * time.Second)
 		w.check()
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/policy/epoch"
 	"github.com/godwitdb/godwit/policy/filter"
 )
@@ -86,38 +87,71 @@ func (e *Engine) Submit(ctx context.Context, t filter.Txn) (uint64, error) {
 }
 
 // await waits for the outcome of a submission. While it has not become part of an epoch it is taken
-// back when ctx ends, when Config.Submit is over, or when this node cannot take part any more.
+// back when ctx ends, when Config.Submit is over, or when this node cannot take part any more. Once
+// the statement has waited in vain for as long as any may, it ends in any case.
 func (e *Engine) await(ctx context.Context, s *submission) (uint64, error) {
-	limit := time.NewTimer(min(e.cfg.Suspect, e.cfg.Submit))
+	p := kv.PatienceOf(ctx)
+	next := func() time.Duration { return min(e.cfg.Suspect/4, max(p.Left(), minLook)) }
+	limit := time.NewTimer(next())
 	defer limit.Stop()
 	for {
 		select {
 		case <-s.done:
+			p.Answered()
 			return s.at, s.err
 		case <-ctx.Done():
 			return e.giveUp(s, context.Cause(ctx))
 		case <-limit.C:
-			e.mu.Lock()
-			astray := e.astray()
-			e.mu.Unlock()
-			switch {
-			case astray && e.withdraw(s):
-				return 0, errAstray()
-			case astray && time.Since(s.born) > 3*e.cfg.Suspect/2:
-				// The others may go on without this node, with or without the epoch.
-				return e.giveUp(s, errAstray())
+			if at, err, over := e.pressed(s, p); over {
+				return at, err
 			}
-			if left := e.cfg.Submit - time.Since(s.born); left > 0 {
-				limit.Reset(min(left, e.cfg.Suspect/4))
-				continue
-			}
-			if e.withdraw(s) {
-				return 0, base.Errorf(base.CodeUnavailable,
-					"this node has not taken part in epochs for %v: nothing was done; a majority of the regions must "+
-						"be reachable", e.cfg.Submit)
-			}
+			limit.Reset(next())
 		}
 	}
+}
+
+// minLook is the least time between two looks at what a submission waits for.
+const minLook = 10 * time.Millisecond
+
+// pressed ends the wait for a submission if it has waited for too long; over reports whether it
+// has.
+func (e *Engine) pressed(s *submission, p *kv.Patience) (at uint64, err error, over bool) {
+	e.mu.Lock()
+	astray, stalled := e.astray(), e.stalled()
+	e.mu.Unlock()
+	age := time.Since(s.born)
+	if !stalled {
+		p.Answered() // it is a matter of how much there is to send
+	} else if p.Failed() {
+		// The others may go on without this node, with or without the epoch.
+		why := errStalled()
+		if astray {
+			why = errAstray()
+		}
+		at, err = e.giveUp(s, why)
+		return at, err, true
+	}
+	switch {
+	case astray && age >= e.cfg.Suspect && e.withdraw(s):
+		return 0, errAstray(), true
+	case age >= e.cfg.Submit && e.withdraw(s):
+		return 0, base.Errorf(base.CodeUnavailable,
+			"this node has not taken part in epochs for %v: nothing was done; a majority of the regions must "+
+				"be reachable", e.cfg.Submit), true
+	}
+	return 0, nil, false
+}
+
+// stalled reports whether something is broken that epochs wait for: this node takes no part, or a
+// member, it itself too, is half broken or silent. The caller holds mu.
+func (e *Engine) stalled() bool {
+	if !e.active || e.late {
+		return true
+	}
+	return slices.ContainsFunc(e.place.View.Members, func(n base.NodeID) bool {
+		return e.cfg.Ailing != nil && e.cfg.Ailing(n) ||
+			n != e.cfg.Self && time.Since(e.lastHeard[n]) > e.cfg.Suspect/4
+	})
 }
 
 // giveUp ends the wait for a submission because of why.
@@ -144,6 +178,11 @@ func (e *Engine) astray() bool {
 func errAstray() error {
 	return base.Errorf(base.CodeUnavailable, "this node reaches no majority of the regions, "+
 		"so MULTI MASTER tables can only be read here, as of the last epoch that has arrived: nothing was done")
+}
+
+func errStalled() error {
+	return base.Errorf(base.CodeUnavailable, "a disk or a link that epochs wait for has stood still for too long, "+
+		"here or at another member")
 }
 
 // withdraw takes a transaction back that is not part of an epoch.

@@ -1,0 +1,120 @@
+package sim
+
+import (
+	"context"
+	"database/sql"
+	"sync"
+	"testing"
+	"time"
+)
+
+// epochClient writes a row of its own of a MULTI MASTER table through one node, over one
+// connection, all the time.
+type epochClient struct {
+	at           *host
+	longest, gap time.Duration // of a statement, and between two that succeeded
+	errs         map[uint16]int
+}
+
+func (e *epochClient) run(c *sql.Conn, stop <-chan struct{}) {
+	e.errs = map[uint16]int{}
+	for last := time.Now(); ; time.Sleep(40 * time.Millisecond) {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		began := time.Now()
+		_, err := c.ExecContext(context.Background(), "UPDATE mm SET v = v + 1 WHERE id = ?", e.at.id)
+		e.longest = max(e.longest, time.Since(began))
+		e.gap = max(e.gap, time.Since(last))
+		if err == nil {
+			last = time.Now()
+			continue
+		}
+		e.errs[number(err)]++
+	}
+}
+
+// epochFault has clients of all regions write while a fault lasts, and for ten seconds more.
+func epochFault(t *testing.T, seed uint64, fault, mend func(*stage)) (out []*epochClient) {
+	cfg := stageConfig(3)
+	cfg.Seed, cfg.SQL, cfg.Epochs, cfg.Stay, cfg.SyncAll = seed, true, true, true, true
+	ab, bc, ac := 15*time.Millisecond, 30*time.Millisecond, 45*time.Millisecond
+	cfg.Delay = [][]time.Duration{{0, ab, ac}, {ab, 0, bc}, {ac, bc, 0}}
+	onWorld(t, cfg, func(s *stage) {
+		time.Sleep(15 * time.Second)
+		l := &rtLab{t: t, w: s.world}
+		db, c := l.sqlConn(1, "")
+		l.exec(c, "CREATE DATABASE d")
+		l.exec(c, "CREATE TABLE d.mm (id INT PRIMARY KEY, v INT) LOCALITY MULTI MASTER")
+		l.exec(c, "INSERT INTO d.mm VALUES (1, 0), (2, 0), (3, 0)")
+		c.Close()
+		db.Close()
+		time.Sleep(15 * time.Second) // the catalog's hold is back
+		stop := make(chan struct{})
+		var done sync.WaitGroup
+		for _, h := range s.hosts {
+			e := &epochClient{at: h}
+			out = append(out, e)
+			done.Go(func() {
+				db, c := l.sqlConn(h.region, "d")
+				defer db.Close()
+				defer c.Close()
+				e.run(c, stop)
+			})
+		}
+		time.Sleep(3*time.Second + time.Duration(seed)*130*time.Millisecond)
+		fault(s)
+		time.Sleep(6 * time.Second)
+		mend(s)
+		time.Sleep(10 * time.Second)
+		close(stop)
+		done.Wait()
+	})
+	return out
+}
+
+// TestMultiMasterFaults: whatever becomes of one node, no write of a MULTI MASTER table hangs for
+// more than five seconds. Those of the other regions are not without service for longer than an
+// election, a lease and a change of the view take, and those through the node itself not for longer
+// than that after the fault of six seconds, though the others write all the time.
+func TestMultiMasterFaults(t *testing.T) {
+	const hang, gap, struckGap = 5 * time.Second, 3 * time.Second, 9 * time.Second
+	if testing.Short() {
+		t.Skip("it takes 20 seconds")
+	}
+	none := func(*stage) {}
+	heal := func(s *stage) { s.net.HealAll() }
+	for _, f := range []struct {
+		name        string
+		struck      int
+		fault, mend func(*stage)
+	}{
+		{"the meta leader's region is cut off", 1, func(s *stage) { s.net.Cut(1, 2); s.net.Cut(1, 3) }, heal},
+		{"the meta leader is mute", 1, func(s *stage) { s.net.CutOneWay(1, 2); s.net.CutOneWay(1, 3) }, heal},
+		{"another node's disk takes nothing", 3, func(s *stage) { s.hosts[2].freeze(6 * time.Second) }, none},
+		{"the meta leader's disk takes nothing", 1, func(s *stage) { s.hosts[0].freeze(6 * time.Second) }, none},
+		{"another node's disk is slow", 3, func(s *stage) { s.hosts[2].disk.Store(int64(250 * time.Millisecond)) },
+			func(s *stage) { s.hosts[2].disk.Store(int64(s.cfg.SyncDelay)) }},
+	} {
+		t.Run(f.name, func(t *testing.T) {
+			for seed := range uint64(some(1, 12)) {
+				for _, e := range epochFault(t, seed+1, f.fault, f.mend) {
+					t.Logf("seed %d, region %d: longest %v, gap %v, errors %v", seed+1, e.at.region,
+						e.longest.Round(time.Millisecond), e.gap.Round(time.Millisecond), e.errs)
+					if e.longest > hang {
+						t.Errorf("seed %d: a write through region %d hung for %v", seed+1, e.at.region, e.longest)
+					}
+					most := gap
+					if int(e.at.region) == f.struck {
+						most = struckGap
+					}
+					if e.gap > most {
+						t.Errorf("seed %d: region %d was not served for %v, at most %v is right", seed+1, e.at.region, e.gap, most)
+					}
+				}
+			}
+		})
+	}
+}
