@@ -32,8 +32,8 @@ func (s *Session) BeginCall(nested bool) {
 // mostProcedures is how many procedures call each other at most.
 const mostProcedures = 256
 
-// EnterProcedure notes that a procedure begins; false if it runs already, more often than recursions
-// says, or too many others do. end is to be called when it has ended.
+// EnterProcedure notes that a procedure begins; false if it runs already, more often than
+// recursions says, or too many others do. end is to be called when it has ended.
 func (s *Session) EnterProcedure(name string, recursions int) (end func(), ok bool) {
 	caller := s.cmd.procedure
 	all, same := 0, 0
