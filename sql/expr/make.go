@@ -64,6 +64,13 @@ func NumberConst(s string) (*Const, error) {
 			return UintConst(u), nil
 		}
 	}
+	if len(s) > longNumber {
+		f, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			return nil, mysql.NewSQLError(1367, "22007", "Illegal double '%.100s...' value found during parsing", s)
+		}
+		return FloatConst(f), nil
+	}
 	d, _, err := apd.NewFromString(s)
 	if err != nil {
 		return nil, mysql.NewSQLError(1064, "42000", "'%s' is no number", s)

@@ -246,13 +246,54 @@ func intOf(s string) (x uint64, neg, whole, over bool) {
 	return x, neg, whole, over
 }
 
+const (
+	// longNumber is how long the text of a number may be before its end does not matter.
+	longNumber = 1000
+	// keptDigits is how many of its digits are kept: more than a DECIMAL has.
+	keptDigits = 200
+)
+
+// ShortNumber is the text of a number without the digits that no DECIMAL has. The time to read a
+// number grows with the square of its length.
+func ShortNumber(num string) string {
+	if len(num) <= longNumber {
+		return num
+	}
+	mantissa, exp := num, 0
+	if e := strings.IndexAny(num, "eE"); e >= 0 {
+		mantissa = num[:e]
+		exp, _ = strconv.Atoi(num[e+1:]) // the largest, if there are more digits
+	}
+	sign := ""
+	if mantissa[0] == '-' || mantissa[0] == '+' {
+		sign, mantissa = mantissa[:1], mantissa[1:]
+	}
+	whole, frac, _ := strings.Cut(mantissa, ".")
+	if whole = strings.TrimLeft(whole, "0"); whole == "" {
+		short := strings.TrimLeft(frac, "0")
+		exp -= len(frac) - len(short)
+		frac = short
+	}
+	if drop := len(whole) - keptDigits; drop > 0 {
+		whole, frac = whole[:keptDigits], ""
+		exp += drop
+	}
+	if len(frac) > keptDigits {
+		frac = frac[:keptDigits]
+	}
+	if whole != "" && exp > 0 && len(whole)+exp > MaxPrecision {
+		return sign + strings.Repeat("9", MaxPrecision+1) // more than any
+	}
+	return sign + "0" + whole + "." + frac + "e" + strconv.Itoa(exp)
+}
+
 // decOf is a string as a DECIMAL; false if a part of it means nothing.
 func decOf(s string) (*apd.Decimal, bool) {
 	num, whole := numberPrefix(s)
 	if num == "" {
 		return new(apd.Decimal), false
 	}
-	d, _, err := apd.NewFromString(num)
+	d, _, err := apd.NewFromString(ShortNumber(num))
 	if err != nil || d.Form != apd.Finite || d.Exponent > 100 || d.Exponent < -1000 {
 		return new(apd.Decimal), false
 	}

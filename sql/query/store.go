@@ -141,7 +141,7 @@ func (s *setter) decimalOf(v *expr.Vec, i int32) (d *apd.Decimal, ok, left bool,
 		if num == "" {
 			return new(apd.Decimal), false, false, nil
 		}
-		d, _, err := apd.NewFromString(num)
+		d, _, err := apd.NewFromString(expr.ShortNumber(num))
 		if err != nil || d.Exponent > 400 || d.Exponent < -1000 {
 			return new(apd.Decimal), true, true, nil
 		}

@@ -22,6 +22,12 @@ const (
 	tokenBytes = 256
 )
 
+// mostDigits is how long a number may be.
+const mostDigits = 65_536
+
+var errLongNumber = mysql.NewSQLError(1426, "42000", "Too-big precision: a number of the statement has more than %d digits",
+	mostDigits)
+
 var errTooDeep = mysql.NewSQLError(1436, "HY000", "Thread stack overrun: more than %d operators of the statement depend on "+
 	"each other: split it, or use IN", mostDeep)
 
@@ -33,8 +39,8 @@ func (r *Runner) Admit(s *session.Session, query string) (done func(), err error
 	}
 	mode, _ := s.GetSessionVariable(sql.NewEmptyContext(), sql.SqlModeSessionVar)
 	w := weigh(query, bind.ModeOf(fmt.Sprint(mode)))
-	if w.deep > mostDeep {
-		return nil, errTooDeep
+	if err := w.refused(); err != nil {
+		return nil, err
 	}
 	mem, n := r.Memory(), int64(w.tokens)*tokenBytes
 	if err := mem.Grow(n); err != nil {
@@ -50,8 +56,8 @@ func (r *Runner) AdmitText(ctx *sql.Context, text string) (done func(), err erro
 		return func() {}, nil
 	}
 	w := weigh(text, bind.ModeOf(sql.LoadSqlMode(ctx).String()))
-	if w.deep > mostDeep {
-		return nil, errTooDeep
+	if err := w.refused(); err != nil {
+		return nil, err
 	}
 	mem := r.Budget()
 	if err := mem.Grow(int64(w.tokens) * tokenBytes); err != nil {
@@ -60,12 +66,25 @@ func (r *Runner) AdmitText(ctx *sql.Context, text string) (done func(), err erro
 	return mem.Release, nil
 }
 
+// refused is why a text is not parsed at all.
+func (w weight) refused() error {
+	switch {
+	case w.deep > mostDeep:
+		return errTooDeep
+	case w.digits > mostDigits:
+		return errLongNumber
+	}
+	return nil
+}
+
 // weight is what of a text matters to the cost of parsing it.
 type weight struct {
 	tokens int
 	// deep bounds how many operators depend on each other: those between two commas do, with those
 	// around the parentheses that they stand in.
 	deep int
+	// digits is how long the longest number is. The time to read one grows with its square.
+	digits int
 }
 
 // weigh looks at a text without parsing it.
@@ -96,6 +115,9 @@ func weigh(query string, m bind.Mode) weight {
 				end++
 			}
 			w.tokens++
+			if c >= '0' && c <= '9' && query[i+1:min(end, i+2)] != "x" {
+				w.digits = max(w.digits, end-i)
+			}
 			switch word := strings.ToLower(query[i:min(end, i+longestOperator)]); {
 			case operators[word]:
 				step()

@@ -41,6 +41,12 @@ func TestFatalStatements(t *testing.T) {
 	exec(t, c, "SET sql_select_limit = DEFAULT")
 	exec(t, c, "CREATE PROCEDURE p() CALL p()")
 	refused(t, c, 1456, "CALL p()")
+	exec(t, c, "SET max_sp_recursion_depth = 255")
+	refused(t, c, 1456, "CALL p()")
+	exec(t, c, "CREATE PROCEDURE down(n INT) BEGIN IF n > 0 THEN CALL down(n - 1); END IF; END")
+	exec(t, c, "CALL down(20)")
+	exec(t, c, "SET max_sp_recursion_depth = 0")
+	refused(t, c, 1456, "CALL down(20)")
 	exec(t, c, "CREATE PROCEDURE q() SELECT 1")
 	exec(t, c, "CREATE PROCEDURE r() CALL q()")
 	exec(t, c, "DROP PROCEDURE q")
@@ -50,6 +56,14 @@ func TestFatalStatements(t *testing.T) {
 	exec(t, c, "CREATE PROCEDURE q() SELECT 7")
 	expect(t, c, "CALL r()", "7")
 	expect(t, c, "CALL r()", "7")
+
+	// Numbers, which are read in a time that grows with the square of their length.
+	refused(t, c, 1426, "SELECT "+strings.Repeat("9", 30_000_000))
+	expect(t, c, "SELECT CAST(REPEAT('9', 20000000) AS DECIMAL(10,2)), CAST(CONCAT('-', REPEAT('0', 20000000), '7.5') AS DECIMAL(10,2))",
+		"99999999.99|-7.50")
+	expect(t, c, "SELECT CAST(CONCAT('0.', REPEAT('0', 20000000), '7') AS DECIMAL(10,2)), CAST(CONCAT('12.', REPEAT('4', 20000000)) AS DECIMAL(10,2))",
+		"0.00|12.44")
+	expect(t, c, "SELECT LENGTH(x'"+strings.Repeat("ab", 100_000)+"'), LENGTH(0x"+strings.Repeat("ab", 100_000)+")", "100000|100000")
 
 	// Functions whose cost grows faster than their arguments.
 	for _, x := range []struct {

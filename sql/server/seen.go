@@ -154,10 +154,15 @@ func (b *builder) call(ctx *sql.Context, s *session.Session, n *plan.Call, row s
 		return nil, nil
 	}
 	db, name := n.Database().Name(), n.Procedure.Name
-	end, ok := s.EnterProcedure(strings.ToLower(db + "." + name))
+	v, err := s.GetSessionVariable(ctx, "max_sp_recursion_depth")
+	if err != nil {
+		return nil, err
+	}
+	recursions, _ := v.(int64)
+	end, ok := s.EnterProcedure(strings.ToLower(db+"."+name), int(recursions))
 	if !ok {
-		return nil, mysql.NewSQLError(1456, "HY000", "Recursive limit 0 (as set by the max_sp_recursion_depth variable) was "+
-			"exceeded for routine %s", name)
+		return nil, mysql.NewSQLError(1456, "HY000", "Recursive limit %d (as set by the max_sp_recursion_depth variable) was "+
+			"exceeded for routine %s", recursions, name)
 	}
 	defer end()
 	definer, err := b.g.ProcedureDefiner(ctx, db, name)

@@ -29,14 +29,21 @@ func (s *Session) BeginCall(nested bool) {
 	}
 }
 
-// EnterProcedure notes that a procedure begins; false if it runs already. end is to be called when
-// it has ended.
-func (s *Session) EnterProcedure(name string) (end func(), ok bool) {
+// mostProcedures is how many procedures call each other at most.
+const mostProcedures = 256
+
+// EnterProcedure notes that a procedure begins; false if it runs already, more often than
+// recursions says, or too many others do. end is to be called when it has ended.
+func (s *Session) EnterProcedure(name string, recursions int) (end func(), ok bool) {
 	caller := s.cmd.procedure
+	all, same := 0, 0
 	for p := caller; p != nil; p = p.caller {
-		if p.name == name {
-			return nil, false
+		if all++; p.name == name {
+			same++
 		}
+	}
+	if same > recursions || all >= mostProcedures {
+		return nil, false
 	}
 	s.cmd.procedure = &procedure{name, caller}
 	return func() { s.cmd.procedure = caller }, true
