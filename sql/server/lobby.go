@@ -150,8 +150,8 @@ func (c *clientConn) Read(b []byte) (int, error) {
 const (
 	// requestBytes is what a request may have in any case: no variable need be looked at.
 	requestBytes = 1 << 20
-	// preparedBytes is what a statement may have that is prepared, with what was sent since the last
-	// statement. Operators of so many bytes that depend on each other fit on a stack.
+	// preparedBytes is what a statement may have that is prepared, with what was sent since the
+	// last statement. Operators of so many bytes that depend on each other fit on a stack.
 	preparedBytes = 1 << 20
 )
 
