@@ -4,10 +4,42 @@ GO    := go
 BIN   := bin/godwit
 SEEDS ?= 100
 
-.PHONY: build etcd demo test e2e race lint fmt soak soak-all bench pgo proto console clean
+.PHONY: build release packages test-packages site etcd demo test e2e race lint fmt soak soak-all bench pgo proto console clean
 
 build: ## the one binary
 	$(GO) build -tags $(TAGS) -o $(BIN) ./cmd/godwit
+
+VERSION ?= $(shell git describe --tags --always --dirty)
+ARCHS   ?= amd64 arm64
+STAMP   := -X github.com/godwitdb/godwit/obs.stamp=$(VERSION)
+
+# Without cgo, paths and the state of the checkout in it, the binary depends on source, Go and VERSION only.
+release: ## static binaries for Linux in dist/, stamped with VERSION, with man pages, completion, what is in them, and sums
+	rm -rf dist
+	for arch in $(ARCHS); do \
+	  CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -buildid= $(STAMP)' \
+	    -tags $(TAGS) -o dist/linux-$$arch/godwit ./cmd/godwit || exit 1; done
+	for arch in $(ARCHS); do $(GO) version -m dist/linux-$$arch/godwit > dist/linux-$$arch/modules.txt || exit 1; done
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(STAMP)' -tags $(TAGS) -o dist/host ./cmd/godwit
+	dist/host man dist/man
+	mkdir -p dist/completion
+	dist/host completion bash > dist/completion/godwit.bash
+	dist/host completion zsh > dist/completion/_godwit
+	dist/host completion fish > dist/completion/godwit.fish
+	rm dist/host
+	cd dist && sha256sum linux-*/godwit > SHA256SUMS
+
+packages: ## deb and rpm of what 'make release' has made
+	for arch in $(ARCHS); do \
+	  cp -r dist/man dist/completion dist/linux-$$arch/ && \
+	  (cd tools/package && CGO_ENABLED=0 $(GO) run . -version $(VERSION) -arch $$arch -dist dist/linux-$$arch) || exit 1; done
+
+test-packages: ## deb and rpm with their files, systemd's unit, the image's recipe and Kubernetes' manifest; modules of their own
+	cd tools/package && CGO_ENABLED=0 $(GO) test ./...
+
+site: ## the documents as a site in dist/site; needs python3 and the internet, once
+	test -x dist/venv/bin/mkdocs || (python3 -m venv dist/venv && dist/venv/bin/pip install -q -r tools/site/requirements.txt)
+	dist/venv/bin/mkdocs build --strict -q -f tools/site/mkdocs.yml
 
 etcd: ## a peer of 'godwit bench peers'
 	cd tools/etcd && $(GO) build -o ../../bin/etcd .
@@ -71,4 +103,4 @@ console: ## remake the console's map of the world (committed); needs npm
 	  $(GO) run ./tools/worldmap "$$dir/package/land-110m.json" node/console/assets/world.json
 
 clean:
-	rm -rf bin
+	rm -rf bin dist

@@ -45,7 +45,7 @@ type nodeDigests struct {
 func (n *Node) localDigests() nodeDigests {
 	out := nodeDigests{Node: n.ID()}
 	if srv, err := n.server(); err == nil {
-		t := srv.Digests()
+		t := srv.Statements().Table
 		out.Rows = t.Top(maxDigestsShown)
 		if rest, ok := t.Rest(); ok {
 			out.Rows = append(out.Rows, rest)
@@ -113,8 +113,8 @@ func (c digestCollector) Collect(ch chan<- prometheus.Metric) {
 	if err != nil {
 		return // no statement was executed yet
 	}
-	collectDigests(ch, srv.Digests())
-	ch <- prometheus.MustNewConstMetric(digestsSlow, prometheus.CounterValue, float64(srv.SlowStatements()))
+	collectDigests(ch, srv.Statements().Table)
+	ch <- prometheus.MustNewConstMetric(digestsSlow, prometheus.CounterValue, float64(srv.Statements().Slow.Load()))
 }
 
 func collectDigests(ch chan<- prometheus.Metric, t *digest.Table) {

@@ -243,7 +243,7 @@ func TestSlowLog(t *testing.T) {
 	expect(t, c, "SELECT @@global.slow_query_log, @@global.long_query_time, @@session.long_query_time", "1|0|1000")
 	expectErr(t, c, 1229, "SET SESSION slow_query_log = ON")
 	expectErr(t, c, 1235, "SET GLOBAL general_log = ON")
-	if n := s.SlowStatements(); n == 0 {
+	if n := s.Statements().Slow.Load(); n == 0 {
 		t.Error("no statement was slow")
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/sql/ddl"
-	"github.com/godwitdb/godwit/sql/digest"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/statements"
 	"github.com/godwitdb/godwit/sql/virtual"
@@ -200,13 +199,10 @@ func (g *gateway) systemDatabase(name string) sql.Database {
 	return nil
 }
 
-// Digests is what the statements of this node's clients have cost.
-func (s *Server) Digests() *digest.Table { return s.g.statements.Table }
+// Statements counts those of this node's clients.
+func (s *Server) Statements() *statements.Recorder { return s.g.statements }
 
 // Memory is what statements keep in memory, and what they may, in bytes.
 func (s *Server) Memory() (used, limit int64) {
 	return s.g.query.Memory().Used(), s.g.query.Memory().Limit()
 }
-
-// SlowStatements counts those that took longer than their session's long_query_time.
-func (s *Server) SlowStatements() int64 { return s.g.statements.Slow.Load() }
