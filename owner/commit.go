@@ -131,7 +131,7 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 	if err := evaluate.CheckCommit(r.id, q, r.cfg.MaxWrites, r.cfg.MaxSpans); err != nil {
 		return err
 	}
-	e.attempt = evaluate.Attempt{Group: &r.view, Request: q, Blind: e.by.blind(), Count: e.count}
+	e.attempt = evaluate.Attempt{Group: &r.view, Request: q, Blind: e.by.blind(), Walk: r.cfg.Bulk.Walk, Count: e.count}
 	if err := e.admit(ctx); err != nil {
 		return err
 	}
@@ -302,10 +302,7 @@ func (e *evaluation) mayPropose() error {
 func (e *evaluation) announce() {
 	x := e.x
 	x.TS, x.Hi, x.Handover = e.ts, e.hi, e.Handover
-	x.Keys = make([]base.Key, len(e.Writes))
-	for i, w := range e.Writes {
-		x.Keys[i] = w.Key
-	}
+	x.Keys = evaluate.KeysOf(e.Writes)
 	e.r.LockTable.Ending(x.ID, true)
 }
 
@@ -434,11 +431,7 @@ func (e *evaluation) finishCommit(ctx context.Context, index uint64, resp *wire.
 // report fills in what the client is told of a commit or a vote.
 func (e *evaluation) report(resp *wire.CommitResponse) {
 	r := e.r
-	for _, w := range e.Writes {
-		if w.Move != 0 {
-			resp.Moved = append(resp.Moved, w.Key)
-		}
-	}
+	resp.Moved = evaluate.MovedBy(e.Writes)
 	resp.Moves += e.moves
 	resp.Ts, resp.Hi = uint64(e.ts), uint64(e.hi)
 	resp.Hops = uint32(max(r.group.Hops(), r.clock.Hops()))

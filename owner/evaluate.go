@@ -23,7 +23,12 @@ func (e *evaluation) lockWrites(ctx context.Context) error {
 	if len(e.q.Writes) == 0 {
 		return nil
 	}
-	if _, err := e.r.lock(ctx, e.x, e.term, lock.Exclusive, evaluate.WrittenSpans(e.q.Writes)...); err != nil {
+	keys, err := evaluate.LockRuns(evaluate.WrittenSpans(e.q.Writes), e.r.cfg.Bulk.Together,
+		func(s base.Span) (bool, error) { return e.r.tryLock(e.x, e.term, s) })
+	if err == nil {
+		_, err = e.r.lock(ctx, e.x, e.term, lock.Exclusive, keys...)
+	}
+	if err != nil {
 		return err
 	}
 	patched := evaluate.PatchedSpans(e.q.Writes)

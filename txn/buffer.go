@@ -2,6 +2,7 @@ package txn
 
 import (
 	"slices"
+	"unsafe"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
@@ -58,11 +59,11 @@ func (b *buffer) get(key base.Key) *write {
 	return b.byKey[string(key)]
 }
 
-func (b *buffer) set(w *write) {
+// set makes w the last write of its key; old is the one before.
+func (b *buffer) set(old, w *write) {
 	if b.byKey == nil {
 		b.byKey = map[string]*write{}
 	}
-	old := b.byKey[string(w.key)]
 	if len(b.marks) > 0 {
 		b.log = append(b.log, undo{w.key, old})
 	}
@@ -74,7 +75,8 @@ func (b *buffer) replace(old, w *write) {
 		b.bytes -= old.size()
 	}
 	b.bytes += w.size()
-	b.byKey[string(w.key)] = w
+	// No copy of the key: its memory is the transaction's.
+	b.byKey[unsafe.String(unsafe.SliceData(w.key), len(w.key))] = w
 	b.order = append(b.order, w)
 }
 
@@ -120,13 +122,16 @@ func (b *buffer) tidy() {
 	if b.sorted == len(b.order) && b.sorted == len(b.byKey) {
 		return
 	}
-	live := b.order[:0]
-	for _, w := range b.order {
-		if b.byKey[string(w.key)] == w {
-			live = append(live, w)
+	live := b.order
+	if len(b.order) != len(b.byKey) {
+		live = b.order[:0]
+		for _, w := range b.order {
+			if b.byKey[string(w.key)] == w {
+				live = append(live, w)
+			}
 		}
+		clear(b.order[len(live):])
 	}
-	clear(b.order[len(live):])
 	slices.SortFunc(live, func(x, y *write) int { return x.key.Compare(y.key) })
 	b.order = slices.CompactFunc(live, func(x, y *write) bool { return x == y })
 	b.sorted = len(b.order)
@@ -177,8 +182,15 @@ func (w *write) row(key base.Key) kv.Row {
 
 // wire is the write as its owner gets it.
 func (w *write) wire(follow bool) *wire.Write {
-	return &wire.Write{Kind: w.kind, Key: w.key, Value: w.val, Home: uint32(w.home), Move: uint32(w.move),
-		Soft: w.mo.Soft, Pin: wire.Pin(w.mo.Pin), Reason: w.mo.Reason, Follow: follow}
+	m := &wire.Write{}
+	w.fill(m, follow)
+	return m
+}
+
+// fill is wire into a new message.
+func (w *write) fill(m *wire.Write, follow bool) {
+	m.Kind, m.Key, m.Value, m.Home, m.Move = w.kind, w.key, w.val, uint32(w.home), uint32(w.move)
+	m.Soft, m.Pin, m.Reason, m.Follow = w.mo.Soft, wire.Pin(w.mo.Pin), w.mo.Reason, follow
 }
 
 // cancelled reports whether the write undoes itself: inserted and deleted again.

@@ -99,6 +99,39 @@ func (k *knownRows) isPresent(key base.Key) (base.GroupID, bool) {
 	return 0, false
 }
 
+// knownWalk asks for the owners of many keys in rising order: mostly the next key of the range in
+// which the last one was.
+type knownWalk struct {
+	of    *knownRows
+	group base.GroupID // of the range
+	rest  []base.Key   // the keys of the range behind the last one that was asked for
+}
+
+// walkSteps is how many keys of a range are passed over before it is searched.
+const walkSteps = 8
+
+// owner is knownRows.owner.
+func (k *knownWalk) owner(key base.Key) (base.GroupID, bool) {
+	for i := 0; i < len(k.rest) && i < walkSteps; i++ {
+		c := k.rest[i].Compare(key)
+		if c > 0 {
+			break
+		}
+		if c == 0 {
+			k.rest = k.rest[i+1:]
+			return k.group, true
+		}
+	}
+	for i := range k.of.ranges {
+		r := &k.of.ranges[i]
+		if at, ok := slices.BinarySearchFunc(r.keys, key, base.Key.Compare); ok {
+			k.group, k.rest = r.group, r.keys[at+1:]
+			return r.group, true
+		}
+	}
+	return k.of.owner(key)
+}
+
 // owner is the group in which a key was found, or found to be absent.
 func (k *knownRows) owner(key base.Key) (base.GroupID, bool) {
 	if g, ok := k.isPresent(key); ok {

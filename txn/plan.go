@@ -133,22 +133,35 @@ func (t *Txn) planLocked(ctx context.Context) (plan, error) {
 // must not have been there; blind are those whose owner is a guess, because they were not locked.
 func (t *Txn) planWrites() (p plan, gone, blind []base.Key) {
 	p.writes = map[base.GroupID][]*wire.Write{}
-	for _, w := range t.buf.all() {
+	known := knownWalk{of: &t.rows}
+	writes := t.buf.all()
+	msgs := make([]wire.Write, 0, min(len(writes), maxBlock))
+	var room [1]piece
+	for i, w := range writes {
 		if w.cancelled() {
 			gone = append(gone, w.key)
 			continue
 		}
-		g, ok := t.rows.owner(w.key)
+		g, ok := known.owner(w.key)
 		if !ok {
 			blind = append(blind, w.key)
-			guessed := t.guess(nil, 0, base.PointSpan(w.key), 0)[0]
+			guessed := t.guess(room[:0], 0, base.PointSpan(w.key), 0)[0]
 			g = guessed.group
 			p.require(g, guessed.need)
 		}
-		p.writes[g] = append(p.writes[g], w.wire(t.opts.Follow))
+		if len(msgs) == cap(msgs) {
+			msgs = make([]wire.Write, 0, min(len(writes)-i, maxBlock))
+		}
+		msgs = msgs[:len(msgs)+1]
+		m := &msgs[len(msgs)-1]
+		w.fill(m, t.opts.Follow)
+		p.writes[g] = append(p.writes[g], m)
 	}
 	return p, gone, blind
 }
+
+// maxBlock is how many messages are allocated at a time.
+const maxBlock = 64
 
 // lockGone locks keys that were inserted and deleted again, and fails if one was there before.
 func (t *Txn) lockGone(ctx context.Context, keys []base.Key) error {

@@ -133,7 +133,8 @@ func (t *Txn) Rollback(context.Context) {
 // Put implements kv.Txn.
 func (t *Txn) Put(key base.Key, value []byte, home base.RegionID) {
 	w := &write{key: key, kind: wire.WriteKind_PUT, val: value, home: t.home(home)}
-	if old := t.buf.get(key); old != nil {
+	old := t.buf.get(key)
+	if old != nil {
 		// What had to be absent still has to.
 		switch {
 		case old.kind == wire.WriteKind_INSERT:
@@ -144,20 +145,21 @@ func (t *Txn) Put(key base.Key, value []byte, home base.RegionID) {
 			w.move, w.mo = old.move, old.mo
 		}
 	}
-	t.buffer(w)
+	t.buffer(old, w)
 }
 
 // Fence implements kv.Txn.
 func (t *Txn) Fence(key base.Key, to base.RegionID) {
 	if t.buf.get(key) == nil {
-		t.buffer(&write{key: key, kind: wire.WriteKind_FENCE, home: to})
+		t.buffer(nil, &write{key: key, kind: wire.WriteKind_FENCE, home: to})
 	}
 }
 
 // Move implements kv.Txn.
 func (t *Txn) Move(key base.Key, to base.RegionID, opts kv.MoveOptions) {
 	w := &write{key: key, kind: wire.WriteKind_MOVE}
-	if old := t.buf.get(key); old != nil && old.kind != wire.WriteKind_FENCE {
+	old := t.buf.get(key)
+	if old != nil && old.kind != wire.WriteKind_FENCE {
 		if old.kind == wire.WriteKind_DELETE {
 			return
 		}
@@ -168,13 +170,14 @@ func (t *Txn) Move(key base.Key, to base.RegionID, opts kv.MoveOptions) {
 	} else {
 		w.move, w.mo = to, opts
 	}
-	t.buffer(w)
+	t.buffer(old, w)
 }
 
 // Insert implements kv.Txn.
 func (t *Txn) Insert(key base.Key, value []byte, home base.RegionID) error {
 	w := &write{key: key, kind: wire.WriteKind_INSERT, val: value, home: t.home(home)}
-	if old := t.buf.get(key); old.content() {
+	old := t.buf.get(key)
+	if old.content() {
 		if old.kind != wire.WriteKind_DELETE {
 			return exists(key)
 		}
@@ -184,7 +187,7 @@ func (t *Txn) Insert(key base.Key, value []byte, home base.RegionID) error {
 	} else if _, present := t.rows.isPresent(key); present {
 		return exists(key)
 	}
-	t.buffer(w)
+	t.buffer(old, w)
 	return nil
 }
 
@@ -197,10 +200,11 @@ func exists(key base.Key) error {
 // Delete implements kv.Txn.
 func (t *Txn) Delete(key base.Key) {
 	w := &write{key: key, kind: wire.WriteKind_DELETE}
-	if old := t.buf.get(key); old != nil {
+	old := t.buf.get(key)
+	if old != nil {
 		w.fresh = old.kind == wire.WriteKind_INSERT || old.fresh
 	}
-	t.buffer(w)
+	t.buffer(old, w)
 }
 
 // home is the region given, or the one on whose behalf the transaction runs.
@@ -211,8 +215,9 @@ func (t *Txn) home(r base.RegionID) base.RegionID {
 	return r
 }
 
-// buffer makes a write the last one of its key, or ends the transaction if it may not write it.
-func (t *Txn) buffer(w *write) {
+// buffer makes a write the last one of its key, after old, or ends the transaction if it may not
+// write it.
+func (t *Txn) buffer(old, w *write) {
 	switch {
 	case t.ended:
 		return
@@ -223,11 +228,11 @@ func (t *Txn) buffer(w *write) {
 		t.refuse(base.Errorf(base.CodeInvalid, "key %x is too short to name a shard", []byte(w.key)))
 		return
 	}
-	if old := t.buf.get(w.key); old != nil && old.patch != nil {
+	if old != nil && old.patch != nil {
 		t.dependOn(old)
 		w.patch, w.draft = nil, 0
 	}
-	t.buf.set(w)
+	t.buf.set(old, w)
 	if l := &t.db.cfg.Limits; t.buf.bytes > l.WriteBytes || len(t.buf.byKey) > l.Writes {
 		t.refuse(base.Errorf(base.CodeInvalid, "the transaction writes more than %d bytes or %d keys: "+
 			"commit in smaller pieces", l.WriteBytes, l.Writes))

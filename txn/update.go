@@ -25,7 +25,7 @@ func (t *Txn) Update(key base.Key, value []byte, p *wire.Patch) {
 	if i >= 0 {
 		t.reads = slices.Delete(t.reads, i, i+1)
 	}
-	t.buffer(&write{key: key, kind: wire.WriteKind_PUT, val: value, home: t.home(0), patch: p, draft: draft})
+	t.buffer(t.buf.get(key), &write{key: key, kind: wire.WriteKind_PUT, val: value, home: t.home(0), patch: p, draft: draft})
 }
 
 // mayShip reports whether an update of a key may be left to its owner.

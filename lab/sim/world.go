@@ -282,6 +282,9 @@ func (w *world) tuneOwners(l *life, ho *group.HostOptions, oc *owner.Config) {
 		oc.GCInterval = time.Second
 	}
 	oc.Limits.Total = w.cfg.MaxLocks
+	if w.cfg.Seed%3 == 1 { // commits here write few rows
+		oc.Bulk.Walk, oc.Bulk.Together = 1, 2
+	}
 	b := &w.cfg.Break
 	oc.NoEarlyClose, oc.NoAboveHold, oc.NoHoldTransferred = b.NoEarlyClose, b.NoAboveHold, b.NoHoldTransferred
 	oc.HoldRest = w.cfg.HoldRest

@@ -14,6 +14,9 @@ type Attempt struct {
 	Txn     *txns.Txn // nil: only reads are validated
 	// Blind: a write that changes neither owner nor label of its key needs no view.
 	Blind bool
+	// Walk is from how many writes on their places are found by stepping from key to key. The
+	// request has them in order (CheckCommit). 0: never.
+	Walk int
 	// Count tells the policy of homes of a row that is written. It is called once for each row,
 	// however often the writes are looked at, and may set where the row moves with its write.
 	Count func(w *wire.Write, p *view.Place)
@@ -42,6 +45,7 @@ type look struct {
 	*Attempt
 	*Findings
 	at       view.Lazy
+	walk     *view.Cursor // of an attempt with many writes
 	seen     []view.Seen
 	arrivals *view.Arrivals
 }
@@ -52,6 +56,10 @@ func (a *Attempt) Look(seen []view.Seen, arrivals *view.Arrivals) (Findings, err
 	found := Findings{Writes: a.Request.Writes[:0:0]}
 	l := look{Attempt: a, Findings: &found, at: view.Lazy{Store: a.Group.Store}, seen: seen, arrivals: arrivals}
 	defer l.at.Close()
+	if a.Walk > 0 && len(a.Request.Writes) >= a.Walk {
+		l.walk = view.NewCursor(l.at.Reader())
+		defer l.walk.Close()
+	}
 	for _, w := range a.Request.Writes {
 		if err := l.write(w); err != nil {
 			return found, err
@@ -111,6 +119,9 @@ func (l *look) write(w *wire.Write) error {
 // locate finds the owner of a key. A key that was seen under its lock is looked up again only if
 // the entry needs its value.
 func (l *look) locate(w *wire.Write) (view.Place, error) {
+	if l.walk != nil && w.Kind != wire.WriteKind_MOVE && w.Patch == nil {
+		return l.walk.Locate(w.Key)
+	}
 	p, known := view.Recall(l.seen, w.Key)
 	if known && w.Kind != wire.WriteKind_MOVE && w.Patch == nil {
 		return p, nil

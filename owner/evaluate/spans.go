@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/godwitdb/godwit/base"
@@ -47,6 +48,62 @@ func WrittenSpans(ws []*wire.Write) []base.Span {
 	out := make([]base.Span, len(ws))
 	for i, w := range ws {
 		out[i] = base.Span{Start: w.Key}
+	}
+	return out
+}
+
+// LockRuns has try lock the rows of one table as a range, if they are so many and nobody holds
+// anything in it. It returns the keys that are left to be locked one by one. Those would be more
+// locks than a transaction may hold. Others wait for the range no longer than the commit takes.
+// Entries of indexes are left to be locked one by one: they lie all over their index, where others
+// work.
+func LockRuns(keys []base.Span, many int, try func(base.Span) (bool, error)) (rest []base.Span, err error) {
+	for len(keys) > 0 {
+		n := run(keys)
+		first := keys[0].Start
+		if n >= many && first.Index() == 0 && first.Shard() != base.MetaShard {
+			got, err := try(base.Span{Start: first, End: keys[n-1].Start.Next()})
+			if err != nil {
+				return nil, err
+			}
+			if got {
+				keys = keys[n:]
+				continue
+			}
+		}
+		if n == len(keys) && rest == nil {
+			return keys, nil
+		}
+		rest, keys = append(rest, keys[:n]...), keys[n:]
+	}
+	return rest, nil
+}
+
+// run is how many of the keys lie in the section of the first one.
+func run(keys []base.Span) int {
+	section := keys[0].Start.Section()
+	n := 1
+	for n < len(keys) && bytes.HasPrefix(keys[n].Start, section) {
+		n++
+	}
+	return n
+}
+
+// KeysOf are the keys that a commit writes.
+func KeysOf(ws []*wire.Write) []base.Key {
+	out := make([]base.Key, len(ws))
+	for i, w := range ws {
+		out[i] = w.Key
+	}
+	return out
+}
+
+// MovedBy are the keys of the rows that move with a commit.
+func MovedBy(ws []*wire.Write) (out [][]byte) {
+	for _, w := range ws {
+		if w.Move != 0 {
+			out = append(out, w.Key)
+		}
 	}
 	return out
 }

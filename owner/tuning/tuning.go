@@ -48,6 +48,15 @@ type Bounds struct {
 	MaxSpans   int // spans of one read; default 100,000
 	MaxWrites  int // writes of one commit in one group; default 200,000
 	MaxBytes   int // bytes of rows in one answer; default 4 MiB
+	Bulk       Bulk
+}
+
+// Bulk says from how many writes on a commit is worth other ways.
+type Bulk struct {
+	// Walk: the places of its keys are found by stepping from key to key; default 256.
+	Walk int
+	// Together: its rows of one table are locked as one range, if that is free; default 8,192.
+	Together int
 }
 
 // Breaks leave rules of the protocol out, for tests that show what breaks then.
@@ -100,4 +109,6 @@ func (b *Bounds) Fill() {
 	num(&b.MaxSpans, 100_000)
 	num(&b.MaxWrites, 200_000)
 	num(&b.MaxBytes, 4<<20)
+	num(&b.Bulk.Walk, 256)
+	num(&b.Bulk.Together, 8192)
 }

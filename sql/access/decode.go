@@ -104,13 +104,13 @@ func (d *decoder) stored(kr kv.Row, b *expr.Batch, r int) {
 	if d.whole < 0 {
 		return
 	}
-	n := len(kr.Key) + len(kr.Value) + binary.MaxVarintLen64
+	n := len(kr.Key) + len(kr.Value) + binary.MaxVarintLen64 + 1
 	if n > cap(d.arena)-len(d.arena) {
 		d.arena = make([]byte, 0, max(arenaSize, n))
 	}
 	from := len(d.arena)
 	d.arena = binary.AppendUvarint(d.arena, uint64(len(kr.Key)))
-	d.arena = append(append(d.arena, kr.Key...), kr.Value...)
+	d.arena = append(append(append(d.arena, byte(kr.Home)), kr.Key...), kr.Value...)
 	b.Cols[d.whole].S[r] = unsafe.String(&d.arena[from], len(d.arena)-from)
 }
 

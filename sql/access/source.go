@@ -281,8 +281,12 @@ func (r *rows) fetch() error {
 		r.keys = r.keys[n:]
 	default:
 		r.req.Limit = r.size
-		if r.read.Limit > 0 {
+		switch {
+		case r.read.Limit > 0:
 			r.req.Limit = int(min(int64(r.size), r.left))
+		case r.read.Whole && r.lock() != kv.LockNone:
+			// To lock so many rows and no more, an owner has to find out first where they end.
+			r.req.Limit, r.req.MaxBytes = 0, table.BatchBytes
 		}
 		r.size = min(8*r.size, mostRows)
 		res, err := r.src.KV.Scan(r.kvctx(), *r.req)

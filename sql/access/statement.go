@@ -7,6 +7,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/session"
@@ -55,14 +56,15 @@ func (s *Statement) Target(t *table.Table) *Table {
 }
 
 // StoredRow takes a value of the column of stored rows apart. What it returns must not be changed.
-func StoredRow(v string) (key base.Key, value []byte, ok bool) {
+func StoredRow(v string) (row kv.Row, ok bool) {
 	b := unsafe.Slice(unsafe.StringData(v), len(v))
 	n, k := binary.Uvarint(b)
-	if k <= 0 || uint64(len(b)-k) < n {
-		return nil, nil, false
+	if k <= 0 || uint64(len(b)-k) < n+1 {
+		return kv.Row{}, false
 	}
-	b = b[k:]
-	return base.Key(b[:n:n]), b[n:], true
+	home := base.RegionID(b[k])
+	b = b[k+1:]
+	return kv.Row{Key: base.Key(b[:n:n]), Value: b[n:], Home: home}, true
 }
 
 // Close ends the reads of the statement.

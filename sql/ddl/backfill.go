@@ -94,7 +94,7 @@ func (t *Table) fill(ctx *sql.Context, cur *schema.Table, id base.IndexID) (err 
 	defer snap.Rollback(context.Background())
 	for _, shard := range cur.Shards() {
 		p := base.IndexPrefix(shard, cur.Desc.ID, 0, 0)
-		req := &kv.ScanRequest{Spans: []base.Span{{Start: p, End: p.PrefixEnd()}}, Limit: table.FlushRows}
+		req := &kv.ScanRequest{Spans: []base.Span{{Start: p, End: p.PrefixEnd()}}, Limit: fillRows(cur)}
 		for req != nil {
 			res, err := snap.Scan(kctx, *req)
 			if err != nil {
@@ -110,6 +110,37 @@ func (t *Table) fill(ctx *sql.Context, cur *schema.Table, id base.IndexID) (err 
 	return nil
 }
 
+// fillRows is how many rows a batch has. What it locks it holds for one commit.
+func fillRows(t *schema.Table) int {
+	if t.Desc.Locality.Kind == schema.MultiMaster {
+		return table.FlushRows
+	}
+	return 8 * table.FlushRows
+}
+
+// relock reads the rows of a batch again, under locks: as one range, unless they are few.
+func relock(ctx context.Context, k kv.Txn, t *schema.Table, rows []kv.Row) ([]kv.Row, error) {
+	if len(rows) < table.FlushRows || t.Desc.Locality.Kind == schema.MultiMaster {
+		keys := make([]base.Key, len(rows))
+		for i, r := range rows {
+			keys[i] = r.Key
+		}
+		return k.Get(ctx, keys, kv.LockExclusive)
+	}
+	// It brings rows that others have inserted meanwhile, with their entries. Those are the same.
+	req := &kv.ScanRequest{Spans: []base.Span{{Start: rows[0].Key, End: rows[len(rows)-1].Key.Next()}},
+		Lock: kv.LockExclusive}
+	var out []kv.Row
+	for req != nil {
+		res, err := k.Scan(ctx, *req)
+		if err != nil {
+			return nil, err
+		}
+		out, req = append(out, res.Rows...), res.Next
+	}
+	return out, nil
+}
+
 // fillBatch writes the entries of some rows in one transaction. In a MULTI MASTER table that loses
 // to any change of one of the rows, so there it is tried with fewer and fewer.
 func (t *Table) fillBatch(ctx *sql.Context, cur *schema.Table, x *schema.Index, rows []kv.Row) error {
@@ -117,10 +148,10 @@ func (t *Table) fillBatch(ctx *sql.Context, cur *schema.Table, x *schema.Index, 
 		return nil
 	}
 	if cur.Desc.Locality.Kind != schema.MultiMaster || len(rows) == 1 {
-		return t.fillRows(ctx, cur, x, rows, kv.Run)
+		return t.fillIn(ctx, cur, x, rows, kv.Run)
 	}
 	lost := false
-	err := t.fillRows(ctx, cur, x, rows, func(ctx context.Context, db kv.DB, opts kv.Options,
+	err := t.fillIn(ctx, cur, x, rows, func(ctx context.Context, db kv.DB, opts kv.Options,
 		fn func(kv.Txn) error) (base.Timestamp, error) {
 		k := db.Begin(opts)
 		defer k.Rollback(context.Background())
@@ -142,18 +173,15 @@ func (t *Table) fillBatch(ctx *sql.Context, cur *schema.Table, x *schema.Index, 
 	return t.fillBatch(ctx, cur, x, rows[half:])
 }
 
-func (t *Table) fillRows(ctx *sql.Context, cur *schema.Table, x *schema.Index, rows []kv.Row,
+// fillIn does so in a transaction that run runs.
+func (t *Table) fillIn(ctx *sql.Context, cur *schema.Table, x *schema.Index, rows []kv.Row,
 	run func(context.Context, kv.DB, kv.Options, func(kv.Txn) error) (base.Timestamp, error)) error {
 	s := session.Of(ctx)
-	keys := make([]base.Key, len(rows))
-	for i, r := range rows {
-		keys[i] = r.Key
-	}
 	var clash error
 	_, err := run(s.KVContext(ctx), t.g.DB, kv.Options{Trace: s.Trace}, func(k kv.Txn) error {
 		clash = nil
 		kctx := s.KVContext(ctx)
-		locked, err := k.Get(kctx, keys, kv.LockExclusive)
+		locked, err := relock(kctx, k, cur, rows)
 		if err != nil {
 			return err
 		}

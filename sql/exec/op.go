@@ -84,6 +84,8 @@ type Read struct {
 	Ordered, Reverse bool
 	// Limit is how many rows are wanted at most; 0: all.
 	Limit int64
+	// Whole: the rows are certainly read to the end, so that all may be locked at once.
+	Whole bool
 	Lock  Lock
 	Wait  Wait
 	// Want is, with WaitSkip, how many rows are wanted of those that pass the filter; 0: all. No

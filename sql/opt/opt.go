@@ -58,7 +58,19 @@ func Optimize(q *bind.Query, env *expr.Env, opts Options) (_ *Plan, err error) {
 	if o.err != nil {
 		return nil, o.err
 	}
+	p.readWhole()
 	return p, nil
+}
+
+// readWhole marks the reads that go to the end of what they read, because the rows of the plan are
+// all asked for.
+func (p *Plan) readWhole() {
+	switch p.Op {
+	case OpScan:
+		p.Read.Whole = p.Read.Limit == 0 && p.Read.Want == 0
+	case OpFilter, OpProject, OpGroup, OpWindow, OpSort, OpDistinct:
+		p.In[0].readWhole()
+	}
 }
 
 // interrupted unwinds the planner when the statement's context has ended.

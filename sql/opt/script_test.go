@@ -21,6 +21,7 @@ import (
 //	bind [mode=SQL_MODE]      the query as the binder makes it
 //	rewrite                   after all rewriting
 //	plan [nolookup] [locking] the physical plan; locking: the transaction locks what it reads
+//	whole [locking]           the reads of the plan, and whether each certainly goes to its end
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		c := &memCatalog{tables: map[string]*memTable{}, views: map[string]*algebra.View{}}
@@ -103,6 +104,17 @@ func (c *memCatalog) show(cmd string, q *bind.Query, opts Options) (string, erro
 			return "", err
 		}
 		out.WriteString(p.Tree(false))
+	case "whole":
+		p, err := Optimize(q, &expr.Env{}, opts)
+		if err != nil {
+			return "", err
+		}
+		out.Reset()
+		p.each(func(p *Plan) {
+			if p.Op == OpScan {
+				fmt.Fprintf(&out, "%s whole=%v\n", p.Scan.Table.Name(), p.Read.Whole)
+			}
+		})
 	default:
 		return "", fmt.Errorf("unknown command %s", cmd)
 	}

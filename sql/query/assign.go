@@ -151,6 +151,10 @@ func same(ctx *sql.Context, c *schema.Column, a, b any) (bool, error) {
 	case string:
 		y, ok := b.(string)
 		return ok && x == y, nil
+	case int8, int16, int32, int64, uint8, uint16, uint32, uint64:
+		if a == b {
+			return true, nil
+		}
 	case time.Time:
 		y, ok := b.(time.Time)
 		return ok && x.Equal(y), nil

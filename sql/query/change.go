@@ -15,6 +15,7 @@ import (
 	"github.com/dolthub/vitess/go/sqltypes"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/access"
 	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/bind"
@@ -636,9 +637,9 @@ func (t *target) arrange() {
 		return
 	}
 	slices.SortStableFunc(t.pending, func(a, b pending) int {
-		x, _, _ := access.StoredRow(a.stored)
-		y, _, _ := access.StoredRow(b.stored)
-		return bytes.Compare(x[base.ShardPrefixLen:], y[base.ShardPrefixLen:])
+		x, _ := access.StoredRow(a.stored)
+		y, _ := access.StoredRow(b.stored)
+		return bytes.Compare(x.Key[base.ShardPrefixLen:], y.Key[base.ShardPrefixLen:])
 	})
 }
 
@@ -654,7 +655,7 @@ type writer struct {
 
 // stored deletes or updates a row.
 func (w *writer) stored(p *pending) (changed bool, err error) {
-	key, old, row, err := w.changed(p)
+	at, old, row, err := w.changed(p)
 	if err != nil || row == nil && w.c.Kind != bind.Delete {
 		return false, err
 	}
@@ -663,26 +664,26 @@ func (w *writer) stored(p *pending) (changed bool, err error) {
 	}
 	switch {
 	case w.refs != nil:
-		return w.follow(key, old, row)
+		return w.follow(at.Key, old, row)
 	case row == nil:
-		return true, w.e.DeleteAt(w.ctx, key, old)
+		return true, w.e.DeleteAt(w.ctx, at, old)
 	}
-	return true, w.e.UpdateAt(w.ctx, key, old, row)
+	return true, w.e.UpdateAt(w.ctx, at, old, row)
 }
 
 // changed is a row as it is, and what becomes of it: nil if it stays as it is, or goes.
-func (w *writer) changed(p *pending) (key base.Key, old, row sql.Row, err error) {
+func (w *writer) changed(p *pending) (at kv.Row, old, row sql.Row, err error) {
 	def := w.st.Def
-	key, value, ok := access.StoredRow(p.stored)
+	at, ok := access.StoredRow(p.stored)
 	if !ok {
-		return nil, nil, nil, fmt.Errorf("a row of table %s was lost on its way", w.st.Name())
+		return at, nil, nil, fmt.Errorf("a row of table %s was lost on its way", w.st.Name())
 	}
 	old = make(sql.Row, len(def.Cols))
-	if err := def.DecodeRow(w.ctx, value, old); err != nil {
-		return nil, nil, nil, schema.ClientError(err)
+	if err := def.DecodeRow(w.ctx, at.Value, old); err != nil {
+		return at, nil, nil, schema.ClientError(err)
 	}
 	if w.c.Kind == bind.Delete {
-		return key, old, nil, nil
+		return at, old, nil, nil
 	}
 	row = old.Copy()
 	for k, s := range w.sets {
@@ -698,19 +699,19 @@ func (w *writer) changed(p *pending) (key base.Key, old, row sql.Row, err error)
 		}
 		eq, err := same(w.ctx, s.col, old[s.pos], row[s.pos])
 		if err != nil {
-			return nil, nil, nil, err
+			return at, nil, nil, err
 		}
 		changed = !eq
 	}
 	if !changed {
-		return key, old, nil, nil
+		return at, old, nil, nil
 	}
 	for k, s := range w.sets {
 		if s.derived {
 			row[s.pos] = p.vals[k]
 		}
 	}
-	return key, old, row, nil
+	return at, old, row, nil
 }
 
 // check is the error of a condition that is not fulfilled.

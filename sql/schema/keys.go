@@ -146,6 +146,9 @@ type RowRef struct {
 	PK    []byte
 }
 
+// Is reports whether two places are the same.
+func (r RowRef) Is(o RowRef) bool { return r.Shard == o.Shard && string(r.PK) == string(o.PK) }
+
 // RowKey is the key of the row at a place.
 func (t *Table) RowKey(r RowRef) base.Key {
 	return append(base.IndexPrefix(r.Shard, t.Desc.ID, 0, 0), r.PK...)

@@ -241,6 +241,51 @@ func TestEntries(t *testing.T) {
 	}
 }
 
+// TestSame: rows of which Same and SameKey say so have the same entries and the same place.
+func TestSame(t *testing.T) {
+	ctx := context.Background()
+	tab := indexedTable(t)
+	rows := []sql.Row{{int32(1), "a", int32(10), int32(5)}, {int32(1), "b", int32(10), int32(5)},
+		{int32(1), "a", nil, int32(5)}, {int32(2), "a", nil, int32(6)}, {int32(2), "a", nil, int32(6)}, {int32(2), "A", nil, nil}}
+	found := 0
+	for _, a := range rows {
+		for _, b := range rows {
+			p, err := tab.RefOf(ctx, a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q, err := tab.RefOf(ctx, b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tab.SameKey(a, b) && !p.Is(q) {
+				t.Errorf("rows %v and %v have not the same key", a, b)
+			}
+			for _, x := range tab.Indexes {
+				if !x.Same(a, b) {
+					continue
+				}
+				found++
+				k, _, err := tab.IndexEntry(ctx, x, a, p, 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				l, _, err := tab.IndexEntry(ctx, x, b, p, 1)
+				if err != nil || !bytes.Equal(k, l) {
+					t.Errorf("rows %v and %v have other entries in %s (%v)", a, b, x.Desc.Name, err)
+				}
+			}
+		}
+	}
+	if found < 40 {
+		t.Errorf("only %d pairs are the same", found)
+	}
+	bytesRow := sql.Row{[]byte("x")}
+	if sameValue(bytesRow[0], bytesRow[0]) || sameValue(int32(1), int64(1)) || sameValue(0.0, 0.0) || !sameValue(nil, nil) {
+		t.Error("values of larger types must not be looked into")
+	}
+}
+
 // TestUniqueEntries: two rows with the same values have one key in a unique index, so that the
 // second is noticed; with a NULL they have two.
 func TestUniqueEntries(t *testing.T) {

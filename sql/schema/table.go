@@ -5,6 +5,7 @@ import (
 	"sort"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
 
@@ -43,6 +44,35 @@ type Index struct {
 type IndexPos struct {
 	Pos    int
 	length int64
+}
+
+// Same reports whether the columns of the index certainly are in two rows the same, so that their
+// entries of one row are. It does not look into values of larger types.
+func (x *Index) Same(a, b sql.Row) bool {
+	for _, c := range x.Cols {
+		if !sameValue(a[c.Pos], b[c.Pos]) {
+			return false
+		}
+	}
+	return true
+}
+
+// SameKey reports whether two rows certainly have the same primary key.
+func (t *Table) SameKey(a, b sql.Row) bool {
+	for _, p := range t.PK {
+		if !sameValue(a[p], b[p]) {
+			return false
+		}
+	}
+	return len(t.PK) > 0
+}
+
+func sameValue(a, b any) bool {
+	switch a.(type) {
+	case nil, int8, int16, int32, int64, uint8, uint16, uint32, uint64, string, time.Time:
+		return a == b
+	}
+	return false
 }
 
 // NewTable makes a table descriptor, and that of its successor, ready for use.

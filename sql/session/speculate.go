@@ -58,7 +58,7 @@ func (st *Statement) speculative() Statement {
 // Resume gives the transaction of a speculative execution the state that another one is in.
 func (t *Txn) Resume(tx *Txn) {
 	t.level, t.strict, t.Schema, t.Made, t.top = tx.level, tx.strict, tx.Schema, tx.Made, tx.top
-	t.Homes, t.Advice, t.Located = maps.Clone(tx.Homes), maps.Clone(tx.Advice), maps.Clone(tx.Located)
+	t.homes, t.Advice, t.Located = tx.homes.clone(), maps.Clone(tx.Advice), maps.Clone(tx.Located)
 	t.hidden = make(map[string][]schema.RowRef, len(tx.hidden))
 	for k, refs := range tx.hidden {
 		t.hidden[k] = slices.Clone(refs)

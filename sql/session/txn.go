@@ -33,8 +33,7 @@ type Txn struct {
 	pinned  []base.Key // of the descriptors of its tables
 	saves   []savepoint
 	editors []Editor // with pending rows
-	// Homes of rows read for update, by row key; only of tables that need it.
-	Homes map[string]base.RegionID
+	homes   homes    // of rows read for update; only of tables that need it
 	// Located are rows read for an update of their homes, by row key.
 	Located map[string]kv.Row
 	// Advice of the policy of homes for rows read for update, by row key.
@@ -42,7 +41,7 @@ type Txn struct {
 	// hidden finds rows of tables without primary key by their value.
 	hidden map[string][]schema.RowRef
 	// Inserted explains keys that Commit may find present.
-	Inserted map[string]InsertedRow
+	Inserted []InsertedRow
 	past     map[base.Timestamp]kv.Txn // AS OF reads
 	After    []func()                  // run when the commit is durable
 	Made     map[base.TableID]struct{} // tables created by this transaction
@@ -59,6 +58,7 @@ type savepoint struct {
 
 // InsertedRow is a row that was inserted without a look at its key in an index.
 type InsertedRow struct {
+	Key   base.Key
 	Table *schema.Table
 	Index *schema.Index // nil: the primary key
 	Row   sql.Row
@@ -224,8 +224,10 @@ func (t *Txn) Commit(ctx *sql.Context) error {
 func (t *Txn) explainExists(err error) error {
 	var be *base.Error
 	if errors.As(err, &be) {
-		if in, ok := t.Inserted[string(be.Key)]; ok {
-			return DuplicateKey(t.Session, in.Table, in.Index, in.Row, nil)
+		for _, in := range slices.Backward(t.Inserted) {
+			if in.Key.Compare(be.Key) == 0 {
+				return DuplicateKey(t.Session, in.Table, in.Index, in.Row, nil)
+			}
 		}
 		if be.Key.Table() >= schema.FirstTableSeq {
 			// A hidden row id was taken: a clock went backwards.
@@ -301,7 +303,7 @@ func (t *Txn) RollbackToMark(n int) {
 	if n <= t.top {
 		t.top = n
 		t.KV.RollbackTo(n)
-		t.Homes, t.Advice = nil, nil // moves may have been dropped: read again
+		t.homes, t.Advice = homes{}, nil // moves may have been dropped: read again
 	}
 }
 
@@ -345,18 +347,18 @@ func (t *Txn) NoteAdvice(kr kv.Row) {
 // Moved notes that the transaction takes a row to another home.
 func (t *Txn) Moved(key base.Key, to base.RegionID) {
 	delete(t.Advice, string(key))
-	if _, ok := t.Homes[string(key)]; ok {
-		t.Homes[string(key)] = to
+	if _, ok := t.homes.of(key); ok {
+		t.homes.set(key, to)
 	}
 }
 
 // NoteHome remembers the home of a row read for update.
 func (t *Txn) NoteHome(key base.Key, home base.RegionID) {
-	if t.Homes == nil {
-		t.Homes = map[string]base.RegionID{}
-	}
-	t.Homes[string(key)] = home
+	t.homes.note(key, home)
 }
+
+// HomeOf is the home of a row read for update; ok is false if it is not known.
+func (t *Txn) HomeOf(key base.Key) (home base.RegionID, ok bool) { return t.homes.of(key) }
 
 // AddEditor notes an editor that has pending rows.
 func (t *Txn) AddEditor(e Editor) { t.editors = append(t.editors, e) }

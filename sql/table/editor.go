@@ -40,6 +40,7 @@ type Editor struct {
 	hold  bool // send nothing before the statement ends: it still reads the table
 	// Most is how many changed rows are gathered before they are sent; 0: FlushRows.
 	Most int
+	room int // bytes of the last row, and some more
 }
 
 // Note keeps how duplicates are found: a statement in a trigger or procedure sets its own facts in
@@ -260,7 +261,7 @@ func (e *Editor) Insert(ctx *sql.Context, row sql.Row) error {
 	if err != nil {
 		return schema.ClientError(err)
 	}
-	value, err := e.Def.AppendRow(ctx, nil, row)
+	value, err := e.encode(ctx, row)
 	if err != nil {
 		return schema.ClientError(err)
 	}
@@ -277,6 +278,14 @@ func (e *Editor) Insert(ctx *sql.Context, row sql.Row) error {
 		e.entry(&c, x, k, v, home, row)
 	}
 	return e.add(ctx, c)
+}
+
+// encode is the row as it is stored, in memory of about its size: rows of a statement mostly are
+// about as long as the one before.
+func (e *Editor) encode(ctx *sql.Context, row sql.Row) ([]byte, error) {
+	value, err := e.Def.AppendRow(ctx, make([]byte, 0, e.room), row)
+	e.room = len(value) + len(value)/16
+	return value, err
 }
 
 // entry adds an index entry to a change: one that must be absent if the index is unique.
@@ -327,7 +336,7 @@ func (e *Editor) homeOf(ctx *sql.Context, key base.Key) (home base.RegionID, err
 	if !e.Def.ByHome() {
 		return 0, nil
 	}
-	if h, ok := e.Txn.Homes[string(key)]; ok {
+	if h, ok := e.Txn.HomeOf(key); ok {
 		return h, nil
 	}
 	if err := e.Flush(ctx); err != nil {
@@ -345,16 +354,18 @@ func (e *Editor) homeOf(ctx *sql.Context, key base.Key) (home base.RegionID, err
 	return home, nil
 }
 
-// locateAt is locate for a row of which the caller knows the key.
-func (e *Editor) locateAt(ctx *sql.Context, key base.Key, row sql.Row) (ref schema.RowRef, home base.RegionID, err error) {
-	ref = schema.RefOfKey(key)
+// locateAt is locate for a row as the statement has read it for update, which knows key and home.
+func (e *Editor) locateAt(ctx *sql.Context, at kv.Row, row sql.Row) (ref schema.RowRef, home base.RegionID, err error) {
+	ref = schema.RefOfKey(at.Key)
 	if len(e.Def.PK) == 0 {
 		if err := e.Txn.ForgetHidden(ctx, e.Def, row, ref); err != nil {
 			return ref, 0, schema.ClientError(err)
 		}
 	}
-	home, err = e.homeOf(ctx, key)
-	return ref, home, err
+	if e.Def.ByHome() {
+		home = cmp.Or(at.Home, e.rowHome())
+	}
+	return ref, home, nil
 }
 
 // Delete implements sql.RowDeleter.
@@ -372,15 +383,15 @@ func (e *Editor) Delete(ctx *sql.Context, row sql.Row) error {
 	return e.deleteRow(ctx, ref, home, row)
 }
 
-// DeleteAt is Delete of the row with a key.
-func (e *Editor) DeleteAt(ctx *sql.Context, key base.Key, row sql.Row) error {
+// DeleteAt is Delete of a row that the statement has read for update.
+func (e *Editor) DeleteAt(ctx *sql.Context, at kv.Row, row sql.Row) error {
 	if e.Err != nil {
 		return e.Err
 	}
 	if err := e.ready(ctx, row); err != nil {
 		return err
 	}
-	ref, home, err := e.locateAt(ctx, key, row)
+	ref, home, err := e.locateAt(ctx, at, row)
 	if err != nil {
 		return err
 	}
@@ -420,15 +431,15 @@ func (e *Editor) Update(ctx *sql.Context, old, row sql.Row) error {
 	return e.updateAt(ctx, ref, home, old, row)
 }
 
-// UpdateAt is Update of the row with a key.
-func (e *Editor) UpdateAt(ctx *sql.Context, key base.Key, old, row sql.Row) error {
+// UpdateAt is Update of a row that the statement has read for update.
+func (e *Editor) UpdateAt(ctx *sql.Context, at kv.Row, old, row sql.Row) error {
 	if e.Err != nil {
 		return e.Err
 	}
 	if err := e.ready(ctx, row); err != nil {
 		return err
 	}
-	ref, home, err := e.locateAt(ctx, key, old)
+	ref, home, err := e.locateAt(ctx, at, old)
 	if err != nil {
 		return err
 	}
@@ -442,12 +453,12 @@ func (e *Editor) updateAt(ctx *sql.Context, ref schema.RowRef, home base.RegionI
 	if e.Def.Next != nil {
 		c.was = formerRow{old.Copy(), ref}
 	}
-	value, err := e.Def.AppendRow(ctx, nil, row)
+	value, err := e.encode(ctx, row)
 	if err != nil {
 		return schema.ClientError(err)
 	}
 	c.ref = ref
-	if len(e.Def.PK) > 0 {
+	if len(e.Def.PK) > 0 && !e.Def.SameKey(old, row) {
 		if c.ref, err = e.Def.RefOf(ctx, row); err != nil {
 			return schema.ClientError(err)
 		}
@@ -467,13 +478,13 @@ func (e *Editor) updateAt(ctx *sql.Context, ref schema.RowRef, home base.RegionI
 // updateRow adds to a change what becomes of the row itself, which was at ref and lives at home,
 // and returns the home for its index entries.
 func (e *Editor) updateRow(c *change, ref schema.RowRef, home base.RegionID, value []byte) (newHome base.RegionID) {
-	oldKey, newKey := e.Def.RowKey(ref), e.Def.RowKey(c.ref)
-	if newKey.Compare(oldKey) != 0 {
+	oldKey := e.Def.RowKey(ref)
+	if !c.ref.Is(ref) {
 		c.dels = append(c.dels, oldKey)
-		c.ins = append(c.ins, insert{schema.Write{Key: newKey, Value: value, Home: e.Def.Desc.Home()}, nil})
+		c.ins = append(c.ins, insert{schema.Write{Key: e.Def.RowKey(c.ref), Value: value, Home: e.Def.Desc.Home()}, nil})
 		return e.rowHome()
 	}
-	c.puts, c.patch = append(c.puts, schema.Write{Key: newKey, Value: value, Home: home}), e.Patch
+	c.puts, c.patch = append(c.puts, schema.Write{Key: oldKey, Value: value, Home: home}), e.Patch
 	to := e.Txn.Advice[string(oldKey)]
 	if to == 0 || e.Def.Desc.Locality.Kind != schema.ByRow {
 		return home
@@ -485,7 +496,7 @@ func (e *Editor) updateRow(c *change, ref schema.RowRef, home base.RegionID, val
 		return home
 	}
 	c.to = to
-	c.moves = append(c.moves, newKey)
+	c.moves = append(c.moves, oldKey)
 	e.Txn.Moved(oldKey, to)
 	return to
 }
@@ -493,6 +504,10 @@ func (e *Editor) updateRow(c *change, ref schema.RowRef, home base.RegionID, val
 // updateEntry adds to a change what becomes of an index entry of the row, which was at ref.
 func (e *Editor) updateEntry(ctx *sql.Context, c *change, x *schema.Index, old sql.Row, ref schema.RowRef, home,
 	newHome base.RegionID) error {
+	moved := !c.ref.Is(ref)
+	if !moved && c.to == 0 && x.Same(old, c.row) {
+		return nil
+	}
 	was, _, err := e.Def.IndexEntry(ctx, x, old, ref, home)
 	if err != nil {
 		return schema.ClientError(err)
@@ -505,7 +520,7 @@ func (e *Editor) updateEntry(ctx *sql.Context, c *change, x *schema.Index, old s
 	case was.Compare(key) != 0:
 		c.dels = append(c.dels, was)
 		e.entry(c, x, key, value, newHome, c.row)
-	case c.ref.Shard != ref.Shard || string(c.ref.PK) != string(ref.PK):
+	case moved:
 		c.puts = append(c.puts, schema.Write{Key: key, Value: value, Home: newHome}) // the entry names another row now
 	case c.to != 0:
 		c.moves = append(c.moves, key)
@@ -609,10 +624,7 @@ func (e *Editor) apply(ctx *sql.Context, c *change, blind bool) error {
 			return e.notInserted(ctx, c, in, mark, err)
 		}
 		if blind {
-			if e.Txn.Inserted == nil {
-				e.Txn.Inserted = map[string]session.InsertedRow{}
-			}
-			e.Txn.Inserted[string(in.Key)] = session.InsertedRow{Table: e.Def, Index: in.x, Row: c.row}
+			e.Txn.Inserted = append(e.Txn.Inserted, session.InsertedRow{Key: in.Key, Table: e.Def, Index: in.x, Row: c.row})
 		}
 	}
 	for i, w := range c.puts {

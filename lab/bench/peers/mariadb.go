@@ -73,6 +73,12 @@ func runMariaDB(ctx context.Context, p rig.Params) (err error) {
 		if !p.Wants("mariadb/" + test) {
 			continue
 		}
+		if test == mariaBulk {
+			if err := runBulk(ctx, p, god, maria, rows); err != nil {
+				return err
+			}
+			continue
+		}
 		run := runSingle
 		if test == mariaMix {
 			run = runMix
@@ -87,8 +93,9 @@ func runMariaDB(ctx context.Context, p rig.Params) (err error) {
 // mariaMix is sysbench's test of transactions; the others are of single statements.
 const mariaMix = "read_write"
 
-// mariaTests are sysbench's tests without their prefix; each is a figure.
-var mariaTests = []string{"point_select", "update_index", "update_non_index", "insert", mariaMix}
+// mariaTests are sysbench's tests without their prefix, and the changes of many rows; each is a
+// figure.
+var mariaTests = []string{"point_select", "update_index", "update_non_index", "insert", mariaMix, mariaBulk}
 
 func mariaFigures() []string {
 	var figures []string
@@ -212,7 +219,7 @@ func startGodwit(ctx context.Context, dir string) (*server, error) {
 		return nil, err
 	}
 	addr := fmt.Sprintf("127.0.0.1:%d", admin)
-	s := &server{name: "godwit", port: port, cmd: exec.Command(self, "start", "--region", "one", "--store",
+	s := &server{name: "godwit", port: port, cmd: exec.Command(self, "start", "--insecure", "--region", "one", "--store",
 		filepath.Join(dir, "godwit"),
 		"--listen", addr, "--sql-listen", fmt.Sprintf("127.0.0.1:%d", port), "--log-level", "error")}
 	if err := s.cmd.Start(); err != nil {
@@ -283,9 +290,13 @@ func (s *server) stop() error {
 }
 
 func (s *server) sysbench(ctx context.Context, test string, args ...string) (string, error) {
+	return s.sysbenchIn(ctx, "sbtest", test, args...)
+}
+
+func (s *server) sysbenchIn(ctx context.Context, db, test string, args ...string) (string, error) {
 	args = append([]string{"--db-driver=mysql", "--mysql-host=127.0.0.1", fmt.Sprintf("--mysql-port=%d", s.port),
 		"--mysql-user=root",
-		"--mysql-db=sbtest", "--tables=1", test}, args...)
+		"--mysql-db=" + db, "--tables=1", test}, args...)
 	out, err := exec.CommandContext(ctx, "sysbench", args...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%s: sysbench %s: %w\n%s", s.name, test, err, bytes.TrimSpace(out))
@@ -304,7 +315,12 @@ func (s *server) ping() error {
 }
 
 func (s *server) prepare(ctx context.Context, rows int) error {
-	_, err := s.sysbench(ctx, "oltp_read_write", fmt.Sprintf("--table-size=%d", rows), "prepare")
+	return s.prepareIn(ctx, "sbtest", rows)
+}
+
+// prepareIn has sysbench fill a table of a database.
+func (s *server) prepareIn(ctx context.Context, db string, rows int) error {
+	_, err := s.sysbenchIn(ctx, db, "oltp_read_write", fmt.Sprintf("--table-size=%d", rows), "prepare")
 	return err
 }
 
