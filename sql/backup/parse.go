@@ -3,6 +3,7 @@ package backup
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -22,6 +23,7 @@ import (
 //	   options: SKIP_MISSING_FOREIGN_KEYS, ENCRYPTION_PASSPHRASE = 'text'
 //	SHOW BACKUP FROM 'place' [WITH ENCRYPTION_PASSPHRASE = 'text']
 //	VERIFY BACKUP 'place' [WITH ENCRYPTION_PASSPHRASE = 'text']
+//	CANCEL JOB number
 
 // verb is what a statement does.
 type verb string
@@ -31,10 +33,14 @@ const (
 	verbRestore verb = "RESTORE"
 	verbShow    verb = "SHOW BACKUP"
 	verbVerify  verb = "VERIFY BACKUP"
+	verbCancel  verb = "CANCEL JOB"
 )
 
 // name is a table, or a database if Table is empty.
-type name struct{ DB, Table string }
+type name struct {
+	DB    string `json:"db"`
+	Table string `json:"table,omitempty"`
+}
 
 func (n name) String() string {
 	if n.Table == "" {
@@ -53,7 +59,9 @@ type Statement struct {
 	as        *name // nil: names stay
 
 	incremental, skipMultiMaster, skipForeignKeys bool
+	detached                                      bool // the client waits for no end
 	passphrase                                    string
+	job                                           uint64 // that is canceled
 
 	err error // the statement is one of ours, and wrong
 }
@@ -64,7 +72,7 @@ func Ours(q string) bool {
 		return false
 	}
 	switch q[0] | 0x20 {
-	case 'b', 'r', 's', 'v':
+	case 'b', 'c', 'r', 's', 'v':
 	default:
 		return false
 	}
@@ -73,7 +81,7 @@ func Ours(q string) bool {
 	case len(w) == 0:
 	case w[0] == string(verbBackup), w[0] == string(verbRestore):
 		return true
-	case len(w) == 2 && w[0]+" "+w[1] == string(verbShow), len(w) == 2 && w[0]+" "+w[1] == string(verbVerify):
+	case len(w) == 2 && slices.Contains([]verb{verbShow, verbVerify, verbCancel}, verb(w[0]+" "+w[1])):
 		return true
 	}
 	return false
@@ -123,12 +131,18 @@ func Parse(q string) *Statement {
 		st.verb = verbShow
 		p.must("BACKUP")
 		p.place(st, "FROM")
+	case "CANCEL":
+		st.verb = verbCancel
+		p.must("JOB")
+		st.job = p.number("the number of a job, as SHOW JOBS shows it")
 	default:
 		st.verb = verbVerify
 		p.must("BACKUP")
 		p.place(st, "")
 	}
-	p.tail(st)
+	if st.verb != verbCancel {
+		p.tail(st)
+	}
 	if p.err == nil && strings.Trim(p.rest, "; \t\r\n") != "" {
 		p.fail("")
 	}
@@ -253,6 +267,22 @@ func (p *reader) text(what string) string {
 	return ""
 }
 
+// number takes a positive whole number.
+func (p *reader) number(what string) uint64 {
+	p.space()
+	n := 0
+	for n < len(p.rest) && p.rest[n] >= '0' && p.rest[n] <= '9' {
+		n++
+	}
+	v, err := strconv.ParseUint(p.rest[:n], 10, 63)
+	if err != nil || v == 0 {
+		p.fail(what)
+		return 0
+	}
+	p.rest = p.rest[n:]
+	return v
+}
+
 // dotted takes a name of a table, or of a database.
 func (p *reader) dotted() name {
 	n := name{Table: p.ident()}
@@ -332,6 +362,8 @@ func (p *reader) option(st *Statement) {
 		st.incremental = true
 	case st.verb == verbBackup && p.word("SKIP_MULTI_MASTER"):
 		st.skipMultiMaster = true
+	case (st.verb == verbBackup || st.verb == verbRestore) && p.word("DETACHED"):
+		st.detached = true
 	case st.verb == verbRestore && p.word("SKIP_MISSING_FOREIGN_KEYS"):
 		st.skipForeignKeys = true
 	case p.word("ENCRYPTION_PASSPHRASE"):
@@ -372,14 +404,17 @@ func (st *Statement) complete(db string) error {
 	return schema.Invalid("AS gives a new name to one database, or to one table: restore the others by statements of their own")
 }
 
+// whole reports whether an order is of the whole cluster.
+func (o *order) whole() bool { return len(o.Databases)+len(o.Tables) == 0 }
+
 // target is what a backup is of, in words that are the same for the same set.
-func (st *Statement) target() string {
+func (o *order) target() string {
 	var names []string
-	for _, d := range st.databases {
+	for _, d := range o.Databases {
 		names = append(names, strings.ToLower(d))
 	}
 	kind := "DATABASE "
-	for _, t := range st.tables {
+	for _, t := range o.Tables {
 		kind = "TABLE "
 		names = append(names, strings.ToLower(t.String()))
 	}
@@ -392,7 +427,12 @@ func (st *Statement) target() string {
 
 // Schema is what the statement returns.
 func (st *Statement) Schema() sql.Schema {
+	if st.detached {
+		return columns("job_id#")
+	}
 	switch st.verb {
+	case verbCancel:
+		return types.OkResultSchema
 	case verbShow:
 		return columns("backup_id", "status", "type", "parent", "moment", "target", "tables#", "rows#", "files#", "bytes#",
 			"skipped")

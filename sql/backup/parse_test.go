@@ -22,7 +22,7 @@ func (st *Statement) text() string {
 		return "error: " + st.err.Error()
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s at %s", st.verb, st.target(), st.place)
+	fmt.Fprintf(&b, "%s %s at %s", st.verb, st.order().target(), st.place)
 	if st.asOf != nil {
 		fmt.Fprintf(&b, " as of %v", st.asOf)
 	}
