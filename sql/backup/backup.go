@@ -168,7 +168,7 @@ func (g *Env) keep(ctx context.Context, h *hold.Hold) (release func()) {
 }
 
 func (g *Env) release(ctx context.Context, h *hold.Hold) {
-	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), cleanFor)
+	ctx, done := afterwards(ctx)
 	defer done()
 	if err := h.Release(kv.WithPatience(ctx, kv.NewPatience())); err != nil {
 		g.Log.Warn("the snapshot of a backup is kept until its hold ends", "in", hold.Lasts, "err", err)
@@ -249,8 +249,7 @@ func (t *taking) choose(snap *schema.Snapshot) ([]*schema.Table, error) {
 	}
 	tables, multi := c.tables()
 	if len(multi) > 0 && !t.o.SkipMultiMaster {
-		return nil, schema.Invalid("MULTI MASTER tables have no reads of the past, and so no backup: " + strings.Join(multi, ", ") +
-			". Leave them out: WITH SKIP_MULTI_MASTER")
+		return nil, noMultiMaster(multi)
 	}
 	t.m.Skipped = multi
 	t.m.Databases, t.m.Objects = c.databases(), c.objects()
@@ -258,6 +257,11 @@ func (t *taking) choose(snap *schema.Snapshot) ([]*schema.Table, error) {
 		t.m.Tables = append(t.m.Tables, archive.Table{Desc: schema.Marshal(stored(d.Desc))})
 	}
 	return tables, nil
+}
+
+func noMultiMaster(tables []string) error {
+	return schema.Invalid("MULTI MASTER tables have no reads of the past, and so no backup: " + strings.Join(tables, ", ") +
+		". Leave them out: WITH SKIP_MULTI_MASTER")
 }
 
 // stored is a descriptor without what is under way.

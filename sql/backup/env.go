@@ -58,7 +58,7 @@ func (g *Env) Run(ctx *sql.Context, st *Statement) ([]sql.Row, error) {
 		rows, err := g.cancelJob(ctx, st)
 		return rows, clientError(err)
 	}
-	p, err := g.openPlace(ctx, st.place, st.verb == verbBackup)
+	p, err := g.openPlace(ctx, st.place, st.verb == verbBackup || st.verb == verbLog)
 	if err != nil {
 		return nil, schema.Invalid(err.Error())
 	}
@@ -74,6 +74,10 @@ func (g *Env) Run(ctx *sql.Context, st *Statement) ([]sql.Row, error) {
 		rows, err = l.show(ctx)
 	case verbVerify:
 		rows, err = l.verify(ctx)
+	case verbLog:
+		rows, err = g.startLog(ctx, s, st, l)
+	case verbShowLog:
+		rows, err = l.showLog(ctx)
 	}
 	return rows, clientError(err)
 }

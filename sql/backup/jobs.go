@@ -134,7 +134,7 @@ func (g *Env) do(ctx context.Context, lease *job.Lease, o *order) (end outcome) 
 		end.err = cause // and not what it led to
 	}
 	w.job.End(end.err)
-	off, done := context.WithTimeout(context.WithoutCancel(ctx), cleanFor)
+	off, done := afterwards(ctx)
 	defer done()
 	off = kv.WithPatience(off, kv.NewPatience())
 	var err error
@@ -150,9 +150,19 @@ func (g *Env) do(ctx context.Context, lease *job.Lease, o *order) (end outcome) 
 	return end
 }
 
+// afterwards is a context for what is left to do when ctx has ended. A node that stops has no time
+// for it.
+func afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
+	most := cleanFor
+	if errors.Is(context.Cause(ctx), errClosing) {
+		most = time.Second
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), most)
+}
+
 // perform does the work of the job's kind.
 func (w *work) perform(ctx context.Context) (end outcome) {
-	p, err := w.g.openPlace(ctx, w.o.Place, w.o.Verb == verbBackup)
+	p, err := w.g.openPlace(ctx, w.o.Place, w.o.Verb != verbRestore)
 	if err != nil {
 		return outcome{err: schema.Invalid(err.Error())}
 	}
@@ -163,6 +173,8 @@ func (w *work) perform(ctx context.Context) (end outcome) {
 		end = w.backup(ctx)
 	case verbRestore:
 		end = w.restore(ctx)
+	case verbLog:
+		end = w.log(ctx)
 	default:
 		end.err = schema.Invalid("this release knows no job of the kind " + string(w.o.Verb) + ": upgrade this node")
 	}

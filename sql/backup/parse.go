@@ -18,6 +18,9 @@ import (
 //	BACKUP [DATABASE d [, ...] | TABLE [d.]t [, ...]] INTO 'place'
 //	   [AS OF [SYSTEM TIME | TIMESTAMP] time] [WITH option [, ...]]
 //	   options: INCREMENTAL, SKIP_MULTI_MASTER, ENCRYPTION_PASSPHRASE = 'text'
+//	BACKUP LOG [DATABASE d [, ...] | TABLE [d.]t [, ...]] INTO 'place' [WITH option [, ...]]
+//	   options: SKIP_MULTI_MASTER, ENCRYPTION_PASSPHRASE = 'text'
+//	SHOW BACKUP LOG FROM 'place' [WITH ENCRYPTION_PASSPHRASE = 'text']
 //	RESTORE [DATABASE d [, ...] | TABLE [d.]t [, ...]] FROM 'place'
 //	   [AS OF [SYSTEM TIME | TIMESTAMP] time] [AS name] [WITH option [, ...]]
 //	   options: SKIP_MISSING_FOREIGN_KEYS, ENCRYPTION_PASSPHRASE = 'text'
@@ -34,6 +37,8 @@ const (
 	verbShow    verb = "SHOW BACKUP"
 	verbVerify  verb = "VERIFY BACKUP"
 	verbCancel  verb = "CANCEL JOB"
+	verbLog     verb = "BACKUP LOG"
+	verbShowLog verb = "SHOW BACKUP LOG"
 )
 
 // name is a table, or a database if Table is empty.
@@ -121,6 +126,9 @@ func Parse(q string) *Statement {
 	switch w {
 	case string(verbBackup):
 		st.verb = verbBackup
+		if p.word("LOG") {
+			st.verb = verbLog
+		}
 		p.targets(st)
 		p.place(st, "INTO")
 	case string(verbRestore):
@@ -130,6 +138,9 @@ func Parse(q string) *Statement {
 	case "SHOW":
 		st.verb = verbShow
 		p.must("BACKUP")
+		if p.word("LOG") {
+			st.verb = verbShowLog
+		}
 		p.place(st, "FROM")
 	case "CANCEL":
 		st.verb = verbCancel
@@ -360,7 +371,7 @@ func (p *reader) option(st *Statement) {
 	switch {
 	case st.verb == verbBackup && p.word("INCREMENTAL"):
 		st.incremental = true
-	case st.verb == verbBackup && p.word("SKIP_MULTI_MASTER"):
+	case (st.verb == verbBackup || st.verb == verbLog) && p.word("SKIP_MULTI_MASTER"):
 		st.skipMultiMaster = true
 	case (st.verb == verbBackup || st.verb == verbRestore) && p.word("DETACHED"):
 		st.detached = true
@@ -427,10 +438,12 @@ func (o *order) target() string {
 
 // Schema is what the statement returns.
 func (st *Statement) Schema() sql.Schema {
-	if st.detached {
+	if st.detached || st.verb == verbLog {
 		return columns("job_id#")
 	}
 	switch st.verb {
+	case verbShowLog:
+		return columns("from_moment", "to_moment", "target", "segments#", "bytes#")
 	case verbCancel:
 		return types.OkResultSchema
 	case verbShow:

@@ -22,7 +22,9 @@ type plan struct {
 	user  string
 	chain []*volume
 	far   *progress
-	v     *volume // the last of the chain
+	log   []*segment // behind the chain
+	base  *volume    // the last of the chain
+	v     *volume    // what there was at the moment: base, as the log has changed it
 
 	dbs     []*schema.DatabaseDesc
 	tables  []*planned
@@ -49,10 +51,17 @@ func (p *plan) note(format string, args ...any) {
 }
 
 // plan chooses what is restored, under which names.
-func (g *Env) plan(o *order, chain []*volume, user string) (*plan, error) {
-	p := &plan{g: g, o: o, user: user, chain: chain, v: chain[len(chain)-1]}
+func (g *Env) plan(o *order, chain []*volume, log []*segment, user string) (*plan, error) {
+	p := &plan{g: g, o: o, user: user, chain: chain, log: log, v: chain[len(chain)-1]}
 	for _, v := range chain {
 		if err := v.index(); err != nil {
+			return nil, err
+		}
+	}
+	p.base = p.v
+	if len(log) > 0 {
+		var err error
+		if p.v, err = p.v.asOf(log, o.Moment); err != nil {
 			return nil, err
 		}
 	}

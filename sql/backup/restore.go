@@ -45,12 +45,12 @@ var noteEvery int64 = 32 * batchRows
 
 // restore runs RESTORE.
 func (g *Env) restore(ctx *sql.Context, s *session.Session, st *Statement, l *library) (rows []sql.Row, err error) {
-	v, err := l.at(ctx, g, st)
+	v, ts, err := l.at(ctx, g, st)
 	if err != nil {
 		return nil, err
 	}
 	o := st.order()
-	o.Backup, o.Moment = v.ID, v.Timestamp
+	o.Backup, o.Moment = v.ID, ts
 	o.AnyDefiner = g.Rights(ctx).Dynamic(rights.SetUserID)
 	// What can be refused is refused before there is a job.
 	p, err := l.plan(ctx, g, o, ctx.Client().User)
@@ -79,7 +79,17 @@ func (l *library) plan(ctx context.Context, g *Env, o *order, user string) (*pla
 	if err != nil {
 		return nil, err
 	}
-	return g.plan(o, chain, user)
+	var log []*segment
+	if o.Moment > v.Timestamp {
+		var to base.Timestamp
+		if log, to, err = l.log(ctx, v, o.Moment); err != nil {
+			return nil, err
+		}
+		if to < o.Moment {
+			return nil, &archive.FileError{File: archive.LogFolder(to), Why: "the log of changes ends at " + moment(to) + " now"}
+		}
+	}
+	return g.plan(o, chain, log, user)
 }
 
 // restore does the restore of a job.
@@ -104,45 +114,17 @@ func (w *work) restore(ctx context.Context) (end outcome) {
 		strings.Join(p.notes, "; ")}}}
 }
 
-// at is the backup of the moment that the statement names, or else the newest one.
-func (l *library) at(ctx *sql.Context, g *Env, st *Statement) (*volume, error) {
-	if st.asOf == nil {
-		v, torn, err := l.newest(ctx)
-		if err != nil || v != nil {
-			return v, err
+// at is the backup, and the segments behind it, that lead to the moment that the statement names,
+// or else to the latest one.
+func (l *library) at(ctx *sql.Context, g *Env, st *Statement) (v *volume, ts base.Timestamp, err error) {
+	if st.asOf != nil {
+		if ts, err = g.TimeAsOf(ctx, st.asOf); err != nil {
+			return nil, 0, err
 		}
-		if len(torn) > 0 {
-			return nil, &archive.FileError{File: torn[0] + "/" + archive.ManifestName,
-				Why: "it is missing: the backup was never completed"}
-		}
-		return nil, schema.Invalid("there is no backup in that place")
+		ts -= ts % 1000
 	}
-	ts, err := g.TimeAsOf(ctx, st.asOf)
-	if err != nil {
-		return nil, err
-	}
-	ids, err := l.ids(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var moments []string
-	for _, id := range slices.Backward(ids) {
-		v, err := l.volume(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		if v == nil {
-			continue
-		}
-		if v.Timestamp == ts-ts%1000 {
-			return v, nil
-		}
-		if len(moments) < mostProblems {
-			moments = append(moments, "'"+moment(v.Timestamp)+"'")
-		}
-	}
-	return nil, schema.Invalid("there is no complete backup of " + moment(ts) + " in that place; the newest are of " +
-		strings.Join(moments, ", ") + " (SHOW BACKUP lists all)")
+	v, _, ts, err = l.reach(ctx, ts)
+	return v, ts, err
 }
 
 // vacant refuses names that are taken, before anything is written. The transaction that writes the
@@ -206,7 +188,7 @@ func (p *plan) run(ctx context.Context) (ts base.Timestamp, err error) {
 	}
 	if c := context.Cause(ctx); err != nil && !errors.Is(c, job.ErrLost) && !errors.Is(c, errClosing) {
 		// What has been shown after all, by a commit of unknown outcome, stays.
-		off, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanFor)
+		off, cancel := afterwards(ctx)
 		defer cancel()
 		if aerr := p.g.Abandon(kv.WithPatience(off, kv.NewPatience()), made); aerr != nil {
 			p.g.Log.Warn("rows of a restore that failed are removed later", "err", aerr)
@@ -224,6 +206,8 @@ type progress struct {
 	Ended []byte `json:"ended,omitempty"`
 	// Going says of the others how far they are.
 	Going map[int]reached `json:"going,omitempty"`
+	// Replayed is how far the log of changes has been applied.
+	Replayed base.Timestamp `json:"replayed,omitempty"`
 }
 
 // reached is how far a stream is: all rows up to a key are there.
@@ -328,7 +312,8 @@ func (p *plan) fill(ctx context.Context) error {
 			return err
 		}
 		for i := range t.from.Streams {
-			todo = append(todo, &filling{p: p, t: t, eval: eval, slots: slots, shard: t.from.Streams[i].Shard, at: len(todo)})
+			todo = append(todo, &filling{p: p, t: t, eval: eval, slots: slots, shard: t.from.Streams[i].Shard, at: len(todo),
+				rowsOnly: len(p.log) > 0})
 		}
 	}
 	// Regions are looked up here: the notes are not for several goroutines.
@@ -341,6 +326,11 @@ func (p *plan) fill(ctx context.Context) error {
 		todo[i].homes = homes
 		return todo[i].run(ctx)
 	})
+	if err == nil && len(p.log) > 0 {
+		if err = p.replay(ctx, homes, slots); err == nil {
+			err = p.index(ctx, session, slots, len(todo))
+		}
+	}
 	for _, f := range todo {
 		for r := range f.elsewhere {
 			p.region(r)
@@ -359,12 +349,14 @@ func (p *plan) homeOf(was base.RegionID) base.RegionID {
 
 // filling is a stream of rows that is being written.
 type filling struct {
-	p     *plan
-	t     *planned
-	at    int // in the order of the plan
-	shard base.ShardID
-	homes map[base.RegionID]base.RegionID
-	eval  func(sql.Row) error // computes virtual columns that are in indexes; nil: there are none
+	p  *plan
+	t  *planned
+	at int // in the order of the plan
+	// rowsOnly writes no index entries and no pins: there is a log of changes to be applied.
+	rowsOnly bool
+	shard    base.ShardID
+	homes    map[base.RegionID]base.RegionID
+	eval     func(sql.Row) error // computes virtual columns that are in indexes; nil: there are none
 
 	slots  chan struct{} // of batches that are being written, of all streams
 	writes sync.WaitGroup
@@ -527,6 +519,13 @@ func (f *filling) row(ctx context.Context, dec *archive.Decoder, r *archive.Reco
 	}
 	def := f.t.def
 	home := def.HomeFor(f.home(r.Home))
+	if f.rowsOnly {
+		ref, err := def.RefIn(ctx, row, schema.RowRef{PK: r.PK})
+		if err != nil {
+			return err
+		}
+		return f.add(ctx, home, false, []schema.Write{{Key: def.RowKey(ref), Value: r.Value, Home: home}})
+	}
 	ref, err := def.RefIn(ctx, row, schema.RowRef{PK: r.PK})
 	if err != nil {
 		return err
@@ -535,6 +534,11 @@ func (f *filling) row(ctx context.Context, dec *archive.Decoder, r *archive.Reco
 	if err != nil {
 		return dec.Bad("a row of table %s.%s has no place in an index: %v", f.t.was.DB, f.t.was.Name, err)
 	}
+	return f.add(ctx, home, r.Pinned, ws)
+}
+
+// add adds what is written of a row to the batch of its home.
+func (f *filling) add(ctx context.Context, home base.RegionID, pinned bool, ws []schema.Write) error {
 	b := f.batches[home]
 	if b == nil {
 		b = &batch{home: home}
@@ -544,7 +548,7 @@ func (f *filling) row(ctx context.Context, dec *archive.Decoder, r *archive.Reco
 	for _, w := range ws {
 		b.bytes += len(w.Key) + len(w.Value)
 	}
-	if r.Pinned && home != 0 {
+	if pinned && home != 0 {
 		b.pins = append(b.pins, ws[0].Key)
 	}
 	f.rows++

@@ -170,7 +170,7 @@ func backupGoesOn(t *testing.T, with string) {
 	w.exec("DELETE FROM t WHERE id % 3 = 0")
 	w.exec("UPDATE t SET v = CONCAT(v, ' changed') WHERE id % 5 = 0")
 	want = rows("test")
-	take("INCREMENTAL", 40, 40, 60)
+	take("INCREMENTAL", 40, 40, 25)
 	w.query("RESTORE DATABASE test FROM '" + w.url + "' AS second" + option(""))
 	if got := rows("second"); !slices.Equal(got, want) {
 		t.Errorf("%d rows are restored of the second backup, want %d", len(got), len(want))

@@ -99,7 +99,7 @@ func (x *stream) run(ctx context.Context) error {
 		}
 	}
 	for span.Start != nil {
-		rows, next, err := x.t.page(ctx, span)
+		rows, next, err := x.t.g.page(ctx, x.t.m.Timestamp, span)
 		if err != nil {
 			return err
 		}
@@ -203,9 +203,9 @@ func (t *taking) readParts(ctx context.Context) error {
 	return nil
 }
 
-// page reads the first rows of a span; next is where to go on, nil at its end.
-func (t *taking) page(ctx context.Context, span base.Span) (rows []kv.Row, next base.Key, err error) {
-	err = t.g.at(ctx, t.m.Timestamp, func(ctx context.Context, k kv.Txn) error {
+// page reads the first rows of a span at a timestamp; next is where to go on, nil at its end.
+func (g *Env) page(ctx context.Context, ts base.Timestamp, span base.Span) (rows []kv.Row, next base.Key, err error) {
+	err = g.at(ctx, ts, func(ctx context.Context, k kv.Txn) error {
 		res, err := k.Scan(ctx, kv.ScanRequest{Spans: []base.Span{span}, MaxBytes: pageBytes})
 		if err != nil {
 			return err

@@ -55,6 +55,9 @@ func NewID(ts base.Timestamp) string {
 	return ts.Time().Format(idLayout) + "-" + hex.EncodeToString(r[:])
 }
 
+// LastID is not below any id of a moment, and below those of later ones.
+func LastID(ts base.Timestamp) string { return ts.Time().Format(idLayout) + "-g" }
+
 // IsID reports whether a folder's name is the id of a backup.
 func IsID(name string) bool {
 	if len(name) != len(idLayout)+5 || name[len(idLayout)] != '-' {
