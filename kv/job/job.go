@@ -48,6 +48,8 @@ var (
 	ErrCanceled = errors.New("the job was canceled")
 	// ErrLost: the lease has ended, and another node may have claimed the job.
 	ErrLost = errors.New("another node goes on with the job")
+	// ErrEnded: this node has ended the job before.
+	ErrEnded = errors.New("the job has ended")
 )
 
 var table = base.MakeTableID(8, 0)
@@ -226,8 +228,10 @@ func (l *Lease) update(ctx context.Context, t kv.Txn, fn func(*Record)) error {
 	switch {
 	case err != nil:
 		return err
-	case r == nil || r.Term != mine.Term || r.State != Running:
+	case r == nil || r.Term != mine.Term:
 		return ErrLost
+	case r.State != Running:
+		return ErrEnded
 	}
 	mine.Cancel = r.Cancel
 	fn(&mine)
@@ -235,7 +239,7 @@ func (l *Lease) update(ctx context.Context, t kv.Txn, fn func(*Record)) error {
 }
 
 // Renew lets the lease last for longer, and stores progress and checkpoint. It fails with ErrLost,
-// or with ErrCanceled.
+// ErrCanceled or ErrEnded.
 func (l *Lease) Renew(ctx context.Context) error {
 	canceled := false
 	until := base.Timestamp(0)

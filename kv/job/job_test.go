@@ -57,6 +57,9 @@ func TestLeases(t *testing.T) {
 		if err := b.Finish(ctx, ErrCanceled); err != nil {
 			t.Fatal(err)
 		}
+		if err := b.Renew(ctx); !errors.Is(err, ErrEnded) {
+			t.Errorf("a lease of a job that this node has ended: %v", err)
+		}
 		all, err := List(ctx, db)
 		if err != nil || len(all) != 1 || all[0].State != Canceled || all[0].Spec != nil || all[0].Checkpoint != nil {
 			t.Errorf("jobs: %+v, %v", all, err)

@@ -47,7 +47,21 @@ func (g *Env) backup(ctx *sql.Context, s *session.Session, st *Statement, l *lib
 	if _, err = l.keys.New(); err != nil {
 		return nil, err
 	}
-	if st.incremental {
+	if o.Moment, err = g.moment(ctx, st); err != nil {
+		return nil, err
+	}
+	h, err := g.prepare(ctx, o, l, st.incremental)
+	if err != nil {
+		return nil, err
+	}
+	defer g.release(ctx, h)
+	return g.submit(ctx, s, st, o, l.keys)
+}
+
+// prepare finds what a backup builds on, and makes its folder. The job takes a hold of its own;
+// until then the one that prepare returns keeps what it has to read.
+func (g *Env) prepare(ctx context.Context, o *order, l *library, incremental bool) (*hold.Hold, error) {
+	if incremental {
 		parent, err := l.parent(ctx, g, o)
 		if err != nil {
 			return nil, err
@@ -57,20 +71,16 @@ func (g *Env) backup(ctx *sql.Context, s *session.Session, st *Statement, l *lib
 		}
 		o.Parent = parent.ID
 	}
-	if o.Moment, err = g.moment(ctx, st); err != nil {
-		return nil, err
-	}
 	o.Backup = archive.NewID(o.Moment)
-	// The job takes a hold of its own. Until then this one keeps what it has to read.
 	h, err := hold.Take(ctx, g.DB, o.Moment, "BACKUP "+o.target())
 	if err != nil {
 		return nil, err
 	}
-	defer g.release(ctx, h)
 	if err := l.mark(ctx, o); err != nil {
+		g.release(ctx, h)
 		return nil, err
 	}
-	return g.submit(ctx, s, st, o, l.keys)
+	return h, nil
 }
 
 // mark makes the folder of a backup.
@@ -100,6 +110,11 @@ func (w *work) backup(ctx context.Context) (end outcome) {
 		}
 	}
 	t.tidy(ctx)
+	if w.o.Keep > 0 {
+		if err := w.retain(ctx); err != nil {
+			return outcome{err: fmt.Errorf("the backup is complete, but older ones could not be removed: %w", err)}
+		}
+	}
 	files := 0
 	t.m.Files(func(archive.File) { files++ })
 	return outcome{ts: w.o.Moment, rows: []sql.Row{{t.m.ID, moment(w.o.Moment), int64(len(t.m.Tables)), t.m.Rows(),
@@ -233,6 +248,12 @@ func (t *taking) take(ctx context.Context) error {
 		return err
 	}
 	t.job.Total(t.m.Rows())
+	if !t.o.SkipVerify {
+		v := &volume{Manifest: t.m, l: t.l, key: t.key}
+		if _, err := v.verify(ctx, func(err error) error { return err }); err != nil {
+			return err
+		}
+	}
 	t.m.Finished = time.Now().UTC()
 	b, err := t.m.Encode(t.key)
 	if err != nil {

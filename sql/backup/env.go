@@ -54,11 +54,12 @@ func (g *Env) Run(ctx *sql.Context, st *Statement) ([]sql.Row, error) {
 	if err := st.complete(ctx.GetCurrentDatabase()); err != nil {
 		return nil, err
 	}
-	if st.verb == verbCancel {
-		rows, err := g.cancelJob(ctx, st)
+	if run := map[verb]func(*sql.Context, *Statement) ([]sql.Row, error){verbCancel: g.cancelJob, verbDrop: g.dropSchedule,
+		verbSchedules: g.showSchedules}[st.verb]; run != nil {
+		rows, err := run(ctx, st)
 		return rows, clientError(err)
 	}
-	p, err := g.openPlace(ctx, st.place, st.verb == verbBackup || st.verb == verbLog)
+	p, err := g.openPlace(ctx, st.place, slices.Contains([]verb{verbBackup, verbLog, verbCreate}, st.verb))
 	if err != nil {
 		return nil, schema.Invalid(err.Error())
 	}
@@ -78,6 +79,8 @@ func (g *Env) Run(ctx *sql.Context, st *Statement) ([]sql.Row, error) {
 		rows, err = g.startLog(ctx, s, st, l)
 	case verbShowLog:
 		rows, err = l.showLog(ctx)
+	case verbCreate:
+		rows, err = g.createSchedule(ctx, st, l)
 	}
 	return rows, clientError(err)
 }

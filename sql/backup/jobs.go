@@ -36,6 +36,9 @@ type order struct {
 
 	SkipMultiMaster bool `json:"skip_multi_master,omitempty"`
 	SkipForeignKeys bool `json:"skip_foreign_keys,omitempty"`
+	SkipVerify      bool `json:"skip_verify,omitempty"`
+	// Keep is for how long a schedule keeps what its backups lead to; 0: for ever.
+	Keep time.Duration `json:"keep,omitempty"`
 	// AnyDefiner: who gave the statement may make views and procedures of other accounts.
 	AnyDefiner bool `json:"any_definer,omitempty"`
 }
@@ -43,7 +46,7 @@ type order struct {
 // order is what the statement orders.
 func (st *Statement) order() *order {
 	return &order{Verb: st.verb, Databases: st.databases, Tables: st.tables, Place: st.place, As: st.as,
-		SkipMultiMaster: st.skipMultiMaster, SkipForeignKeys: st.skipForeignKeys}
+		SkipMultiMaster: st.skipMultiMaster, SkipForeignKeys: st.skipForeignKeys, SkipVerify: st.skipVerify}
 }
 
 // work is a job that this node does.
@@ -144,7 +147,7 @@ func (g *Env) do(ctx context.Context, lease *job.Lease, o *order) (end outcome) 
 	case !errors.Is(cause, job.ErrLost):
 		err = lease.Finish(off, end.err)
 	}
-	if err != nil && !errors.Is(err, job.ErrLost) { // Finish: the work has ended the job itself
+	if err != nil && !errors.Is(err, job.ErrLost) && !errors.Is(err, job.ErrEnded) { // the work has done so itself
 		g.Log.Warn("how a job has ended could not be noted: another node looks at it again", "job", rec.ID, "err", err)
 	}
 	return end
@@ -202,6 +205,8 @@ func (w *work) keepLease(ctx context.Context, cancel context.CancelCauseFunc) (s
 			done()
 			switch {
 			case err == nil || ctx.Err() != nil:
+			case errors.Is(err, job.ErrEnded): // with what has made its work visible
+				return
 			case errors.Is(err, job.ErrLost), errors.Is(err, job.ErrCanceled):
 				cancel(err)
 				return
@@ -237,6 +242,7 @@ func (g *Env) Follow(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		g.runSchedules(ctx)
 		at, _ := g.DB.MetaVersion(job.Span())
 		if at <= seen && !running {
 			continue

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
@@ -17,16 +18,21 @@ import (
 //
 //	BACKUP [DATABASE d [, ...] | TABLE [d.]t [, ...]] INTO 'place'
 //	   [AS OF [SYSTEM TIME | TIMESTAMP] time] [WITH option [, ...]]
-//	   options: INCREMENTAL, SKIP_MULTI_MASTER, ENCRYPTION_PASSPHRASE = 'text'
+//	   options: INCREMENTAL, SKIP_MULTI_MASTER, SKIP_VERIFY, DETACHED, ENCRYPTION_PASSPHRASE = 'text'
 //	BACKUP LOG [DATABASE d [, ...] | TABLE [d.]t [, ...]] INTO 'place' [WITH option [, ...]]
 //	   options: SKIP_MULTI_MASTER, ENCRYPTION_PASSPHRASE = 'text'
 //	SHOW BACKUP LOG FROM 'place' [WITH ENCRYPTION_PASSPHRASE = 'text']
 //	RESTORE [DATABASE d [, ...] | TABLE [d.]t [, ...]] FROM 'place'
 //	   [AS OF [SYSTEM TIME | TIMESTAMP] time] [AS name] [WITH option [, ...]]
-//	   options: SKIP_MISSING_FOREIGN_KEYS, ENCRYPTION_PASSPHRASE = 'text'
+//	   options: SKIP_MISSING_FOREIGN_KEYS, DETACHED, ENCRYPTION_PASSPHRASE = 'text'
 //	SHOW BACKUP FROM 'place' [WITH ENCRYPTION_PASSPHRASE = 'text']
 //	VERIFY BACKUP 'place' [WITH ENCRYPTION_PASSPHRASE = 'text']
 //	CANCEL JOB number
+//	CREATE BACKUP SCHEDULE name FOR [DATABASE d [, ...] | TABLE [d.]t [, ...]] INTO 'place'
+//	   EVERY n unit [FULL EVERY n unit] [KEEP n unit] [WITH option [, ...]]
+//	   units: MINUTE, HOUR, DAY, WEEK; options: as those of BACKUP, but INCREMENTAL and DETACHED
+//	SHOW BACKUP SCHEDULES
+//	DROP BACKUP SCHEDULE name
 
 // verb is what a statement does.
 type verb string
@@ -39,6 +45,10 @@ const (
 	verbCancel  verb = "CANCEL JOB"
 	verbLog     verb = "BACKUP LOG"
 	verbShowLog verb = "SHOW BACKUP LOG"
+
+	verbCreate    verb = "CREATE BACKUP SCHEDULE"
+	verbDrop      verb = "DROP BACKUP SCHEDULE"
+	verbSchedules verb = "SHOW BACKUP SCHEDULES"
 )
 
 // name is a table, or a database if Table is empty.
@@ -67,6 +77,10 @@ type Statement struct {
 	detached                                      bool // the client waits for no end
 	passphrase                                    string
 	job                                           uint64 // that is canceled
+	skipVerify                                    bool
+
+	schedule               string
+	every, fullEvery, keep time.Duration // of a schedule; 0: not given
 
 	err error // the statement is one of ours, and wrong
 }
@@ -77,13 +91,17 @@ func Ours(q string) bool {
 		return false
 	}
 	switch q[0] | 0x20 {
-	case 'b', 'c', 'r', 's', 'v':
+	case 'b', 'c', 'd', 'r', 's', 'v':
 	default:
 		return false
 	}
-	w := words(q, 2)
-	switch {
+	w := words(q, 3)
+	if len(w) == 3 && slices.Contains([]verb{verbCreate, verbDrop}, verb(strings.Join(w, " "))) {
+		return true
+	}
+	switch w = w[:min(2, len(w))]; {
 	case len(w) == 0:
+
 	case w[0] == string(verbBackup), w[0] == string(verbRestore):
 		return true
 	case len(w) == 2 && slices.Contains([]verb{verbShow, verbVerify, verbCancel}, verb(w[0]+" "+w[1])):
@@ -138,10 +156,23 @@ func Parse(q string) *Statement {
 	case "SHOW":
 		st.verb = verbShow
 		p.must("BACKUP")
-		if p.word("LOG") {
+		switch {
+		case p.word("SCHEDULES"):
+			st.verb = verbSchedules
+		case p.word("LOG"):
 			st.verb = verbShowLog
+			p.place(st, "FROM")
+		default:
+			p.place(st, "FROM")
 		}
-		p.place(st, "FROM")
+	case "CREATE":
+		st.verb = verbCreate
+		p.create(st)
+	case "DROP":
+		st.verb = verbDrop
+		p.must("BACKUP")
+		p.must("SCHEDULE")
+		st.schedule = p.ident()
 	case "CANCEL":
 		st.verb = verbCancel
 		p.must("JOB")
@@ -151,7 +182,7 @@ func Parse(q string) *Statement {
 		p.must("BACKUP")
 		p.place(st, "")
 	}
-	if st.verb != verbCancel {
+	if st.place != "" {
 		p.tail(st)
 	}
 	if p.err == nil && strings.Trim(p.rest, "; \t\r\n") != "" {
@@ -278,6 +309,44 @@ func (p *reader) text(what string) string {
 	return ""
 }
 
+// create takes what comes behind CREATE.
+func (p *reader) create(st *Statement) {
+	p.must("BACKUP")
+	p.must("SCHEDULE")
+	st.schedule = p.ident()
+	p.must("FOR")
+	p.targets(st)
+	p.place(st, "INTO")
+	p.must("EVERY")
+	st.every = p.duration()
+	if p.word("FULL") {
+		p.must("EVERY")
+		st.fullEvery = p.duration()
+	}
+	if p.word("KEEP") {
+		st.keep = p.duration()
+	}
+}
+
+// duration takes a number and a unit.
+func (p *reader) duration() time.Duration {
+	n := p.number("a number of MINUTE, HOUR, DAY or WEEK")
+	for unit, d := range map[string]time.Duration{"MINUTE": time.Minute, "HOUR": time.Hour, "DAY": 24 * time.Hour,
+		"WEEK": 7 * 24 * time.Hour} {
+		if p.word(unit) || p.word(unit+"S") {
+			if n > uint64(mostInterval/d) {
+				p.fail("a time of 10 years at most")
+			}
+			return time.Duration(n) * d
+		}
+	}
+	p.fail("MINUTE, HOUR, DAY or WEEK")
+	return 0
+}
+
+// mostInterval bounds the times of a schedule.
+const mostInterval = 3660 * 24 * time.Hour
+
 // number takes a positive whole number.
 func (p *reader) number(what string) uint64 {
 	p.space()
@@ -371,7 +440,9 @@ func (p *reader) option(st *Statement) {
 	switch {
 	case st.verb == verbBackup && p.word("INCREMENTAL"):
 		st.incremental = true
-	case (st.verb == verbBackup || st.verb == verbLog) && p.word("SKIP_MULTI_MASTER"):
+	case (st.verb == verbBackup || st.verb == verbCreate) && p.word("SKIP_VERIFY"):
+		st.skipVerify = true
+	case slices.Contains([]verb{verbBackup, verbLog, verbCreate}, st.verb) && p.word("SKIP_MULTI_MASTER"):
 		st.skipMultiMaster = true
 	case (st.verb == verbBackup || st.verb == verbRestore) && p.word("DETACHED"):
 		st.detached = true
@@ -444,7 +515,10 @@ func (st *Statement) Schema() sql.Schema {
 	switch st.verb {
 	case verbShowLog:
 		return columns("from_moment", "to_moment", "target", "segments#", "bytes#")
-	case verbCancel:
+	case verbSchedules:
+		return columns("name", "target", "place", "every_minutes#", "full_every_minutes#", "keep_minutes#", "next_run", "last_job#",
+			"last_status", "last_error")
+	case verbCancel, verbCreate, verbDrop:
 		return types.OkResultSchema
 	case verbShow:
 		return columns("backup_id", "status", "type", "parent", "moment", "target", "tables#", "rows#", "files#", "bytes#",
