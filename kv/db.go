@@ -28,6 +28,9 @@ type DB interface {
 	MetaVersion(span base.Span) (changed, complete base.Timestamp)
 	// MetaChanged returns a channel that is closed at the next change within the meta shard.
 	MetaChanged() <-chan struct{}
+	// Changes tells which versions were committed in a period. It waits until the period is over
+	// everywhere. It takes no locks, and counts as no use of the rows.
+	Changes(ctx context.Context, req ChangesRequest) (ChangesResult, error)
 }
 
 // Run begins a transaction, calls fn and commits, and runs it again from the

@@ -129,3 +129,26 @@ type ScanResult struct {
 	// Next is the request that continues the scan; nil when it is complete.
 	Next *ScanRequest
 }
+
+// ChangesRequest asks for the versions that were committed in a period.
+type ChangesRequest struct {
+	// Spans are ranges of keys of one shard, in their order.
+	Spans []base.Span
+	// Since and UpTo bound the period: above Since, at or below UpTo. Versions above Since must not
+	// have been collected (package hold keeps them), else the answer is [base.CodeTooOld].
+	Since, UpTo base.Timestamp
+	// Whole asks for older versions, too, as far as they are still there: all that are needed to
+	// tell what the spans held at any time of the period.
+	Whole bool
+	// MaxBytes bounds the answer, but for the versions of its last key; 0 is 1 MiB.
+	MaxBytes int
+}
+
+// ChangesResult is a part of an answer.
+type ChangesResult struct {
+	// Rows are versions, key by key, the newest of a key first. The Value of one that deletes the
+	// key is nil.
+	Rows []Row
+	// Next are the spans that are left; nil: there are none.
+	Next []base.Span
+}

@@ -169,7 +169,7 @@ func (a *assembly) configure() error {
 	if err := n.makeHomes(a.Parts, dir, &a.owning); err != nil {
 		return err
 	}
-	a.gate = txn.Config{Self: a.Identity.Node, Transport: a.Transport, Clock: n.clock, Directory: dir, Logger: a.Log,
+	a.gate = txn.Config{Self: a.Identity.Node, Store: a.Store, Transport: a.Transport, Clock: n.clock, Directory: dir, Logger: a.Log,
 		Topology: func() *base.Topology { return dir.Topology() },
 		Reads: txn.ReadConfig{
 			RTT:      func(n base.NodeID) time.Duration { return dir.RTT(n) },

@@ -96,7 +96,8 @@ func openBank(t *testing.T, l *Local, cs []*sql.Conn) *bank {
 func (b *bank) teller(ctx context.Context, c *sql.Conn, r *rand.Rand, who int) {
 	for n := 0; ctx.Err() == nil; n++ {
 		tx, err := c.BeginTx(ctx, nil)
-		if err != nil {
+		if err != nil { // the node may have died
+			time.Sleep(50 * time.Millisecond)
 			continue
 		}
 		from, to, sum := r.IntN(accounts), r.IntN(accounts), r.IntN(50)

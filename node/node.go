@@ -100,6 +100,7 @@ type policies struct {
 
 // front holds the SQL server, once there is one. lifecycle.mu guards sql and sqlAddr.
 type front struct {
+	pace    server.BackupPace
 	sql     *server.Server
 	sqlAddr string
 	// answers of the catalog about a row: may the home policy move it, and is its table homed as a
@@ -124,10 +125,10 @@ const sqlRetry = 500 * time.Millisecond
 func (n *Node) serveSQL(p Parts) {
 	knobs := &settings{groups: []settingGroup{n.homeSettings(), n.wanSettings(), n.networkSettings(),
 		n.clockSettings(), n.readSettings(), n.tierSettings(), n.leaderSettings(), n.epochSettings(), n.sqlSettings(),
-		n.auditSettings(), n.consoleSettings()}}
+		n.auditSettings(), n.consoleSettings(), n.backupSettings()}}
 	cfg := server.Config{DB: n.both, Cluster: show{n}, Settings: knobs, Forwarder: forwarder{n}, Reads: reads{n},
 		Relay: n.tier.Relay, Listen: p.SQLListen, Listener: p.SQLListener, TLS: p.SQLTLS, Memory: p.SQLMemory, Logger: n.log,
-		Audit: n.audit, Backups: p.Backups,
+		Audit: n.audit, Backups: p.Backups, BackupPace: &n.pace,
 		RootAuth: p.Identity.Root, AwaitRoot: !p.Identity.Founding,
 		OnStatement:   func(word string, d time.Duration, _ int, err error) { n.stats.Done(statementKind(word), d, err != nil) },
 		OnFallback:    n.stats.Fallback,

@@ -242,6 +242,7 @@ func (n *Node) jobRows(ctx context.Context) [][]any {
 			jobs[x.ID] = of
 		}
 	}
+	jobs[0] = server.WaitingJobs(ctx, n.db)
 	return server.JobRows(jobs)
 }
 

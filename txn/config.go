@@ -7,6 +7,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/clock"
+	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/owner"
 )
 
@@ -21,6 +22,8 @@ type Config struct {
 	Directory owner.Directory
 	Topology  func() *base.Topology
 
+	// Store is where the replicas of this node are; nil: it tells no changes (kv.DB.Changes).
+	Store   *store.Store
 	Logger  *slog.Logger // nil discards
 	Reads   ReadConfig
 	Commits CommitConfig

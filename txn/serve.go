@@ -157,6 +157,9 @@ func (db *DB) serveTo(ctx context.Context, q *wire.ServeRequest, resp *wire.Serv
 	if err := db.clock.Observe(base.Timestamp(q.MinTs)); err != nil {
 		return err
 	}
+	if q.Changes {
+		return db.serveChanges(ctx, q, resp)
+	}
 	t := db.Begin(kv.Options{ReadOnly: true, ReadTS: base.Timestamp(q.ReadTs), Source: base.RegionID(q.Region)}).(*Txn)
 	defer t.Rollback(ctx)
 	t.served = true

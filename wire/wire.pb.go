@@ -4006,15 +4006,20 @@ func (x *Consistency) GetBoot() uint64 {
 
 // Serve reads a snapshot from any node that holds the shard, whichever nodes own the rows.
 type ServeRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	ReadTs        uint64                 `protobuf:"varint,1,opt,name=read_ts,json=readTs,proto3" json:"read_ts,omitempty"`
-	Spans         []*Span                `protobuf:"bytes,2,rep,name=spans,proto3" json:"spans,omitempty"`
-	Reverse       bool                   `protobuf:"varint,3,opt,name=reverse,proto3" json:"reverse,omitempty"`
-	Limit         uint32                 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
-	MaxBytes      uint32                 `protobuf:"varint,5,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
-	Apart         bool                   `protobuf:"varint,6,opt,name=apart,proto3" json:"apart,omitempty"` // limits count for each span
-	MinTs         uint64                 `protobuf:"varint,7,opt,name=min_ts,json=minTs,proto3" json:"min_ts,omitempty"`
-	Region        uint32                 `protobuf:"varint,8,opt,name=region,proto3" json:"region,omitempty"` // region that the read counts for in the home policy; 0: none
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	ReadTs   uint64                 `protobuf:"varint,1,opt,name=read_ts,json=readTs,proto3" json:"read_ts,omitempty"`
+	Spans    []*Span                `protobuf:"bytes,2,rep,name=spans,proto3" json:"spans,omitempty"`
+	Reverse  bool                   `protobuf:"varint,3,opt,name=reverse,proto3" json:"reverse,omitempty"`
+	Limit    uint32                 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	MaxBytes uint32                 `protobuf:"varint,5,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
+	Apart    bool                   `protobuf:"varint,6,opt,name=apart,proto3" json:"apart,omitempty"` // limits count for each span
+	MinTs    uint64                 `protobuf:"varint,7,opt,name=min_ts,json=minTs,proto3" json:"min_ts,omitempty"`
+	Region   uint32                 `protobuf:"varint,8,opt,name=region,proto3" json:"region,omitempty"` // region that the read counts for in the home policy; 0: none
+	// What was committed in a period: above since, up to read_ts. The answer has one served span for all
+	// rows; its cut, if any, lies in the span with the number max_ts.
+	Changes       bool   `protobuf:"varint,9,opt,name=changes,proto3" json:"changes,omitempty"`
+	Since         uint64 `protobuf:"varint,10,opt,name=since,proto3" json:"since,omitempty"`
+	Whole         bool   `protobuf:"varint,11,opt,name=whole,proto3" json:"whole,omitempty"` // older versions, too
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4103,6 +4108,27 @@ func (x *ServeRequest) GetRegion() uint32 {
 		return x.Region
 	}
 	return 0
+}
+
+func (x *ServeRequest) GetChanges() bool {
+	if x != nil {
+		return x.Changes
+	}
+	return false
+}
+
+func (x *ServeRequest) GetSince() uint64 {
+	if x != nil {
+		return x.Since
+	}
+	return 0
+}
+
+func (x *ServeRequest) GetWhole() bool {
+	if x != nil {
+		return x.Whole
+	}
+	return false
 }
 
 type ServedSpan struct {
@@ -7822,7 +7848,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x06closed\x18\x03 \x01(\x04R\x06closed\x12\x14\n" +
 	"\x05known\x18\x04 \x01(\x04R\x05known\x12\x16\n" +
 	"\x06usable\x18\x05 \x01(\x04R\x06usable\x12\x12\n" +
-	"\x04boot\x18\x06 \x01(\x04R\x04boot\"\xe2\x01\n" +
+	"\x04boot\x18\x06 \x01(\x04R\x04boot\"\xa8\x02\n" +
 	"\fServeRequest\x12\x17\n" +
 	"\aread_ts\x18\x01 \x01(\x04R\x06readTs\x12'\n" +
 	"\x05spans\x18\x02 \x03(\v2\x11.godwit.wire.SpanR\x05spans\x12\x18\n" +
@@ -7831,7 +7857,11 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\tmax_bytes\x18\x05 \x01(\rR\bmaxBytes\x12\x14\n" +
 	"\x05apart\x18\x06 \x01(\bR\x05apart\x12\x15\n" +
 	"\x06min_ts\x18\a \x01(\x04R\x05minTs\x12\x16\n" +
-	"\x06region\x18\b \x01(\rR\x06region\"C\n" +
+	"\x06region\x18\b \x01(\rR\x06region\x12\x18\n" +
+	"\achanges\x18\t \x01(\bR\achanges\x12\x14\n" +
+	"\x05since\x18\n" +
+	" \x01(\x04R\x05since\x12\x14\n" +
+	"\x05whole\x18\v \x01(\bR\x05whole\"C\n" +
 	"\n" +
 	"ServedSpan\x12#\n" +
 	"\x04rows\x18\x01 \x03(\v2\x0f.godwit.wire.KVR\x04rows\x12\x10\n" +

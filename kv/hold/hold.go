@@ -58,6 +58,9 @@ func Take(ctx context.Context, db kv.DB, ts base.Timestamp, why string) (*Hold, 
 	return h, h.Renew(ctx)
 }
 
+// Advance lets go of what reads below a timestamp need, with the next Renew.
+func (h *Hold) Advance(ts base.Timestamp) { h.r.TS = max(h.r.TS, ts) }
+
 // Renew lets the hold last for longer.
 func (h *Hold) Renew(ctx context.Context) error {
 	_, err := kv.Run(ctx, h.db, kv.Options{}, func(t kv.Txn) error {

@@ -184,6 +184,7 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		L0StopWritesThreshold:       1000,
 		LBaseMaxBytes:               64 << 20,
 		MaxOpenFiles:                1024,
+		BlockPropertyCollectors:     cockroachkvs.BlockPropertyCollectors,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
 		DisableAutomaticCompactions: s.opts.Simulation,
 		DisableTableStats:           s.opts.Simulation,

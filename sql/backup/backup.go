@@ -1,9 +1,9 @@
 package backup
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,16 +16,15 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/kv/hold"
+	"github.com/godwitdb/godwit/kv/job"
 	"github.com/godwitdb/godwit/sql/backup/archive"
-	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
 )
 
 const (
-	readAtOnce = 4       // streams that are read at the same time
-	pageBytes  = 1 << 20 // of rows in one read
+	readAtOnce = 4 // streams that are read at the same time
 	cleanFor   = 30 * time.Second
 	// longestChain bounds how many backups build on each other: a restore reads them side by side.
 	longestChain = 100
@@ -33,56 +32,116 @@ const (
 
 // taking is a backup that is being taken.
 type taking struct {
-	g      *Env
-	l      *library
+	*work
+	mu     sync.Mutex // of m, while streams are written
 	m      *archive.Manifest
 	key    *archive.Key
 	parent *volume // nil: the backup stands alone
-	job    ddl.Work
-
-	mu      sync.Mutex
-	written []string // files, to be removed if it fails
+	// parts is how far others have come with streams, by their names; nil: nobody has begun.
+	parts map[string]*archive.Part
 }
 
 // backup runs BACKUP.
 func (g *Env) backup(ctx *sql.Context, s *session.Session, st *Statement, l *library) (rows []sql.Row, err error) {
-	t := &taking{g: g, l: l}
-	t.key, err = l.keys.New()
+	o := st.order()
+	if _, err = l.keys.New(); err != nil {
+		return nil, err
+	}
+	if o.Moment, err = g.moment(ctx, st); err != nil {
+		return nil, err
+	}
+	h, err := g.prepare(ctx, o, l, st.incremental)
 	if err != nil {
 		return nil, err
 	}
-	if st.incremental {
-		if t.parent, err = l.parent(ctx, g, st); err != nil {
+	defer g.release(ctx, h)
+	return g.submit(ctx, s, st, o, l.keys)
+}
+
+// prepare finds what a backup builds on, and makes its folder. The job takes a hold of its own;
+// until then the one that prepare returns keeps what it has to read.
+func (g *Env) prepare(ctx context.Context, o *order, l *library, incremental bool) (*hold.Hold, error) {
+	if incremental {
+		parent, err := l.parent(ctx, g, o)
+		if err != nil {
 			return nil, err
 		}
-		if t.parent.key != nil {
-			t.key = t.parent.key // one passphrase, one key: making another one takes a while
+		if parent.key != nil { // one passphrase, one key: making another one takes a while
+			l.keys = archive.KeyringOf([]archive.Secret{parent.key.Secret()})
+		}
+		o.Parent = parent.ID
+	}
+	o.Backup = archive.NewID(o.Moment)
+	h, err := hold.Take(ctx, g.DB, o.Moment, "BACKUP "+o.target())
+	if err != nil {
+		return nil, err
+	}
+	if err := l.mark(ctx, o); err != nil {
+		g.release(ctx, h)
+		return nil, err
+	}
+	return h, nil
+}
+
+// mark makes the folder of a backup.
+func (l *library) mark(ctx context.Context, o *order) error {
+	file := o.Backup + "/" + markName
+	if err := l.place.Write(ctx, file, []byte("a backup begins here; it is complete once there is a manifest\n")); err != nil {
+		return fmt.Errorf("backup file %s: %w", file, err)
+	}
+	return nil
+}
+
+// backup takes the backup of a job.
+func (w *work) backup(ctx context.Context) (end outcome) {
+	t := &taking{work: w, key: w.l.keys.Any()}
+	v, err := w.l.volume(ctx, w.o.Backup)
+	switch {
+	case err != nil:
+		return outcome{err: err}
+	case v != nil: // the node before has not come to say so
+		t.m = v.Manifest
+	default:
+		if err := t.run(ctx); err != nil {
+			if c := context.Cause(ctx); !errors.Is(c, job.ErrLost) && !errors.Is(c, errClosing) {
+				t.remove(ctx)
+			}
+			return outcome{err: err}
 		}
 	}
-	ts, err := g.moment(ctx, st)
-	if err != nil {
-		return nil, err
-	}
-	if t.parent != nil && ts <= t.parent.Timestamp {
-		return nil, schema.Invalid("the newest backup there is of " + moment(t.parent.Timestamp) + ", which is not before " +
-			moment(ts) + ": an incremental backup is of a later moment")
-	}
-	h, err := hold.Take(ctx, g.DB, ts, "BACKUP "+st.target())
-	if err != nil {
-		return nil, err
-	}
-	defer g.keep(ctx, h)()
-	t.job = g.Jobs.Work(ctx, "BACKUP", st.target(), 0)
-	defer func() { t.job.End(err) }()
-	if err = t.take(ctx, st, ts); err != nil {
-		t.remove(ctx)
-		return nil, err
+	t.tidy(ctx)
+	if w.o.Keep > 0 {
+		if err := w.retain(ctx); err != nil {
+			return outcome{err: fmt.Errorf("the backup is complete, but older ones could not be removed: %w", err)}
+		}
 	}
 	files := 0
 	t.m.Files(func(archive.File) { files++ })
-	s.Wrote(ts)
-	return []sql.Row{{t.m.ID, moment(ts), int64(len(t.m.Tables)), t.m.Rows(), int64(files), t.m.Bytes(),
-		strings.Join(t.m.Skipped, ", ")}}, nil
+	return outcome{ts: w.o.Moment, rows: []sql.Row{{t.m.ID, moment(w.o.Moment), int64(len(t.m.Tables)), t.m.Rows(),
+		int64(files), t.m.Bytes(), strings.Join(t.m.Skipped, ", ")}}}
+}
+
+// run reads the snapshot under a hold, and writes all files.
+func (t *taking) run(ctx context.Context) error {
+	h, err := hold.Take(ctx, t.g.DB, t.o.Moment, "BACKUP "+t.o.target())
+	if err != nil {
+		return err
+	}
+	defer t.g.keep(ctx, h)()
+	if t.o.Parent != "" {
+		if t.parent, err = t.l.volume(ctx, t.o.Parent); err != nil {
+			return err
+		}
+		if t.parent == nil {
+			return &archive.FileError{File: t.o.Parent + "/" + archive.ManifestName, Why: "it has gone while a backup was taken that builds on it"}
+		}
+	}
+	if t.lease.Term() > 1 {
+		if err := t.readParts(ctx); err != nil {
+			return err
+		}
+	}
+	return t.take(ctx)
 }
 
 // moment is that of the backup, in whole microseconds, as it is shown.
@@ -119,16 +178,20 @@ func (g *Env) keep(ctx context.Context, h *hold.Hold) (release func()) {
 	return func() {
 		cancel()
 		wg.Wait()
-		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), cleanFor)
-		defer done()
-		if err := h.Release(kv.WithPatience(ctx, kv.NewPatience())); err != nil {
-			g.Log.Warn("the snapshot of a backup is kept until its hold ends", "in", hold.Lasts, "err", err)
-		}
+		g.release(ctx, h)
+	}
+}
+
+func (g *Env) release(ctx context.Context, h *hold.Hold) {
+	ctx, done := afterwards(ctx)
+	defer done()
+	if err := h.Release(kv.WithPatience(ctx, kv.NewPatience())); err != nil {
+		g.Log.Warn("the snapshot of a backup is kept until its hold ends", "in", hold.Lasts, "err", err)
 	}
 }
 
 // parent is the backup that an incremental one builds on.
-func (l *library) parent(ctx context.Context, g *Env, st *Statement) (*volume, error) {
+func (l *library) parent(ctx context.Context, g *Env, o *order) (*volume, error) {
 	v, _, err := l.newest(ctx)
 	if err != nil {
 		return nil, err
@@ -136,8 +199,8 @@ func (l *library) parent(ctx context.Context, g *Env, st *Statement) (*volume, e
 	switch {
 	case v == nil:
 		return nil, schema.Invalid("there is no complete backup in that place to build on: leave out INCREMENTAL for the first one")
-	case v.Target != st.target():
-		return nil, schema.Invalid("the newest backup in that place is of " + v.Target + ", this one would be of " + st.target() +
+	case v.Target != o.target():
+		return nil, schema.Invalid("the newest backup in that place is of " + v.Target + ", this one would be of " + o.target() +
 			": keep them in places of their own")
 	case v.Cluster != g.DB.Topology().ClusterID:
 		return nil, schema.Invalid("the newest backup in that place is of another cluster: take a full backup first")
@@ -150,22 +213,26 @@ func (l *library) parent(ctx context.Context, g *Env, st *Statement) (*volume, e
 }
 
 // take writes all files, the manifest last.
-func (t *taking) take(ctx *sql.Context, st *Statement, ts base.Timestamp) error {
-	snap, err := schema.LoadSnapshot(ctx, t.g.DB, nil, ts)
+func (t *taking) take(ctx context.Context) error {
+	if t.parent != nil && t.o.Moment <= t.parent.Timestamp {
+		return schema.Invalid("the newest backup there is of " + moment(t.parent.Timestamp) + ", which is not before " +
+			moment(t.o.Moment) + ": an incremental backup is of a later moment")
+	}
+	snap, err := schema.LoadSnapshot(ctx, t.g.DB, nil, t.o.Moment)
 	if err != nil {
 		return err
 	}
 	topo := t.g.DB.Topology()
-	t.m = &archive.Manifest{ID: archive.NewID(ts), Target: st.target(), Timestamp: ts, Cluster: topo.ClusterID,
-		Started: time.Now().UTC(), Regions: map[base.RegionID]string{}}
-	t.m.Whole = len(st.databases) == 0 && len(st.tables) == 0
+	t.m = &archive.Manifest{ID: t.o.Backup, Target: t.o.target(), Timestamp: t.o.Moment, Cluster: topo.ClusterID,
+		Started: t.lease.Record().Started.Time(), Regions: map[base.RegionID]string{}}
+	t.m.Whole = t.o.whole()
 	for _, r := range topo.Regions {
 		t.m.Regions[r.ID] = r.Name
 	}
 	if t.parent != nil {
 		t.m.Parent = t.parent.ID
 	}
-	tables, err := t.choose(st, snap)
+	tables, err := t.choose(snap)
 	if err != nil {
 		return err
 	}
@@ -181,6 +248,12 @@ func (t *taking) take(ctx *sql.Context, st *Statement, ts base.Timestamp) error 
 		return err
 	}
 	t.job.Total(t.m.Rows())
+	if !t.o.SkipVerify {
+		v := &volume{Manifest: t.m, l: t.l, key: t.key}
+		if _, err := v.verify(ctx, func(err error) error { return err }); err != nil {
+			return err
+		}
+	}
 	t.m.Finished = time.Now().UTC()
 	b, err := t.m.Encode(t.key)
 	if err != nil {
@@ -190,28 +263,14 @@ func (t *taking) take(ctx *sql.Context, st *Statement, ts base.Timestamp) error 
 }
 
 // choose fills the manifest with the definitions of what is backed up, and returns its tables.
-func (t *taking) choose(st *Statement, snap *schema.Snapshot) ([]*schema.Table, error) {
-	c := &choice{snap: snap, whole: map[string]bool{}, parts: map[string]map[string]bool{}}
-	for _, d := range st.databases {
-		if snap.Database(d) == nil {
-			return nil, sql.ErrDatabaseNotFound.New(d)
-		}
-		c.whole[strings.ToLower(d)] = true
-	}
-	for _, n := range st.tables {
-		if err := c.table(n); err != nil {
-			return nil, err
-		}
-	}
-	if t.m.Whole {
-		for d := range snap.Databases {
-			c.whole[d] = true
-		}
+func (t *taking) choose(snap *schema.Snapshot) ([]*schema.Table, error) {
+	c, err := chosen(t.o, snap)
+	if err != nil {
+		return nil, err
 	}
 	tables, multi := c.tables()
-	if len(multi) > 0 && !st.skipMultiMaster {
-		return nil, schema.Invalid("MULTI MASTER tables have no reads of the past, and so no backup: " + strings.Join(multi, ", ") +
-			". Leave them out: WITH SKIP_MULTI_MASTER")
+	if len(multi) > 0 && !t.o.SkipMultiMaster {
+		return nil, noMultiMaster(multi)
 	}
 	t.m.Skipped = multi
 	t.m.Databases, t.m.Objects = c.databases(), c.objects()
@@ -219,6 +278,11 @@ func (t *taking) choose(st *Statement, snap *schema.Snapshot) ([]*schema.Table, 
 		t.m.Tables = append(t.m.Tables, archive.Table{Desc: schema.Marshal(stored(d.Desc))})
 	}
 	return tables, nil
+}
+
+func noMultiMaster(tables []string) error {
+	return schema.Invalid("MULTI MASTER tables have no reads of the past, and so no backup: " + strings.Join(tables, ", ") +
+		". Leave them out: WITH SKIP_MULTI_MASTER")
 }
 
 // stored is a descriptor without what is under way.
@@ -236,6 +300,28 @@ type choice struct {
 	snap  *schema.Snapshot
 	whole map[string]bool            // databases, by lower name
 	parts map[string]map[string]bool // tables of others
+}
+
+// chosen is what an order names. What it names must be there.
+func chosen(o *order, snap *schema.Snapshot) (*choice, error) {
+	c := &choice{snap: snap, whole: map[string]bool{}, parts: map[string]map[string]bool{}}
+	for _, d := range o.Databases {
+		if snap.Database(d) == nil {
+			return nil, sql.ErrDatabaseNotFound.New(d)
+		}
+		c.whole[strings.ToLower(d)] = true
+	}
+	for _, n := range o.Tables {
+		if err := c.table(n); err != nil {
+			return nil, err
+		}
+	}
+	if o.whole() {
+		for d := range snap.Databases {
+			c.whole[d] = true
+		}
+	}
+	return c, nil
 }
 
 // table adds a table, and those with which the engine keeps its full-text indexes.
@@ -336,188 +422,4 @@ func (t *taking) state(ctx context.Context, tables []*schema.Table) error {
 		}
 		return err
 	})
-}
-
-// stream is a shard of a table that is being written.
-type stream struct {
-	t     *taking
-	table int // in the manifest
-	of    *schema.Table
-	at    int // in the streams of the table
-	was   *cursor
-	alone bool
-
-	out  archive.Stream
-	rows archive.Encoder
-	keys archive.Encoder
-	n    [2]int
-	all  int64
-}
-
-// streams writes the rows of all tables.
-func (t *taking) streams(ctx context.Context, tables []*schema.Table) error {
-	var was map[base.TableID]*archive.Table
-	if t.parent != nil {
-		if err := t.parent.index(); err != nil {
-			return err
-		}
-		was = t.parent.byID
-	}
-	var todo []*stream
-	for i, d := range tables {
-		shards := d.Shards()
-		old := was[d.Desc.ID]
-		alone := old == nil || !sameShards(old.Streams, shards)
-		t.m.Tables[i].Alone = alone
-		t.m.Tables[i].Streams = make([]archive.Stream, len(shards))
-		for j, s := range shards {
-			x := &stream{t: t, table: i, of: d, at: j, alone: alone, out: archive.Stream{Shard: s},
-				rows: archive.Encoder{Kind: archive.RowPiece}, keys: archive.Encoder{Kind: archive.KeyPiece}}
-			if x.was = (&cursor{done: true}); !alone {
-				x.was = t.parent.cursor(&old.Streams[j], archive.KeyPiece)
-			}
-			todo = append(todo, x)
-		}
-	}
-	return each(ctx, len(todo), readAtOnce, func(ctx context.Context, i int) error {
-		x := todo[i]
-		todo[i] = nil
-		if err := x.run(ctx); err != nil {
-			return err
-		}
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		to := &t.m.Tables[x.table]
-		to.Streams[x.at] = x.out
-		to.Rows += x.all
-		return nil
-	})
-}
-
-func sameShards(old []archive.Stream, now []base.ShardID) bool {
-	return slices.EqualFunc(old, now, func(s archive.Stream, id base.ShardID) bool { return s.Shard == id })
-}
-
-// run reads the shard, and writes what differs from the parent.
-func (x *stream) run(ctx context.Context) error {
-	if err := x.was.next(ctx); err != nil {
-		return err
-	}
-	p := base.IndexPrefix(x.out.Shard, x.of.Desc.ID, 0, 0)
-	span := base.Span{Start: p, End: p.PrefixEnd()}
-	for span.Start != nil {
-		rows, next, err := x.t.page(ctx, span)
-		if err != nil {
-			return err
-		}
-		for i := range rows {
-			if err := x.row(ctx, &rows[i]); err != nil {
-				return err
-			}
-		}
-		x.t.job.Did(len(rows))
-		span.Start = next
-	}
-	for !x.was.done {
-		if err := x.gone(ctx); err != nil {
-			return err
-		}
-	}
-	return cmp.Or(x.flush(ctx, &x.rows), x.flush(ctx, &x.keys))
-}
-
-// page reads the first rows of a span; next is where to go on, nil at its end.
-func (t *taking) page(ctx context.Context, span base.Span) (rows []kv.Row, next base.Key, err error) {
-	err = t.g.at(ctx, t.m.Timestamp, func(ctx context.Context, k kv.Txn) error {
-		res, err := k.Scan(ctx, kv.ScanRequest{Spans: []base.Span{span}, MaxBytes: pageBytes})
-		if err != nil {
-			return err
-		}
-		rows, next = res.Rows, nil
-		if res.Next != nil && len(rows) > 0 {
-			next = rows[len(rows)-1].Key.Next()
-		}
-		return nil
-	})
-	return rows, next, err
-}
-
-// row writes a row, unless the parent has it as it is.
-func (x *stream) row(ctx context.Context, r *kv.Row) error {
-	rec := archive.Record{PK: r.Key[base.IndexPrefixLen:], TS: r.TS, Home: r.Home, Pinned: r.Label.Pinned(), Value: r.Value}
-	for !x.was.done && string(x.was.rec.PK) < string(rec.PK) {
-		if err := x.gone(ctx); err != nil {
-			return err
-		}
-	}
-	same := false
-	if !x.was.done && string(x.was.rec.PK) == string(rec.PK) {
-		same = x.was.rec.Same(&rec)
-		if err := x.was.next(ctx); err != nil {
-			return err
-		}
-	}
-	x.all++
-	if !same {
-		if err := x.add(ctx, &x.rows, &rec); err != nil {
-			return err
-		}
-	}
-	return x.add(ctx, &x.keys, &rec)
-}
-
-// gone notes that a row of the parent is not there any more.
-func (x *stream) gone(ctx context.Context) error {
-	err := x.add(ctx, &x.rows, &archive.Record{PK: x.was.rec.PK, TS: x.t.m.Timestamp, Deleted: true})
-	return cmp.Or(err, x.was.next(ctx))
-}
-
-func (x *stream) add(ctx context.Context, e *archive.Encoder, r *archive.Record) error {
-	e.Add(r)
-	if e.Size() < archive.PieceSize {
-		return nil
-	}
-	return x.flush(ctx, e)
-}
-
-// flush writes a piece.
-func (x *stream) flush(ctx context.Context, e *archive.Encoder) error {
-	if e.Size() == 0 {
-		return nil
-	}
-	files, n := &x.out.Rows, &x.n[0]
-	if e.Kind == archive.KeyPiece {
-		files, n = &x.out.Keys, &x.n[1]
-	}
-	name := fmt.Sprintf("t%d-s%d-%d%s", x.of.Desc.ID, x.out.Shard, *n, e.Kind.Suffix())
-	b, f, err := e.Finish(x.t.m.ID, name, x.t.key)
-	if err != nil {
-		return err
-	}
-	*n++
-	*files = append(*files, f)
-	return x.t.write(ctx, name, b)
-}
-
-func (t *taking) write(ctx context.Context, name string, b []byte) error {
-	file := t.m.ID + "/" + name
-	t.mu.Lock()
-	t.written = append(t.written, file)
-	t.mu.Unlock()
-	if err := t.l.place.Write(ctx, file, b); err != nil {
-		return fmt.Errorf("backup file %s: %w", file, err)
-	}
-	return nil
-}
-
-// remove removes what was written, as far as that can be done. What stays is no backup, since its
-// manifest is not there.
-func (t *taking) remove(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanFor)
-	defer cancel()
-	for _, file := range slices.Backward(t.written) {
-		if err := t.l.place.Remove(ctx, file); err != nil {
-			t.g.Log.Info("a file of a backup that failed is left", "file", file, "err", err)
-		}
-	}
 }

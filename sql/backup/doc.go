@@ -13,6 +13,19 @@
 // that the backup before has listed: so it needs no versions older than its own moment, and finds
 // deleted rows.
 //
+// # Jobs
+//
+// BACKUP, RESTORE and BACKUP LOG are jobs (package kv/job): what they have to do is an order, and
+// how far they are lies beside the files, or in the job's checkpoint. Another node goes on with a
+// job whose node is gone. Two may work at once for a moment; the names of files have the term of
+// the lease in them, and all writes of a restore can be repeated.
+//
+// # The log of changes
+//
+// A segment has all versions of a period, from the stores' own order of commits (kv.DB.Changes),
+// and the definitions as of each change of them. Rows of a table that the segment before did not
+// know are in it as a whole: a table may get its rows before it gets its definition.
+//
 // # A restore
 //
 // Rows are written under table ids that no definition names, so nobody sees them. They are garbage

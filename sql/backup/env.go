@@ -30,6 +30,10 @@ type Env struct {
 	Resolve func(*sql.Context, *schema.Table) sql.Schema
 	// OpenPlace opens a place for tests; nil: the policy does.
 	OpenPlace func(ctx context.Context, name string) (place.Place, error)
+	// Closing reports whether this gateway is about to stop; nil: nobody knows.
+	Closing func() bool
+	// Pace bounds what backups and restores take of this node; nil: there is no bound.
+	Pace *Pace
 }
 
 // Run runs a statement, and returns when it has ended.
@@ -50,7 +54,12 @@ func (g *Env) Run(ctx *sql.Context, st *Statement) ([]sql.Row, error) {
 	if err := st.complete(ctx.GetCurrentDatabase()); err != nil {
 		return nil, err
 	}
-	p, err := g.open(ctx, st)
+	if run := map[verb]func(*sql.Context, *Statement) ([]sql.Row, error){verbCancel: g.cancelJob, verbDrop: g.dropSchedule,
+		verbSchedules: g.showSchedules}[st.verb]; run != nil {
+		rows, err := run(ctx, st)
+		return rows, clientError(err)
+	}
+	p, err := g.openPlace(ctx, st.place, slices.Contains([]verb{verbBackup, verbLog, verbCreate}, st.verb))
 	if err != nil {
 		return nil, schema.Invalid(err.Error())
 	}
@@ -66,15 +75,22 @@ func (g *Env) Run(ctx *sql.Context, st *Statement) ([]sql.Row, error) {
 		rows, err = l.show(ctx)
 	case verbVerify:
 		rows, err = l.verify(ctx)
+	case verbLog:
+		rows, err = g.startLog(ctx, s, st, l)
+	case verbShowLog:
+		rows, err = l.showLog(ctx)
+	case verbCreate:
+		rows, err = g.createSchedule(ctx, st, l)
 	}
 	return rows, clientError(err)
 }
 
-func (g *Env) open(ctx context.Context, st *Statement) (place.Place, error) {
+// openPlace opens the place with a name. make makes a directory that is not there.
+func (g *Env) openPlace(ctx context.Context, name string, make bool) (place.Place, error) {
 	if g.OpenPlace != nil {
-		return g.OpenPlace(ctx, st.place)
+		return g.OpenPlace(ctx, name)
 	}
-	return g.Policy.Open(ctx, st.place, st.verb == verbBackup)
+	return g.Policy.Open(ctx, name, make)
 }
 
 // clientError words what only this package knows.

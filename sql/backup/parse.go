@@ -3,7 +3,9 @@ package backup
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
@@ -16,12 +18,21 @@ import (
 //
 //	BACKUP [DATABASE d [, ...] | TABLE [d.]t [, ...]] INTO 'place'
 //	   [AS OF [SYSTEM TIME | TIMESTAMP] time] [WITH option [, ...]]
-//	   options: INCREMENTAL, SKIP_MULTI_MASTER, ENCRYPTION_PASSPHRASE = 'text'
+//	   options: INCREMENTAL, SKIP_MULTI_MASTER, SKIP_VERIFY, DETACHED, ENCRYPTION_PASSPHRASE = 'text'
+//	BACKUP LOG [DATABASE d [, ...] | TABLE [d.]t [, ...]] INTO 'place' [WITH option [, ...]]
+//	   options: SKIP_MULTI_MASTER, ENCRYPTION_PASSPHRASE = 'text'
+//	SHOW BACKUP LOG FROM 'place' [WITH ENCRYPTION_PASSPHRASE = 'text']
 //	RESTORE [DATABASE d [, ...] | TABLE [d.]t [, ...]] FROM 'place'
 //	   [AS OF [SYSTEM TIME | TIMESTAMP] time] [AS name] [WITH option [, ...]]
-//	   options: SKIP_MISSING_FOREIGN_KEYS, ENCRYPTION_PASSPHRASE = 'text'
+//	   options: SKIP_MISSING_FOREIGN_KEYS, DETACHED, ENCRYPTION_PASSPHRASE = 'text'
 //	SHOW BACKUP FROM 'place' [WITH ENCRYPTION_PASSPHRASE = 'text']
 //	VERIFY BACKUP 'place' [WITH ENCRYPTION_PASSPHRASE = 'text']
+//	CANCEL JOB number
+//	CREATE BACKUP SCHEDULE name FOR [DATABASE d [, ...] | TABLE [d.]t [, ...]] INTO 'place'
+//	   EVERY n unit [FULL EVERY n unit] [KEEP n unit] [WITH option [, ...]]
+//	   units: MINUTE, HOUR, DAY, WEEK; options: as those of BACKUP, but INCREMENTAL and DETACHED
+//	SHOW BACKUP SCHEDULES
+//	DROP BACKUP SCHEDULE name
 
 // verb is what a statement does.
 type verb string
@@ -31,10 +42,20 @@ const (
 	verbRestore verb = "RESTORE"
 	verbShow    verb = "SHOW BACKUP"
 	verbVerify  verb = "VERIFY BACKUP"
+	verbCancel  verb = "CANCEL JOB"
+	verbLog     verb = "BACKUP LOG"
+	verbShowLog verb = "SHOW BACKUP LOG"
+
+	verbCreate    verb = "CREATE BACKUP SCHEDULE"
+	verbDrop      verb = "DROP BACKUP SCHEDULE"
+	verbSchedules verb = "SHOW BACKUP SCHEDULES"
 )
 
 // name is a table, or a database if Table is empty.
-type name struct{ DB, Table string }
+type name struct {
+	DB    string `json:"db"`
+	Table string `json:"table,omitempty"`
+}
 
 func (n name) String() string {
 	if n.Table == "" {
@@ -53,7 +74,13 @@ type Statement struct {
 	as        *name // nil: names stay
 
 	incremental, skipMultiMaster, skipForeignKeys bool
+	detached                                      bool // the client waits for no end
 	passphrase                                    string
+	job                                           uint64 // that is canceled
+	skipVerify                                    bool
+
+	schedule               string
+	every, fullEvery, keep time.Duration // of a schedule; 0: not given
 
 	err error // the statement is one of ours, and wrong
 }
@@ -64,16 +91,20 @@ func Ours(q string) bool {
 		return false
 	}
 	switch q[0] | 0x20 {
-	case 'b', 'r', 's', 'v':
+	case 'b', 'c', 'd', 'r', 's', 'v':
 	default:
 		return false
 	}
-	w := words(q, 2)
-	switch {
+	w := words(q, 3)
+	if len(w) == 3 && slices.Contains([]verb{verbCreate, verbDrop}, verb(strings.Join(w, " "))) {
+		return true
+	}
+	switch w = w[:min(2, len(w))]; {
 	case len(w) == 0:
+
 	case w[0] == string(verbBackup), w[0] == string(verbRestore):
 		return true
-	case len(w) == 2 && w[0]+" "+w[1] == string(verbShow), len(w) == 2 && w[0]+" "+w[1] == string(verbVerify):
+	case len(w) == 2 && slices.Contains([]verb{verbShow, verbVerify, verbCancel}, verb(w[0]+" "+w[1])):
 		return true
 	}
 	return false
@@ -113,6 +144,9 @@ func Parse(q string) *Statement {
 	switch w {
 	case string(verbBackup):
 		st.verb = verbBackup
+		if p.word("LOG") {
+			st.verb = verbLog
+		}
 		p.targets(st)
 		p.place(st, "INTO")
 	case string(verbRestore):
@@ -122,13 +156,35 @@ func Parse(q string) *Statement {
 	case "SHOW":
 		st.verb = verbShow
 		p.must("BACKUP")
-		p.place(st, "FROM")
+		switch {
+		case p.word("SCHEDULES"):
+			st.verb = verbSchedules
+		case p.word("LOG"):
+			st.verb = verbShowLog
+			p.place(st, "FROM")
+		default:
+			p.place(st, "FROM")
+		}
+	case "CREATE":
+		st.verb = verbCreate
+		p.create(st)
+	case "DROP":
+		st.verb = verbDrop
+		p.must("BACKUP")
+		p.must("SCHEDULE")
+		st.schedule = p.ident()
+	case "CANCEL":
+		st.verb = verbCancel
+		p.must("JOB")
+		st.job = p.number("the number of a job, as SHOW JOBS shows it")
 	default:
 		st.verb = verbVerify
 		p.must("BACKUP")
 		p.place(st, "")
 	}
-	p.tail(st)
+	if st.place != "" {
+		p.tail(st)
+	}
 	if p.err == nil && strings.Trim(p.rest, "; \t\r\n") != "" {
 		p.fail("")
 	}
@@ -253,6 +309,60 @@ func (p *reader) text(what string) string {
 	return ""
 }
 
+// create takes what comes behind CREATE.
+func (p *reader) create(st *Statement) {
+	p.must("BACKUP")
+	p.must("SCHEDULE")
+	st.schedule = p.ident()
+	p.must("FOR")
+	p.targets(st)
+	p.place(st, "INTO")
+	p.must("EVERY")
+	st.every = p.duration()
+	if p.word("FULL") {
+		p.must("EVERY")
+		st.fullEvery = p.duration()
+	}
+	if p.word("KEEP") {
+		st.keep = p.duration()
+	}
+}
+
+// duration takes a number and a unit.
+func (p *reader) duration() time.Duration {
+	n := p.number("a number of MINUTE, HOUR, DAY or WEEK")
+	for unit, d := range map[string]time.Duration{"MINUTE": time.Minute, "HOUR": time.Hour, "DAY": 24 * time.Hour,
+		"WEEK": 7 * 24 * time.Hour} {
+		if p.word(unit) || p.word(unit+"S") {
+			if n > uint64(mostInterval/d) {
+				p.fail("a time of 10 years at most")
+			}
+			return time.Duration(n) * d
+		}
+	}
+	p.fail("MINUTE, HOUR, DAY or WEEK")
+	return 0
+}
+
+// mostInterval bounds the times of a schedule.
+const mostInterval = 3660 * 24 * time.Hour
+
+// number takes a positive whole number.
+func (p *reader) number(what string) uint64 {
+	p.space()
+	n := 0
+	for n < len(p.rest) && p.rest[n] >= '0' && p.rest[n] <= '9' {
+		n++
+	}
+	v, err := strconv.ParseUint(p.rest[:n], 10, 63)
+	if err != nil || v == 0 {
+		p.fail(what)
+		return 0
+	}
+	p.rest = p.rest[n:]
+	return v
+}
+
 // dotted takes a name of a table, or of a database.
 func (p *reader) dotted() name {
 	n := name{Table: p.ident()}
@@ -330,8 +440,12 @@ func (p *reader) option(st *Statement) {
 	switch {
 	case st.verb == verbBackup && p.word("INCREMENTAL"):
 		st.incremental = true
-	case st.verb == verbBackup && p.word("SKIP_MULTI_MASTER"):
+	case (st.verb == verbBackup || st.verb == verbCreate) && p.word("SKIP_VERIFY"):
+		st.skipVerify = true
+	case slices.Contains([]verb{verbBackup, verbLog, verbCreate}, st.verb) && p.word("SKIP_MULTI_MASTER"):
 		st.skipMultiMaster = true
+	case (st.verb == verbBackup || st.verb == verbRestore) && p.word("DETACHED"):
+		st.detached = true
 	case st.verb == verbRestore && p.word("SKIP_MISSING_FOREIGN_KEYS"):
 		st.skipForeignKeys = true
 	case p.word("ENCRYPTION_PASSPHRASE"):
@@ -372,14 +486,17 @@ func (st *Statement) complete(db string) error {
 	return schema.Invalid("AS gives a new name to one database, or to one table: restore the others by statements of their own")
 }
 
+// whole reports whether an order is of the whole cluster.
+func (o *order) whole() bool { return len(o.Databases)+len(o.Tables) == 0 }
+
 // target is what a backup is of, in words that are the same for the same set.
-func (st *Statement) target() string {
+func (o *order) target() string {
 	var names []string
-	for _, d := range st.databases {
+	for _, d := range o.Databases {
 		names = append(names, strings.ToLower(d))
 	}
 	kind := "DATABASE "
-	for _, t := range st.tables {
+	for _, t := range o.Tables {
 		kind = "TABLE "
 		names = append(names, strings.ToLower(t.String()))
 	}
@@ -392,7 +509,17 @@ func (st *Statement) target() string {
 
 // Schema is what the statement returns.
 func (st *Statement) Schema() sql.Schema {
+	if st.detached || st.verb == verbLog {
+		return columns("job_id#")
+	}
 	switch st.verb {
+	case verbShowLog:
+		return columns("from_moment", "to_moment", "target", "segments#", "bytes#")
+	case verbSchedules:
+		return columns("name", "target", "place", "every_minutes#", "full_every_minutes#", "keep_minutes#", "next_run", "last_job#",
+			"last_status", "last_error")
+	case verbCancel, verbCreate, verbDrop:
+		return types.OkResultSchema
 	case verbShow:
 		return columns("backup_id", "status", "type", "parent", "moment", "target", "tables#", "rows#", "files#", "bytes#",
 			"skipped")

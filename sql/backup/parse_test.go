@@ -22,7 +22,7 @@ func (st *Statement) text() string {
 		return "error: " + st.err.Error()
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s at %s", st.verb, st.target(), st.place)
+	fmt.Fprintf(&b, "%s %s at %s", st.verb, st.order().target(), st.place)
 	if st.asOf != nil {
 		fmt.Fprintf(&b, " as of %v", st.asOf)
 	}
@@ -56,18 +56,28 @@ func TestParse(t *testing.T) {
 		"VERIFY BACKUP 'x' WITH ENCRYPTION_PASSPHRASE 'p'":             "VERIFY BACKUP CLUSTER at x passphrase p",
 		"BACKUPS INTO 'x'":                                             "none",
 		"SHOW BACKUPS":                                                 "none",
-		"REPLACE INTO t VALUES (1)":                                    "none",
-		"VERIFY":                                                       "none",
-		"BACKUP":                                                       `error: the statement cannot be read near "": INTO is expected there`,
-		"BACKUP INTO x":                                                `error: the statement cannot be read near "x": the place of the backup in quotes is expected there`,
-		"BACKUP INTO 'x":                                               `error: the statement cannot be read near "...": the end of the place of the backup is expected there`,
-		"BACKUP DATABASE INTO 'x'":                                     `error: the statement cannot be read near "...": INTO is expected there`,
-		"BACKUP INTO 'x' AS y":                                         `error: the statement cannot be read near "y"`,
-		"BACKUP INTO 'x' WITH FOO 'secret'":                            `error: the statement cannot be read near "FOO ...": an option of BACKUP is expected there`,
-		"RESTORE FROM 'x' WITH INCREMENTAL":                            `error: the statement cannot be read near "INCREMENTAL": an option of RESTORE is expected there`,
-		"RESTORE FROM 'x' AS OF 1 AS OF 2 AS a":                        `error: the statement cannot be read near "2 AS a"`,
-		"BACKUP INTO 'x' WITH ENCRYPTION_PASSPHRASE = ''":              `error: the statement cannot be read near "": a passphrase that is not empty is expected there`,
-		"BACKUP INTO 'x'; DROP TABLE t":                                `error: the statement cannot be read near "; DROP TABLE t"`,
+		"backup log INTO 'x'":                                          "BACKUP LOG CLUSTER at x",
+		"BACKUP LOG DATABASE log INTO 'x' WITH SKIP_MULTI_MASTER":      "BACKUP LOG DATABASE log at x skip multi",
+		"SHOW BACKUP LOG FROM 'x'":                                     "SHOW BACKUP LOG CLUSTER at x",
+		"CANCEL JOB 12":                                                "CANCEL JOB CLUSTER at ",
+		"CREATE BACKUP SCHEDULE s FOR DATABASE d INTO 'x' EVERY 1 DAY FULL EVERY 1 WEEK KEEP 30 DAYS": "CREATE BACKUP SCHEDULE DATABASE d at x",
+		"SHOW BACKUP SCHEDULES":                           "SHOW BACKUP SCHEDULES CLUSTER at ",
+		"DROP BACKUP SCHEDULE `a b`":                      "DROP BACKUP SCHEDULE CLUSTER at ",
+		"DROP BACKUP s":                                   "none",
+		"CREATE BACKUP TABLE":                             "none",
+		"CANCEL QUERY 12":                                 "none",
+		"REPLACE INTO t VALUES (1)":                       "none",
+		"VERIFY":                                          "none",
+		"BACKUP":                                          `error: the statement cannot be read near "": INTO is expected there`,
+		"BACKUP INTO x":                                   `error: the statement cannot be read near "x": the place of the backup in quotes is expected there`,
+		"BACKUP INTO 'x":                                  `error: the statement cannot be read near "...": the end of the place of the backup is expected there`,
+		"BACKUP DATABASE INTO 'x'":                        `error: the statement cannot be read near "...": INTO is expected there`,
+		"BACKUP INTO 'x' AS y":                            `error: the statement cannot be read near "y"`,
+		"BACKUP INTO 'x' WITH FOO 'secret'":               `error: the statement cannot be read near "FOO ...": an option of BACKUP is expected there`,
+		"RESTORE FROM 'x' WITH INCREMENTAL":               `error: the statement cannot be read near "INCREMENTAL": an option of RESTORE is expected there`,
+		"RESTORE FROM 'x' AS OF 1 AS OF 2 AS a":           `error: the statement cannot be read near "2 AS a"`,
+		"BACKUP INTO 'x' WITH ENCRYPTION_PASSPHRASE = ''": `error: the statement cannot be read near "": a passphrase that is not empty is expected there`,
+		"BACKUP INTO 'x'; DROP TABLE t":                   `error: the statement cannot be read near "; DROP TABLE t"`,
 	} {
 		got := Parse(q).text()
 		if i := strings.Index(got, "(errno"); i >= 0 {

@@ -16,10 +16,15 @@ import (
 
 // plan is what a restore will make, by the definitions of the newest backup of a chain.
 type plan struct {
+	*work // nil until there is a job
 	g     *Env
-	st    *Statement
+	o     *order
+	user  string
 	chain []*volume
-	v     *volume // the last of the chain
+	far   *progress
+	log   []*segment // behind the chain
+	base  *volume    // the last of the chain
+	v     *volume    // what there was at the moment: base, as the log has changed it
 
 	dbs     []*schema.DatabaseDesc
 	tables  []*planned
@@ -46,10 +51,17 @@ func (p *plan) note(format string, args ...any) {
 }
 
 // plan chooses what is restored, under which names.
-func (g *Env) plan(ctx *sql.Context, st *Statement, chain []*volume) (*plan, error) {
-	p := &plan{g: g, st: st, chain: chain, v: chain[len(chain)-1]}
+func (g *Env) plan(o *order, chain []*volume, log []*segment, user string) (*plan, error) {
+	p := &plan{g: g, o: o, user: user, chain: chain, log: log, v: chain[len(chain)-1]}
 	for _, v := range chain {
 		if err := v.index(); err != nil {
+			return nil, err
+		}
+	}
+	p.base = p.v
+	if len(log) > 0 {
+		var err error
+		if p.v, err = p.v.asOf(log, o.Moment); err != nil {
 			return nil, err
 		}
 	}
@@ -57,11 +69,11 @@ func (g *Env) plan(ctx *sql.Context, st *Statement, chain []*volume) (*plan, err
 	if err != nil {
 		return nil, err
 	}
-	w := &wanted{st: st, dbs: map[string]bool{}, tables: map[string]bool{}}
+	w := &wanted{o: o, dbs: map[string]bool{}, tables: map[string]bool{}}
 	if err := w.fill(p.v, dbs); err != nil {
 		return nil, err
 	}
-	if len(st.tables) == 0 {
+	if len(o.Tables) == 0 {
 		for _, d := range dbs {
 			if w.database(d.Name) {
 				d.Name, d.V = p.database(d.Name), schema.DescVersion
@@ -78,12 +90,12 @@ func (g *Env) plan(ctx *sql.Context, st *Statement, chain []*volume) (*plan, err
 	if err := p.foreignKeys(); err != nil {
 		return nil, err
 	}
-	return p, p.chooseObjects(ctx, w, objects)
+	return p, p.chooseObjects(w, objects)
 }
 
 // wanted is what the statement names.
 type wanted struct {
-	st      *Statement
+	o       *order
 	cluster bool
 	dbs     map[string]bool // by lower name
 	tables  map[string]bool // db.table, by lower name
@@ -93,7 +105,7 @@ func (w *wanted) fill(v *volume, dbs []*schema.DatabaseDesc) error {
 	have := func(db string) bool {
 		return slices.ContainsFunc(dbs, func(d *schema.DatabaseDesc) bool { return schema.SameName(d.Name, db) })
 	}
-	for _, db := range w.st.databases {
+	for _, db := range w.o.Databases {
 		if !have(db) {
 			return schema.Invalid("database " + db + " is not in the backup, which is of " + v.Target)
 		}
@@ -102,10 +114,10 @@ func (w *wanted) fill(v *volume, dbs []*schema.DatabaseDesc) error {
 		}
 		w.dbs[strings.ToLower(db)] = true
 	}
-	for _, t := range w.st.tables {
+	for _, t := range w.o.Tables {
 		w.tables[strings.ToLower(t.String())] = true
 	}
-	if len(w.st.databases)+len(w.st.tables) > 0 {
+	if len(w.o.Databases)+len(w.o.Tables) > 0 {
 		return nil
 	}
 	if !v.Whole {
@@ -119,17 +131,17 @@ func (w *wanted) database(name string) bool { return w.cluster || w.dbs[strings.
 
 // database is what a database is called here.
 func (p *plan) database(name string) string {
-	if p.st.as != nil && p.st.as.Table == "" && len(p.st.databases) == 1 && schema.SameName(name, p.st.databases[0]) {
-		return p.st.as.DB
+	if p.o.As != nil && p.o.As.Table == "" && len(p.o.Databases) == 1 && schema.SameName(name, p.o.Databases[0]) {
+		return p.o.As.DB
 	}
 	return name
 }
 
 // table is what a table is called here.
 func (p *plan) table(n name) name {
-	if p.st.as != nil && p.st.as.Table != "" && schema.SameName(n.DB, p.st.tables[0].DB) &&
-		schema.SameName(n.Table, p.st.tables[0].Table) {
-		return *p.st.as
+	if p.o.As != nil && p.o.As.Table != "" && schema.SameName(n.DB, p.o.Tables[0].DB) &&
+		schema.SameName(n.Table, p.o.Tables[0].Table) {
+		return *p.o.As
 	}
 	return name{p.database(n.DB), n.Table}
 }
@@ -152,13 +164,13 @@ func (p *plan) chooseTables(w *wanted) error {
 		}
 		found[n] = true
 		for _, x := range fulltextTables(t.was) {
-			if p.st.as != nil {
+			if p.o.As != nil {
 				return schema.Invalid("table " + t.was.Name + " has a full-text index: it can be restored under its own name only")
 			}
 			w.tables[strings.ToLower(t.was.DB+"."+x)] = true
 		}
 	}
-	for _, t := range p.st.tables {
+	for _, t := range p.o.Tables {
 		if !found[strings.ToLower(t.String())] {
 			return schema.Invalid("table " + t.String() + " is not in the backup, which is of " + p.v.Target)
 		}
@@ -223,9 +235,9 @@ func (p *plan) foreignKeys() error {
 			}
 			fk.Database, fk.Table, fk.ParentDatabase, fk.ParentTable = t.desc.DB, t.desc.Name, parent.DB, parent.Table
 			switch {
-			case p.find(parent.DB, parent.Table) != nil, !fk.IsResolved && p.st.tables == nil:
+			case p.find(parent.DB, parent.Table) != nil, !fk.IsResolved && p.o.Tables == nil:
 				keys = append(keys, fk)
-			case p.st.skipForeignKeys:
+			case p.o.SkipForeignKeys:
 				p.note("foreign key %s of table %s is left out: table %s is not restored", fk.Name, t.desc.Name, parent)
 			default:
 				return schema.Invalid(fmt.Sprintf("foreign key %s of table %s leads to table %s, which is not restored: restore that, "+
@@ -253,9 +265,7 @@ func (p *plan) referenced(snap *schema.Snapshot) error {
 }
 
 // chooseObjects chooses views, triggers, procedures and events.
-func (p *plan) chooseObjects(ctx *sql.Context, w *wanted, all []object) error {
-	mayAny := p.g.Rights(ctx).Dynamic(rights.SetUserID)
-	me := ctx.Client().User
+func (p *plan) chooseObjects(w *wanted, all []object) error {
 	for _, o := range all {
 		on := ""
 		if o.Trigger != nil {
@@ -266,8 +276,8 @@ func (p *plan) chooseObjects(ctx *sql.Context, w *wanted, all []object) error {
 			continue
 		}
 		d := *o.ObjectDesc
-		if p.st.as != nil {
-			if one && p.st.as.Table != "" {
+		if p.o.As != nil {
+			if one && p.o.As.Table != "" {
 				return schema.Invalid("trigger " + o.Name + " of table " + on + " names the table: restore it under its own name, and " +
 					"rename it then")
 			}
@@ -278,7 +288,7 @@ func (p *plan) chooseObjects(ctx *sql.Context, w *wanted, all []object) error {
 		}
 		d.V = schema.DescVersion
 		// Nobody can judge here what a trigger without a definer was allowed to do.
-		if (d.Trigger != nil && d.Definer == nil || d.Definer != nil && d.Definer.Name != me) && !mayAny {
+		if (d.Trigger != nil && d.Definer == nil || d.Definer != nil && d.Definer.Name != p.user) && !p.o.AnyDefiner {
 			return rights.ErrNeeds("SUPER", rights.SetUserID)
 		}
 		p.objects = append(p.objects, object{o.kind, &d})

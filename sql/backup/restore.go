@@ -2,6 +2,7 @@ package backup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/kv/job"
 	"github.com/godwitdb/godwit/sql/backup/archive"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/rights"
@@ -37,17 +39,21 @@ const (
 	ambiguousTries = 10
 )
 
+// noteEvery is after how many rows a stream waits until they are there, and notes that. Tests have
+// fewer.
+var noteEvery int64 = 32 * batchRows
+
 // restore runs RESTORE.
 func (g *Env) restore(ctx *sql.Context, s *session.Session, st *Statement, l *library) (rows []sql.Row, err error) {
-	v, err := l.at(ctx, g, st)
+	v, ts, err := l.at(ctx, g, st)
 	if err != nil {
 		return nil, err
 	}
-	chain, err := l.chain(ctx, v)
-	if err != nil {
-		return nil, err
-	}
-	p, err := g.plan(ctx, st, chain)
+	o := st.order()
+	o.Backup, o.Moment = v.ID, ts
+	o.AnyDefiner = g.Rights(ctx).Dynamic(rights.SetUserID)
+	// What can be refused is refused before there is a job.
+	p, err := l.plan(ctx, g, o, ctx.Client().User)
 	if err != nil {
 		return nil, err
 	}
@@ -57,59 +63,68 @@ func (g *Env) restore(ctx *sql.Context, s *session.Session, st *Statement, l *li
 	if err := p.vacant(ctx); err != nil {
 		return nil, err
 	}
-	job := g.Jobs.Work(ctx, "RESTORE", st.target(), p.rows)
-	defer func() { job.End(err) }()
-	ts, err := p.run(ctx, job)
+	return g.submit(ctx, s, st, o, l.keys)
+}
+
+// plan reads the backups of an order, and plans what is made of them.
+func (l *library) plan(ctx context.Context, g *Env, o *order, user string) (*plan, error) {
+	v, err := l.volume(ctx, o.Backup)
 	if err != nil {
 		return nil, err
 	}
-	s.Stmt.Snap = nil
-	s.Wrote(ts)
+	if v == nil {
+		return nil, &archive.FileError{File: o.Backup + "/" + archive.ManifestName, Why: "it is missing"}
+	}
+	chain, err := l.chain(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	var log []*segment
+	if o.Moment > v.Timestamp {
+		var to base.Timestamp
+		if log, to, err = l.log(ctx, v, o.Moment); err != nil {
+			return nil, err
+		}
+		if to < o.Moment {
+			return nil, &archive.FileError{File: archive.LogFolder(to), Why: "the log of changes ends at " + moment(to) + " now"}
+		}
+	}
+	return g.plan(o, chain, log, user)
+}
+
+// restore does the restore of a job.
+func (w *work) restore(ctx context.Context) (end outcome) {
+	p, err := w.l.plan(ctx, w.g, w.o, w.user)
+	if err != nil {
+		return outcome{err: err}
+	}
+	p.work = w
+	if err := p.vacant(ctx); err != nil {
+		return outcome{err: err}
+	}
+	w.job.Total(p.rows)
+	ts, err := p.run(ctx)
+	if err != nil {
+		return outcome{err: err}
+	}
 	if len(p.v.Skipped) > 0 {
 		p.note("not in the backup: %s", strings.Join(p.v.Skipped, ", "))
 	}
-	return []sql.Row{{v.ID, moment(v.Timestamp), int64(len(p.tables)), p.rows, strings.Join(p.notes, "; ")}}, nil
+	return outcome{ts: ts, rows: []sql.Row{{p.v.ID, moment(p.o.Moment), int64(len(p.tables)), p.rows,
+		strings.Join(p.notes, "; ")}}}
 }
 
-// at is the backup of the moment that the statement names, or else the newest one.
-func (l *library) at(ctx *sql.Context, g *Env, st *Statement) (*volume, error) {
-	if st.asOf == nil {
-		v, torn, err := l.newest(ctx)
-		if err != nil || v != nil {
-			return v, err
+// at is the backup, and the segments behind it, that lead to the moment that the statement names,
+// or else to the latest one.
+func (l *library) at(ctx *sql.Context, g *Env, st *Statement) (v *volume, ts base.Timestamp, err error) {
+	if st.asOf != nil {
+		if ts, err = g.TimeAsOf(ctx, st.asOf); err != nil {
+			return nil, 0, err
 		}
-		if len(torn) > 0 {
-			return nil, &archive.FileError{File: torn[0] + "/" + archive.ManifestName,
-				Why: "it is missing: the backup was never completed"}
-		}
-		return nil, schema.Invalid("there is no backup in that place")
+		ts -= ts % 1000
 	}
-	ts, err := g.TimeAsOf(ctx, st.asOf)
-	if err != nil {
-		return nil, err
-	}
-	ids, err := l.ids(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var moments []string
-	for _, id := range slices.Backward(ids) {
-		v, err := l.volume(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		if v == nil {
-			continue
-		}
-		if v.Timestamp == ts-ts%1000 {
-			return v, nil
-		}
-		if len(moments) < mostProblems {
-			moments = append(moments, "'"+moment(v.Timestamp)+"'")
-		}
-	}
-	return nil, schema.Invalid("there is no complete backup of " + moment(ts) + " in that place; the newest are of " +
-		strings.Join(moments, ", ") + " (SHOW BACKUP lists all)")
+	v, _, ts, err = l.reach(ctx, ts)
+	return v, ts, err
 }
 
 // vacant refuses names that are taken, before anything is written. The transaction that writes the
@@ -119,7 +134,7 @@ func (p *plan) vacant(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if p.v.Whole && len(p.st.databases)+len(p.st.tables) == 0 && len(snap.Databases) > 0 {
+	if p.v.Whole && p.o.whole() && len(snap.Databases) > 0 {
 		return schema.Invalid("a whole cluster is restored into one without databases: drop them, or restore single databases")
 	}
 	for _, d := range p.dbs {
@@ -143,7 +158,7 @@ func (p *plan) vacant(ctx context.Context) error {
 }
 
 // run writes the rows, and then shows everything at once.
-func (p *plan) run(ctx *sql.Context, job ddl.Work) (ts base.Timestamp, err error) {
+func (p *plan) run(ctx context.Context) (ts base.Timestamp, err error) {
 	async := slices.ContainsFunc(p.tables, func(t *planned) bool { return t.desc.Locality.Async })
 	if async {
 		if p.g.Nodes == nil {
@@ -153,12 +168,17 @@ func (p *plan) run(ctx *sql.Context, job ddl.Work) (ts base.Timestamp, err error
 			return 0, err
 		}
 	}
-	made, err := p.reserve(ctx)
+	p.far = &progress{Going: map[int]reached{}}
+	resumed, err := p.lease.Restore(p.far)
+	if err != nil {
+		return 0, err
+	}
+	made, err := p.reserve(ctx, resumed)
 	if err != nil {
 		return 0, err
 	}
 	defer p.stayReserved(ctx, made)()
-	err = p.fill(ctx, job)
+	err = p.fill(ctx)
 	if err == nil && async {
 		// Rows are asynchronous now: others must have them before the restore counts as done.
 		err = p.g.Nodes.AwaitHeld(ctx)
@@ -166,8 +186,9 @@ func (p *plan) run(ctx *sql.Context, job ddl.Work) (ts base.Timestamp, err error
 	if err == nil {
 		ts, err = p.publish(ctx, made)
 	}
-	if err != nil { // what has been shown after all, by a commit of unknown outcome, stays
-		off, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanFor)
+	if c := context.Cause(ctx); err != nil && !errors.Is(c, job.ErrLost) && !errors.Is(c, errClosing) {
+		// What has been shown after all, by a commit of unknown outcome, stays.
+		off, cancel := afterwards(ctx)
 		defer cancel()
 		if aerr := p.g.Abandon(kv.WithPatience(off, kv.NewPatience()), made); aerr != nil {
 			p.g.Log.Warn("rows of a restore that failed are removed later", "err", aerr)
@@ -176,8 +197,51 @@ func (p *plan) run(ctx *sql.Context, job ddl.Work) (ts base.Timestamp, err error
 	return ts, err
 }
 
-// reserve takes ids for the tables.
-func (p *plan) reserve(ctx context.Context) (made []*schema.Table, err error) {
+// progress is how far a restore has come: the checkpoint of its job.
+type progress struct {
+	mu sync.Mutex
+	// IDs are those of the tables, in the order of the plan.
+	IDs []base.TableID `json:"ids"`
+	// Ended has a bit for each stream, in the order of the plan, whose rows are all there.
+	Ended []byte `json:"ended,omitempty"`
+	// Going says of the others how far they are.
+	Going map[int]reached `json:"going,omitempty"`
+	// Replayed is how far the log of changes has been applied.
+	Replayed base.Timestamp `json:"replayed,omitempty"`
+}
+
+// reached is how far a stream is: all rows up to a key are there.
+type reached struct {
+	PK   []byte `json:"pk"`
+	Rows int64  `json:"rows"`
+}
+
+// at is how far a stream is.
+func (f *progress) at(i int) (r reached, ended bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.Going[i], i/8 < len(f.Ended) && f.Ended[i/8]&(1<<(i%8)) != 0
+}
+
+// reach notes how far a stream is, for the checkpoint of the job.
+func (p *plan) reach(i int, r reached, ended bool) error {
+	f := p.far
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if ended {
+		for len(f.Ended) <= i/8 {
+			f.Ended = append(f.Ended, 0)
+		}
+		f.Ended[i/8] |= 1 << (i % 8)
+		delete(f.Going, i)
+	} else {
+		f.Going[i] = r
+	}
+	return p.lease.Checkpoint(f)
+}
+
+// reserve takes ids for the tables, unless a node before has done so.
+func (p *plan) reserve(ctx context.Context, resumed bool) (made []*schema.Table, err error) {
 	var regions []base.RegionID
 	for _, t := range p.tables {
 		r := p.g.DB.Region()
@@ -186,9 +250,14 @@ func (p *plan) reserve(ctx context.Context) (made []*schema.Table, err error) {
 		}
 		regions = append(regions, r)
 	}
-	ids, err := p.g.NewTableIDs(ctx, regions)
-	if err != nil {
-		return nil, err
+	ids := p.far.IDs
+	if !resumed {
+		if ids, err = p.g.NewTableIDs(ctx, regions); err != nil {
+			return nil, err
+		}
+	}
+	if len(ids) != len(p.tables) {
+		return nil, schema.Invalid("the backup is not what it was when the restore began: begin it again")
 	}
 	for i, t := range p.tables {
 		t.desc.ID, t.desc.AutoKey = ids[i], uint64(ids[i])
@@ -197,7 +266,17 @@ func (p *plan) reserve(ctx context.Context) (made []*schema.Table, err error) {
 		}
 		made = append(made, t.def)
 	}
-	return made, p.g.Reserve(ctx, made)
+	if resumed {
+		return made, p.g.StayReserved(ctx, made)
+	}
+	if err := p.g.Reserve(ctx, made); err != nil {
+		return nil, err
+	}
+	p.far.IDs = ids
+	if err := p.lease.Checkpoint(p.far); err != nil {
+		return nil, err
+	}
+	return made, p.lease.Renew(ctx) // who goes on writes under these ids
 }
 
 // stayReserved says now and then that the rows are still being written, until the function that it
@@ -223,16 +302,18 @@ func (p *plan) stayReserved(ctx context.Context, made []*schema.Table) (stop fun
 }
 
 // fill writes the rows of all tables.
-func (p *plan) fill(ctx *sql.Context, job ddl.Work) error {
+func (p *plan) fill(ctx context.Context) error {
 	var todo []*filling
 	slots := make(chan struct{}, flushAtOnce)
+	session := p.session(ctx)
 	for _, t := range p.tables {
-		eval, err := p.g.virtual(ctx, t.def)
+		eval, err := p.g.virtual(session, t.def)
 		if err != nil {
 			return err
 		}
 		for i := range t.from.Streams {
-			todo = append(todo, &filling{p: p, t: t, job: job, eval: eval, slots: slots, shard: t.from.Streams[i].Shard})
+			todo = append(todo, &filling{p: p, t: t, eval: eval, slots: slots, shard: t.from.Streams[i].Shard, at: len(todo),
+				rowsOnly: len(p.log) > 0})
 		}
 	}
 	// Regions are looked up here: the notes are not for several goroutines.
@@ -245,6 +326,11 @@ func (p *plan) fill(ctx *sql.Context, job ddl.Work) error {
 		todo[i].homes = homes
 		return todo[i].run(ctx)
 	})
+	if err == nil && len(p.log) > 0 {
+		if err = p.replay(ctx, homes, slots); err == nil {
+			err = p.index(ctx, session, slots, len(todo))
+		}
+	}
 	for _, f := range todo {
 		for r := range f.elsewhere {
 			p.region(r)
@@ -263,12 +349,14 @@ func (p *plan) homeOf(was base.RegionID) base.RegionID {
 
 // filling is a stream of rows that is being written.
 type filling struct {
-	p     *plan
-	t     *planned
-	job   ddl.Work
-	shard base.ShardID
-	homes map[base.RegionID]base.RegionID
-	eval  func(sql.Row) error // computes virtual columns that are in indexes; nil: there are none
+	p  *plan
+	t  *planned
+	at int // in the order of the plan
+	// rowsOnly writes no index entries and no pins: there is a log of changes to be applied.
+	rowsOnly bool
+	shard    base.ShardID
+	homes    map[base.RegionID]base.RegionID
+	eval     func(sql.Row) error // computes virtual columns that are in indexes; nil: there are none
 
 	slots  chan struct{} // of batches that are being written, of all streams
 	writes sync.WaitGroup
@@ -277,6 +365,7 @@ type filling struct {
 	elsewhere map[base.RegionID]bool // regions of rows that do not exist here
 	batches   map[base.RegionID]*batch
 	rows      int64
+	noted     int64 // rows when it was last noted how far the stream is
 }
 
 // batch are rows of one home: a transaction that writes to several waits for the slowest.
@@ -291,9 +380,14 @@ type batch struct {
 // run merges what the backups of the chain say of the stream. The newest that has a key counts.
 func (f *filling) run(ctx context.Context) error {
 	f.batches, f.elsewhere = map[base.RegionID]*batch{}, map[base.RegionID]bool{}
+	from, ended := f.p.far.at(f.at)
+	if ended {
+		return nil
+	}
+	f.rows, f.noted = from.Rows, from.Rows
 	ctx, f.failed = context.WithCancelCause(ctx)
 	defer f.failed(nil)
-	err := f.merge(ctx)
+	err := f.merge(ctx, from.PK)
 	if err != nil {
 		f.failed(err) // nobody waits for the others
 	}
@@ -301,11 +395,14 @@ func (f *filling) run(ctx context.Context) error {
 	if err = context.Cause(ctx); err != nil {
 		return err
 	}
-	return f.counted()
+	if err := f.counted(); err != nil {
+		return err
+	}
+	return f.p.reach(f.at, reached{}, true)
 }
 
-// merge reads the rows and hands them to batches.
-func (f *filling) merge(ctx context.Context) error {
+// merge reads the rows behind a key and hands them to batches.
+func (f *filling) merge(ctx context.Context, behind []byte) error {
 	cursors, err := f.cursors(ctx)
 	if err != nil {
 		return err
@@ -319,13 +416,35 @@ func (f *filling) merge(ctx context.Context) error {
 				}
 			}
 		}
-		if rec.Deleted {
+		if rec.Deleted || behind != nil && string(rec.PK) <= string(behind) {
 			continue
 		}
 		if err := f.row(ctx, dec, &rec); err != nil {
 			return err
 		}
+		if f.rows-f.noted >= noteEvery {
+			if err := f.note(ctx, rec.PK); err != nil {
+				return err
+			}
+		}
 	}
+	return f.flushAll(ctx)
+}
+
+// note waits for all rows so far, and notes that they are there.
+func (f *filling) note(ctx context.Context, pk []byte) error {
+	if err := f.flushAll(ctx); err != nil {
+		return err
+	}
+	f.writes.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	f.noted = f.rows
+	return f.p.reach(f.at, reached{pk, f.rows}, false)
+}
+
+func (f *filling) flushAll(ctx context.Context) error {
 	for _, b := range f.batches {
 		if err := f.flush(ctx, b); err != nil {
 			return err
@@ -400,6 +519,13 @@ func (f *filling) row(ctx context.Context, dec *archive.Decoder, r *archive.Reco
 	}
 	def := f.t.def
 	home := def.HomeFor(f.home(r.Home))
+	if f.rowsOnly {
+		ref, err := def.RefIn(ctx, row, schema.RowRef{PK: r.PK})
+		if err != nil {
+			return err
+		}
+		return f.add(ctx, home, false, []schema.Write{{Key: def.RowKey(ref), Value: r.Value, Home: home}})
+	}
 	ref, err := def.RefIn(ctx, row, schema.RowRef{PK: r.PK})
 	if err != nil {
 		return err
@@ -408,6 +534,11 @@ func (f *filling) row(ctx context.Context, dec *archive.Decoder, r *archive.Reco
 	if err != nil {
 		return dec.Bad("a row of table %s.%s has no place in an index: %v", f.t.was.DB, f.t.was.Name, err)
 	}
+	return f.add(ctx, home, r.Pinned, ws)
+}
+
+// add adds what is written of a row to the batch of its home.
+func (f *filling) add(ctx context.Context, home base.RegionID, pinned bool, ws []schema.Write) error {
 	b := f.batches[home]
 	if b == nil {
 		b = &batch{home: home}
@@ -417,7 +548,7 @@ func (f *filling) row(ctx context.Context, dec *archive.Decoder, r *archive.Reco
 	for _, w := range ws {
 		b.bytes += len(w.Key) + len(w.Value)
 	}
-	if r.Pinned && home != 0 {
+	if pinned && home != 0 {
 		b.pins = append(b.pins, ws[0].Key)
 	}
 	f.rows++
@@ -454,13 +585,17 @@ func (f *filling) flush(ctx context.Context, b *batch) error {
 	}
 	full := *b
 	*b = batch{home: b.home}
+	if err := f.p.g.Pace.wait(ctx, full.bytes); err != nil {
+		<-f.slots
+		return err
+	}
 	f.writes.Go(func() {
 		defer func() { <-f.slots }()
 		if err := f.put(ctx, &full); err != nil {
 			f.failed(err)
 			return
 		}
-		f.job.Did(full.rows)
+		f.p.job.Did(full.rows)
 	})
 	return nil
 }
@@ -523,7 +658,7 @@ func (p *plan) publish(ctx context.Context, made []*schema.Table) (base.Timestam
 		if p.users != nil {
 			k.Put(schema.UsersKey, p.users, 0)
 		}
-		return nil
+		return p.lease.FinishIn(ctx, k, nil) // nobody restores it a second time
 	})
 	if err != nil {
 		return 0, err

@@ -107,8 +107,15 @@ func (l *library) verify(ctx context.Context) (rows []sql.Row, err error) {
 		}
 		rows = append(rows, row)
 	}
+	log, err := l.verifyLog(ctx, note)
+	if err != nil {
+		return nil, err
+	}
+	if log != nil {
+		rows = append(rows, log)
+	}
 	switch {
-	case len(ids) == 0:
+	case len(ids) == 0 && log == nil && len(wrong) == 0:
 		return nil, schema.Invalid("there is no backup in that place")
 	case len(wrong) > mostProblems:
 		wrong = append(wrong[:mostProblems], fmt.Sprintf("and %d more", len(wrong)-mostProblems))

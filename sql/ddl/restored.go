@@ -118,6 +118,20 @@ func (o *Jobs) Work(ctx *sql.Context, kind, what string, total int64) Work {
 	return Work{j}
 }
 
+// Resume registers a job that has an id of its own: it may have begun at another node.
+func (o *Jobs) Resume(id uint64, kind, what string, total int64) Work {
+	j := o.add(nil, kind, what)
+	j.mu.Lock()
+	j.desc.ID = id
+	j.mu.Unlock()
+	j.stop = func() {}
+	j.total.Store(total)
+	return Work{j}
+}
+
+// Progress is how many rows the job has counted, and how many it will count.
+func (w Work) Progress() (done, total int64) { return w.j.rows.Load(), w.j.total.Load() }
+
 // Total corrects how many rows the job will count.
 func (w Work) Total(n int64) { w.j.total.Store(n) }
 

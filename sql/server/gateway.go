@@ -117,7 +117,7 @@ func newGateway(cfg Config) *gateway {
 		Meter: measured}
 	a.Runner = runner{g.engine, g.audit}
 	g.logins = newLogins(g)
-	g.backups = &backup.Env{Env: g.Env, Policy: cfg.Backups, Rights: g.rights,
+	g.backups = &backup.Env{Env: g.Env, Policy: cfg.Backups, Rights: g.rights, Closing: g.draining.Load, Pace: cfg.BackupPace,
 		Resolve: func(ctx *sql.Context, t *schema.Table) sql.Schema {
 			return planbuilder.NewBuilderForColumnDefaultResolution(ctx, overrides).
 				ResolveSchemaDefaults(t.Desc.DB, t.Desc.Name, t.Schema())

@@ -21,6 +21,7 @@ import (
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/obs/audit"
 	"github.com/godwitdb/godwit/sql/admit"
+	"github.com/godwitdb/godwit/sql/backup"
 	"github.com/godwitdb/godwit/sql/backup/place"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/rights"
@@ -64,6 +65,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Backups says where statements may keep backups.
 	Backups place.Policy
+	// BackupPace bounds what backups and restores take of this node; nil: there is no bound.
+	BackupPace *BackupPace
 	// Audit is told what clients do; nil: nothing is kept.
 	Audit *audit.Log
 	// OnStatement is called after each statement with its kind ("select", "insert", ...), its
@@ -84,6 +87,9 @@ type TxnCost = session.TxnCost
 
 // Job is a long statement, or work that follows from one, as SHOW JOBS shows it.
 type Job = ddl.Job
+
+// BackupPace bounds how many bytes a second a node reads and writes for backups and restores.
+type BackupPace = backup.Pace
 
 // Reads chooses snapshots for reads that may be old.
 type Reads = session.Reads
@@ -228,6 +234,7 @@ func (s *Server) Serve() error {
 	s.g.Go(func(ctx context.Context) { s.g.follow(ctx, "users and grants", s.g.refreshUsers) })
 	s.g.Go(func(ctx context.Context) { s.g.follow(ctx, "cluster settings", s.g.refreshSettings) })
 	s.g.Go(s.g.Adopt)
+	s.g.Go(s.g.backups.Follow)
 	s.g.Go(s.g.watchIdle)
 	s.g.GC.Start()
 	return s.srv.Start()

@@ -42,6 +42,8 @@ var allowed = map[string][]string{
 	"wire": nil, "kv": nil, "kv/patch": {"sql/schema/rowfmt"},
 	// who takes a hold is above all, who respects it below: they meet at the contract
 	"kv/hold": nil,
+	// who does a job is above all: what is kept of it is a row
+	"kv/job": nil,
 	// private keeps rows of one session, and knows neither sessions nor tables
 	"kv/private": nil,
 	// layer 1: policies, which are pure
@@ -130,7 +132,7 @@ var allowed = map[string][]string{
 	// archive is bytes, place is where they lie: neither knows a table, and fuzzing is fast
 	"sql/backup/archive": nil, "sql/backup/place": nil,
 	// backup reads and writes rows by the contract of transactions, without the engine's plans
-	"sql/backup": {"kv/hold", "sql/backup/archive", "sql/backup/place", "sql/ddl", "sql/rights", "sql/schema",
+	"sql/backup": {"kv/hold", "kv/job", "sql/backup/archive", "sql/backup/place", "sql/ddl", "sql/rights", "sql/schema",
 		"sql/session", "sql/table"},
 	"sql/server": {"sql/admit", "sql/audited", "sql/backup", "sql/backup/place", "sql/bound", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/named", "sql/prefetch", "sql/ddl", "sql/fast", "sql/query",
 		"sql/statements", "sql/virtual", "sql/digest", "obs/audit"},

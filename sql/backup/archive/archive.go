@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
@@ -26,6 +27,8 @@ const Version = 1
 const (
 	manifestMagic = "GWBMANI"
 	pieceMagic    = "GWBDATA"
+	partMagic     = "GWBPART"
+	segmentMagic  = "GWBSEGM"
 	magicLen      = 8 // with the version
 )
 
@@ -51,6 +54,9 @@ func NewID(ts base.Timestamp) string {
 	rand.Read(r[:]) // it never fails
 	return ts.Time().Format(idLayout) + "-" + hex.EncodeToString(r[:])
 }
+
+// LastID is not below any id of a moment, and below those of later ones.
+func LastID(ts base.Timestamp) string { return ts.Time().Format(idLayout) + "-g" }
 
 // IsID reports whether a folder's name is the id of a backup.
 func IsID(name string) bool {
@@ -102,11 +108,61 @@ func (k *Keyring) New() (*Key, error) {
 	return k.at(salt)
 }
 
-// at is the key of a salt.
+// Secret is a key as a job keeps it, which has to go on without the passphrase.
+type Secret struct {
+	Salt   []byte `json:"salt"`
+	Master []byte `json:"master"`
+}
+
+// Secret is the key as a job keeps it.
+func (k *Key) Secret() Secret { return Secret{bytes.Clone(k.salt[:]), bytes.Clone(k.master)} }
+
+// Secrets are the keys that the keyring has made so far.
+func (k *Keyring) Secrets() (out []Secret) {
+	if k == nil {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, key := range k.keys {
+		out = append(out, key.Secret())
+	}
+	return out
+}
+
+// KeyringOf is a keyring that has these keys only; nil if there are none.
+func KeyringOf(secrets []Secret) *Keyring {
+	if len(secrets) == 0 {
+		return nil
+	}
+	k := &Keyring{keys: map[[saltSize]byte]*Key{}}
+	for _, s := range secrets {
+		if len(s.Salt) == saltSize {
+			salt := [saltSize]byte(s.Salt)
+			k.keys[salt] = &Key{s.Master, salt}
+		}
+	}
+	return k
+}
+
+// Any is one of the keys of a keyring that has one only; nil if there is none.
+func (k *Keyring) Any() *Key {
+	if k == nil {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, key := range k.keys {
+		return key
+	}
+	return nil
+}
+
+// at is the key of a salt; nil if the keyring has neither it nor a passphrase.
 func (k *Keyring) at(salt [saltSize]byte) (*Key, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if key := k.keys[salt]; key != nil {
+	if key := k.keys[salt]; key != nil || k.passphrase == "" {
 		return key, nil
 	}
 	master, err := pbkdf2.Key(sha256.New, k.passphrase, salt[:], rounds, sha256.Size)

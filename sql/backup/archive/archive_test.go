@@ -255,7 +255,7 @@ func FuzzManifest(f *testing.F) {
 // FuzzPiece: bytes that may be anything, as a file, and as the records in one, lead to an error or
 // to records that come back.
 func FuzzPiece(f *testing.F) {
-	for _, kind := range []Kind{RowPiece, KeyPiece} {
+	for _, kind := range []Kind{RowPiece, KeyPiece, LogPiece} {
 		e := Encoder{Kind: kind}
 		for i := range 5 {
 			e.Add(&Record{PK: fmt.Appendf(nil, "key%d", i), TS: 7, Home: 1, Deleted: kind == RowPiece && i == 2, Value: []byte("value")})

@@ -16,12 +16,21 @@
 // a stream are always all keys that there are, with the version of each: the next incremental
 // backup is compared with these, so it needs neither the values nor the parents of its parent.
 //
+// A log of changes lies beside the backups, in a folder for each hour:
+//
+//	log-<hour>/<id>-s<shard>-<n>.log     versions of rows of one shard, by key and from new to old
+//	log-<hour>/<id>.segment              what the pieces are of, written behind them ([Segment])
+//
+// While a backup is taken its folder also has the mark of its job and parts ([Part]), by which
+// another node goes on with it.
+//
 // # Files
 //
-// A manifest and a piece begin with eight bytes that say what they are and in which [Version]. What
-// follows is compressed with zstd. With a passphrase it is then sealed with AES-256-GCM, under a
-// key that is derived from the passphrase (PBKDF2-HMAC-SHA-256) and from the name of the file
-// (HKDF): no file can take the place of another one. A manifest carries its own SHA-256 besides.
+// A manifest, a segment, a part and a piece begin with eight bytes that say what they are and in
+// which [Version]. What follows is compressed with zstd. With a passphrase it is then sealed with
+// AES-256-GCM, under a key that is derived from the passphrase (PBKDF2-HMAC-SHA-256) and from the
+// name of the file (HKDF): no file can take the place of another one. All but pieces carry their
+// own SHA-256 besides.
 //
 // # What a reader may rely on
 //

@@ -100,90 +100,21 @@ func (m *Manifest) Bytes() (n int64) {
 	return n
 }
 
-const flagSealed = 1
-
 // Encode makes the file of a manifest.
 func (m *Manifest) Encode(k *Key) ([]byte, error) {
-	text, err := json.Marshal(m)
-	if err != nil {
-		return nil, err
-	}
-	b := append([]byte(manifestMagic), Version)
-	if k == nil {
-		b = append(b, 0)
-	} else {
-		b = append(append(b, flagSealed), k.salt[:]...)
-	}
-	if b, err = k.seal(m.ID+"/"+ManifestName, b, compress(text)); err != nil {
-		return nil, err
-	}
-	sum := sha256.Sum256(b)
-	return append(b, sum[:]...), nil
+	return encodeDocument(manifestMagic, m.ID+"/"+ManifestName, k, m)
 }
 
 // DecodeManifest reads the manifest of the backup with an id. It returns the key of the backup's
 // pieces, nil if they are not sealed.
 func DecodeManifest(id string, b []byte, keys *Keyring) (*Manifest, *Key, error) {
 	file := id + "/" + ManifestName
-	if err := checkHead(file, b, manifestMagic, "manifest of a backup"); err != nil {
-		return nil, nil, err
-	}
-	n := len(b) - sha256.Size
-	if n <= magicLen {
-		return nil, nil, bad(file, "it is cut off")
-	}
-	if sum := sha256.Sum256(b[:n]); string(sum[:]) != string(b[n:]) {
-		return nil, nil, bad(file, "it is damaged or cut off: its checksum does not fit")
-	}
-	key, head, err := manifestKey(file, b[:n], keys)
-	if err != nil {
-		return nil, nil, err
-	}
-	text, err := key.open(file, b[:n], head)
-	if err != nil {
-		return nil, nil, err
-	}
-	if text, err = decompress(file, text, mostManifest); err != nil {
-		return nil, nil, err
-	}
 	m := new(Manifest)
-	if err := json.Unmarshal(text, m); err != nil {
-		return nil, nil, bad(file, "it cannot be read: %v", err)
+	key, err := decodeDocument(manifestMagic, "manifest of a backup", file, b, keys, m)
+	if err != nil {
+		return nil, nil, err
 	}
 	return m, key, m.check(id, file)
-}
-
-// manifestKey is the key of a manifest, and where its head ends.
-func manifestKey(file string, b []byte, keys *Keyring) (*Key, int, error) {
-	head := magicLen + 1
-	switch b[magicLen] {
-	case 0:
-		// Who gives a passphrase relies on it: a backup without encryption may be anybody's.
-		if keys != nil {
-			return nil, 0, bad(file, "the backup is not encrypted, and a passphrase was given: leave it out if that is right")
-		}
-		return nil, head, nil
-	case flagSealed:
-		if keys == nil {
-			return nil, 0, bad(file, "the backup is encrypted: give the passphrase, WITH encryption_passphrase = '...'")
-		}
-		if len(b) < head+saltSize {
-			return nil, 0, bad(file, "it is cut off")
-		}
-		key, err := keys.at([saltSize]byte(b[head:]))
-		return key, head + saltSize, err
-	}
-	return nil, 0, bad(file, "it has flags that this release does not know: use a newer one")
-}
-
-func checkHead(file string, b []byte, magic, what string) error {
-	if len(b) < magicLen || string(b[:len(magic)]) != magic {
-		return bad(file, "it is not the %s", what)
-	}
-	if v := b[len(magic)]; v == 0 || v > Version {
-		return bad(file, "it has format %d, this release reads up to %d: use a newer one", v, Version)
-	}
-	return nil
 }
 
 // check looks at what readers rely on.
@@ -194,19 +125,27 @@ func (m *Manifest) check(id, file string) error {
 	if m.Parent != "" && (!IsID(m.Parent) || m.Parent >= m.ID) {
 		return bad(file, "it builds on backup %q, which cannot be", m.Parent)
 	}
-	seen := map[string]bool{}
-	var wrong error
-	m.Files(func(f File) {
-		switch {
-		case wrong != nil:
-		case !f.named() || seen[f.Name]:
-			wrong = bad(file, "it names file %q, which cannot be", f.Name)
-		case !f.sized():
-			wrong = bad(file, "what it says of file %s cannot be", f.Name)
-		}
-		seen[f.Name] = true
-	})
-	return wrong
+	c := checking{file: file, seen: map[string]bool{}}
+	m.Files(c.look)
+	return c.wrong
+}
+
+// checking looks at what a document says of files.
+type checking struct {
+	file  string // the document
+	seen  map[string]bool
+	wrong error
+}
+
+func (c *checking) look(f File) {
+	switch {
+	case c.wrong != nil:
+	case !f.named() || c.seen[f.Name]:
+		c.wrong = bad(c.file, "it names file %q, which cannot be", f.Name)
+	case !f.sized():
+		c.wrong = bad(c.file, "what it says of file %s cannot be", f.Name)
+	}
+	c.seen[f.Name] = true
 }
 
 // named reports whether the name is one in the folder of the backup.

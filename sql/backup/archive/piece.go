@@ -25,12 +25,18 @@ type Kind byte
 const (
 	RowPiece Kind = 'r' // rows, and marks of keys that are gone
 	KeyPiece Kind = 'k' // keys with their versions
+	// LogPiece: versions of rows, and marks of keys that were deleted. The PK of its records is a
+	// [LogKey].
+	LogPiece Kind = 'l'
 )
 
 // Suffix is how the name of such a file ends.
 func (k Kind) Suffix() string {
-	if k == KeyPiece {
+	switch k {
+	case KeyPiece:
 		return ".keys"
+	case LogPiece:
+		return ".log"
 	}
 	return ".rows"
 }
@@ -82,7 +88,7 @@ func (e *Encoder) Add(r *Record) {
 	e.buf = binary.AppendUvarint(e.buf, uint64(len(r.PK)-shared))
 	e.buf = append(e.buf, r.PK[shared:]...)
 	e.buf = binary.BigEndian.AppendUint64(e.buf, uint64(r.TS))
-	if e.Kind == RowPiece && !r.Deleted {
+	if e.Kind != KeyPiece && !r.Deleted {
 		e.buf = binary.AppendUvarint(e.buf, uint64(len(r.Value)))
 		e.buf = append(e.buf, r.Value...)
 	}
@@ -193,7 +199,7 @@ func (d *Decoder) take(r *Record) bool {
 	r.PK = append(append(make([]byte, 0, int(shared)+len(own)), d.last[:shared]...), own...)
 	r.TS, b = base.Timestamp(binary.BigEndian.Uint64(b)), b[8:]
 	r.Value = nil
-	if d.kind == RowPiece && !r.Deleted {
+	if d.kind != KeyPiece && !r.Deleted {
 		if r.Value, b, ok = takeBytes(b); !ok {
 			return false
 		}
@@ -216,3 +222,24 @@ func (d *Decoder) File() string { return d.file }
 
 // Bad is an error about the piece.
 func (d *Decoder) Bad(format string, args ...any) error { return bad(d.file, format, args...) }
+
+// LogKey is what the record of a version has in the place of its PK: shard, table, key, and the
+// timestamp, turned over. So the versions of a key follow on each other, the newest first.
+func LogKey(shard base.ShardID, table base.TableID, pk []byte, ts base.Timestamp) []byte {
+	b := make([]byte, 0, logHead+len(pk)+8)
+	b = binary.BigEndian.AppendUint16(b, uint16(shard))
+	b = binary.BigEndian.AppendUint64(b, uint64(table))
+	b = append(b, pk...)
+	return binary.BigEndian.AppendUint64(b, ^uint64(ts))
+}
+
+const logHead = 2 + 8
+
+// LogRow takes the PK of a log's record apart.
+func (d *Decoder) LogRow(r *Record) (shard base.ShardID, table base.TableID, pk []byte, err error) {
+	n := len(r.PK) - 8
+	if n < logHead || ^binary.BigEndian.Uint64(r.PK[n:]) != uint64(r.TS) {
+		return 0, 0, nil, d.Bad("a record has no place or another timestamp")
+	}
+	return base.ShardID(binary.BigEndian.Uint16(r.PK)), base.TableID(binary.BigEndian.Uint64(r.PK[2:])), r.PK[logHead:n], nil
+}

@@ -56,6 +56,8 @@ type Place interface {
 	Read(ctx context.Context, name string, most int64) ([]byte, error)
 	// Folders lists the folders at the top, in order.
 	Folders(ctx context.Context) ([]string, error)
+	// Files lists the files in a folder, in order; none if there is no folder.
+	Files(ctx context.Context, folder string) ([]string, error)
 	// Remove removes a file.
 	Remove(ctx context.Context, name string) error
 	Close() error
@@ -225,6 +227,19 @@ func (d dir) Folders(context.Context) (out []string, err error) {
 	return out, err
 }
 
+func (d dir) Files(_ context.Context, folder string) (out []string, err error) {
+	es, err := fs.ReadDir(d.root.FS(), folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range es {
+		if e.Type().IsRegular() && !strings.HasSuffix(e.Name(), partial) {
+			out = append(out, e.Name())
+		}
+	}
+	return out, err
+}
+
 func (d dir) Remove(_ context.Context, name string) error {
 	if err := d.root.Remove(name); err != nil {
 		return err
@@ -266,6 +281,22 @@ func (b bucket) Folders(ctx context.Context) (out []string, err error) {
 		}
 		if o.IsDir {
 			out = append(out, strings.TrimSuffix(o.Key, "/"))
+		}
+	}
+}
+
+func (b bucket) Files(ctx context.Context, folder string) (out []string, err error) {
+	it := b.b.List(&blob.ListOptions{Prefix: folder + "/", Delimiter: "/"})
+	for {
+		o, err := it.Next(ctx)
+		if err == io.EOF {
+			return out, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !o.IsDir {
+			out = append(out, strings.TrimPrefix(o.Key, folder+"/"))
 		}
 	}
 }

@@ -1,0 +1,141 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/kv/memkv"
+)
+
+// TestLeases: a job has one node that may end it. When that is silent, another one goes on from the
+// checkpoint, and the first one can neither renew its lease nor end the job.
+func TestLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		db := memkv.New(1, "a", "b")
+		other := db.Gateway(2)
+		a, err := Create(ctx, db, Record{Kind: "BACKUP", What: "x", Spec: []byte(`{"n":1}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Did(7, 9)
+		if err := errors.Join(a.Checkpoint(3), a.Renew(ctx)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(Lasts - time.Second)
+		if l, err := Claim(ctx, other, a.ID()); l != nil || err != nil {
+			t.Fatalf("a job whose lease lasts is claimed: %v", err)
+		}
+		time.Sleep(2 * time.Second)
+		b, err := Claim(ctx, other, a.ID())
+		if err != nil || b == nil || b.Term() != 2 || b.Record().Node != 2 || b.Record().Done != 7 {
+			t.Fatalf("the job cannot be claimed: %+v, %v", b, err)
+		}
+		var at int
+		if ok, err := b.Restore(&at); !ok || at != 3 || err != nil {
+			t.Errorf("the checkpoint is %d, %v, %v", at, ok, err)
+		}
+		if l, err := Claim(ctx, db, a.ID()); l != nil || err != nil {
+			t.Errorf("the job is claimed twice: %v", err)
+		}
+		for what, err := range map[string]error{"renew": a.Renew(ctx), "release": a.Release(ctx), "finish": a.Finish(ctx, nil)} {
+			if !errors.Is(err, ErrLost) {
+				t.Errorf("%s by a node that has lost the job: %v", what, err)
+			}
+		}
+		if err := Cancel(ctx, db, a.ID()); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Renew(ctx); !errors.Is(err, ErrCanceled) {
+			t.Errorf("a job that is canceled: %v", err)
+		}
+		if err := b.Finish(ctx, ErrCanceled); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Renew(ctx); !errors.Is(err, ErrEnded) {
+			t.Errorf("a lease of a job that this node has ended: %v", err)
+		}
+		all, err := List(ctx, db)
+		if err != nil || len(all) != 1 || all[0].State != Canceled || all[0].Spec != nil || all[0].Checkpoint != nil {
+			t.Errorf("jobs: %+v, %v", all, err)
+		}
+		if err := Cancel(ctx, db, a.ID()); err == nil {
+			t.Error("a job that has ended is canceled")
+		}
+	})
+}
+
+// TestRelease: a job that a node lets go can be claimed at once.
+func TestRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := memkv.New(1)
+		a, err := Create(t.Context(), db, Record{})
+		if err == nil {
+			err = a.Release(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := Claim(t.Context(), db, a.ID()); b == nil || err != nil {
+			t.Errorf("%v, %v", b, err)
+		}
+	})
+}
+
+// TestOnce: a job with an id is made once, also by two nodes.
+func TestOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := memkv.New(1, "a", "b")
+		var made []bool
+		for _, d := range []kv.DB{db, db.Gateway(2), db} {
+			l, err := Create(context.Background(), d, Record{ID: 77})
+			if err != nil {
+				t.Fatal(err)
+			}
+			made = append(made, l != nil)
+		}
+		if !slices.Equal(made, []bool{true, false, false}) {
+			t.Errorf("made: %v", made)
+		}
+	})
+}
+
+// TestForget: jobs that have ended are forgotten after a while, others are not.
+func TestForget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		db := memkv.New(1)
+		for i := range uint64(3) {
+			l, err := Create(ctx, db, Record{ID: 10 + i})
+			if err == nil && i < 2 {
+				err = l.Finish(ctx, nil)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(Remembered / 3)
+		}
+		all, err := List(ctx, db)
+		if err == nil {
+			err = Forget(ctx, db, all)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var left []uint64
+		if all, err = List(ctx, db); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range all {
+			left = append(left, r.ID)
+		}
+		if !slices.Equal(left, []uint64{11, 12}) {
+			t.Errorf("left: %v", left)
+		}
+	})
+}

@@ -1,0 +1,341 @@
+package backup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/kv/job"
+	"github.com/godwitdb/godwit/sql/backup/archive"
+	"github.com/godwitdb/godwit/sql/ddl"
+	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/session"
+)
+
+// order is what a job has to do, as its record keeps it: a statement whose choices have been made,
+// with keys in the place of a passphrase.
+type order struct {
+	Verb      verb             `json:"verb"`
+	Databases []string         `json:"databases,omitempty"`
+	Tables    []name           `json:"tables,omitempty"`
+	Place     string           `json:"place"`
+	As        *name            `json:"as,omitempty"`
+	Secrets   []archive.Secret `json:"secrets,omitempty"`
+	// Backup is the folder of the backup that is taken, or the last one that is restored.
+	Backup string `json:"backup,omitempty"`
+	Parent string `json:"parent,omitempty"`
+	// Moment is that of the backup, or the one to be restored.
+	Moment base.Timestamp `json:"moment,omitempty"`
+
+	SkipMultiMaster bool `json:"skip_multi_master,omitempty"`
+	SkipForeignKeys bool `json:"skip_foreign_keys,omitempty"`
+	SkipVerify      bool `json:"skip_verify,omitempty"`
+	// Keep is for how long a schedule keeps what its backups lead to; 0: for ever.
+	Keep time.Duration `json:"keep,omitempty"`
+	// AnyDefiner: who gave the statement may make views and procedures of other accounts.
+	AnyDefiner bool `json:"any_definer,omitempty"`
+}
+
+// order is what the statement orders.
+func (st *Statement) order() *order {
+	return &order{Verb: st.verb, Databases: st.databases, Tables: st.tables, Place: st.place, As: st.as,
+		SkipMultiMaster: st.skipMultiMaster, SkipForeignKeys: st.skipForeignKeys, SkipVerify: st.skipVerify}
+}
+
+// work is a job that this node does.
+type work struct {
+	g     *Env
+	o     *order
+	l     *library
+	lease *job.Lease
+	job   ddl.Work
+	user  string
+}
+
+// outcome is what a job that has ended tells its statement.
+type outcome struct {
+	rows []sql.Row
+	ts   base.Timestamp // the session of the statement reads at or above it; 0: anywhere
+	err  error
+}
+
+// errClosing: this node stops, and has let its jobs go.
+var errClosing = errors.New("this node stops: another one goes on with the job, which SHOW JOBS shows")
+
+// submit makes a job and has it done here. Unless the statement is detached it waits for the end.
+func (g *Env) submit(ctx *sql.Context, s *session.Session, st *Statement, o *order, keys *archive.Keyring) ([]sql.Row, error) {
+	o.Secrets = keys.Secrets()
+	spec, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	user := ctx.Client().User
+	lease, err := job.Create(ctx, g.DB, job.Record{Kind: string(o.Verb), What: o.target(), User: user, Spec: spec})
+	if err != nil {
+		return nil, err
+	}
+	cancel, done := g.start(lease, o)
+	if done == nil {
+		return nil, errClosing
+	}
+	if st.detached {
+		return []sql.Row{{int64(lease.ID())}}, nil
+	}
+	select {
+	case end := <-done:
+		if end.ts != 0 {
+			s.Stmt.Snap = nil
+			s.Wrote(end.ts)
+		}
+		return end.rows, end.err
+	case <-ctx.Done():
+	}
+	if g.Closing != nil && g.Closing() {
+		return nil, errClosing
+	}
+	cancel(job.ErrCanceled)
+	<-done
+	return nil, context.Cause(ctx)
+}
+
+// start does a job in the background until its end, until it is canceled, or until this node stops;
+// done is nil if it has stopped already.
+func (g *Env) start(lease *job.Lease, o *order) (cancel context.CancelCauseFunc, done <-chan outcome) {
+	run, cancel := context.WithCancelCause(context.Background())
+	end := make(chan outcome, 1)
+	if !g.Go(func(ctx context.Context) {
+		defer cancel(nil)
+		defer context.AfterFunc(ctx, func() { cancel(errClosing) })()
+		end <- g.do(run, lease, o)
+	}) {
+		cancel(nil)
+		return cancel, nil
+	}
+	return cancel, end
+}
+
+// do does a job until its end, or until this node must let it go: because it stops, or because it
+// was silent for so long that another one may have claimed the job.
+func (g *Env) do(ctx context.Context, lease *job.Lease, o *order) (end outcome) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	rec := lease.Record()
+	w := &work{g: g, o: o, lease: lease, user: rec.User, job: g.Jobs.Resume(rec.ID, rec.Kind, rec.What, rec.Total)}
+	w.job.Did(int(rec.Done))
+	stop := w.keepLease(ctx, cancel)
+	end = w.perform(ctx)
+	cause := context.Cause(ctx)
+	cancel(nil)
+	stop()
+	if cause != nil {
+		end.err = cause // and not what it led to
+	}
+	w.job.End(end.err)
+	off, done := afterwards(ctx)
+	defer done()
+	off = kv.WithPatience(off, kv.NewPatience())
+	var err error
+	switch {
+	case errors.Is(cause, errClosing):
+		err = lease.Release(off)
+	case !errors.Is(cause, job.ErrLost):
+		err = lease.Finish(off, end.err)
+	}
+	if err != nil && !errors.Is(err, job.ErrLost) && !errors.Is(err, job.ErrEnded) { // the work has done so itself
+		g.Log.Warn("how a job has ended could not be noted: another node looks at it again", "job", rec.ID, "err", err)
+	}
+	return end
+}
+
+// afterwards is a context for what is left to do when ctx has ended. A node that stops has no time
+// for it.
+func afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
+	most := cleanFor
+	if errors.Is(context.Cause(ctx), errClosing) {
+		most = time.Second
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), most)
+}
+
+// perform does the work of the job's kind.
+func (w *work) perform(ctx context.Context) (end outcome) {
+	p, err := w.g.openPlace(ctx, w.o.Place, w.o.Verb != verbRestore)
+	if err != nil {
+		return outcome{err: schema.Invalid(err.Error())}
+	}
+	defer p.Close()
+	w.l = &library{place: p, keys: archive.KeyringOf(w.o.Secrets)}
+	switch w.o.Verb {
+	case verbBackup:
+		end = w.backup(ctx)
+	case verbRestore:
+		end = w.restore(ctx)
+	case verbLog:
+		end = w.log(ctx)
+	default:
+		end.err = schema.Invalid("this release knows no job of the kind " + string(w.o.Verb) + ": upgrade this node")
+	}
+	return end
+}
+
+// keepLease renews the lease with the progress of the job, until the function that it returns is
+// called. cancel ends the job.
+func (w *work) keepLease(ctx context.Context, cancel context.CancelCauseFunc) (stop func()) {
+	ctx, end := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(job.Every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			w.lease.Did(w.job.Progress())
+			left := w.lease.Record().Until.Sub(w.g.DB.Time())
+			try, done := context.WithTimeout(ctx, max(left, 0))
+			err := w.lease.Renew(kv.WithPatience(try, kv.NewPatience()))
+			done()
+			switch {
+			case err == nil || ctx.Err() != nil:
+			case errors.Is(err, job.ErrEnded): // with what has made its work visible
+				return
+			case errors.Is(err, job.ErrLost), errors.Is(err, job.ErrCanceled):
+				cancel(err)
+				return
+			case w.lease.Record().Until <= w.g.DB.Time():
+				w.g.Log.Warn("the lease of a job could not be renewed: another node may go on with it", "job", w.lease.ID(), "err", err)
+				cancel(job.ErrLost)
+				return
+			}
+		}
+	})
+	return func() { end(); wg.Wait() }
+}
+
+// session is a context of the engine for work that no client's session is there for.
+func (w *work) session(ctx context.Context) *sql.Context {
+	s := session.New(sql.NewBaseSessionWithClientServer("", sql.Client{User: w.user, Address: "localhost"}, 0), w.g.Env.Env.Env)
+	s.InitVariables()
+	return sql.NewContext(ctx, sql.WithSession(s))
+}
+
+// followEvery is how often a node looks for jobs that nobody does.
+const followEvery = 5 * time.Second
+
+// Follow goes on with jobs whose nodes have died, until ctx ends.
+func (g *Env) Follow(ctx context.Context) {
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	var seen base.Timestamp
+	running := true
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		g.runSchedules(ctx)
+		at, _ := g.DB.MetaVersion(job.Span())
+		if at <= seen && !running {
+			continue
+		}
+		all, err := job.List(ctx, g.DB)
+		if err != nil {
+			if ctx.Err() == nil {
+				g.Log.Warn("the jobs could not be read", "err", err)
+			}
+			continue
+		}
+		seen, running = at, false
+		for _, rec := range all {
+			running = running || rec.State == job.Running
+			if rec.Free(g.DB.Time()) {
+				g.adopt(ctx, rec)
+			}
+		}
+		if err := job.Forget(ctx, g.DB, all); err != nil && ctx.Err() == nil {
+			g.Log.Info("old jobs could not be forgotten yet", "err", err)
+		}
+	}
+}
+
+// adopt goes on with a job, if this node reaches its place.
+func (g *Env) adopt(ctx context.Context, rec job.Record) {
+	o := new(order)
+	if err := json.Unmarshal(rec.Spec, o); err != nil {
+		g.Log.Warn("a job cannot be read", "job", rec.ID, "err", err)
+		return
+	}
+	if !rec.Cancel { // to end one takes nothing
+		if err := g.reaches(ctx, o); err != nil {
+			g.Log.Info("this node cannot go on with a job", "job", rec.ID, "type", rec.Kind, "err", err)
+			return
+		}
+	}
+	lease, err := job.Claim(ctx, g.DB, rec.ID)
+	if err != nil || lease == nil {
+		return // another node was faster, or it is tried again soon
+	}
+	g.Log.Info("this node goes on with a job", "job", rec.ID, "type", rec.Kind, "of", rec.What, "before", rec.Node)
+	cancel, _ := g.start(lease, o)
+	if rec.Cancel {
+		cancel(job.ErrCanceled)
+	}
+}
+
+// reaches reports why this node cannot go on with a job: a directory of another machine may have
+// the same name.
+func (g *Env) reaches(ctx context.Context, o *order) error {
+	p, err := g.openPlace(ctx, o.Place, false)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	l := &library{place: p, keys: archive.KeyringOf(o.Secrets)}
+	if o.Verb == verbRestore {
+		v, err := l.volume(ctx, o.Backup)
+		if err == nil && v == nil {
+			err = errors.New("the backup is not in " + o.Place + " of this node")
+		}
+		return err
+	}
+	_, err = p.Read(ctx, o.Backup+"/"+markName, mostMark)
+	return err
+}
+
+// The mark of a job lies in the folder that it writes to, from its first moment on.
+const (
+	markName = "job"
+	mostMark = 1 << 10
+)
+
+// cancelJob runs CANCEL JOB.
+func (g *Env) cancelJob(ctx *sql.Context, st *Statement) ([]sql.Row, error) {
+	if err := job.Cancel(ctx, g.DB, st.job); err != nil {
+		return nil, err
+	}
+	return []sql.Row{{types.NewOkResult(0)}}, nil
+}
+
+// Waiting are the jobs that no node does at present, as SHOW JOBS shows them.
+func Waiting(ctx context.Context, db kv.DB) (out []ddl.Job) {
+	all, err := job.List(ctx, db)
+	if err != nil {
+		return nil
+	}
+	for _, r := range all {
+		if r.Free(db.Time()) {
+			out = append(out, ddl.Job{ID: r.ID, Kind: r.Kind, Table: r.What, State: "waiting", Rows: r.Done, Total: r.Total,
+				Started: r.Started.Time(), Elapsed: db.Time().Sub(r.Started)})
+		}
+	}
+	return out
+}

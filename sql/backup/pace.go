@@ -1,0 +1,50 @@
+package backup
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Pace bounds how many bytes a second this node reads and writes for backups and restores. The
+// zero value knows no bound. Safe for concurrent use.
+type Pace struct {
+	mu   sync.Mutex
+	rate float64   // bytes a second; 0: as many as it can
+	free time.Time // when all that was let pass has been paid for
+}
+
+// Set changes the bound; 0: there is none.
+func (p *Pace) Set(bytesPerSecond float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rate = bytesPerSecond
+}
+
+// wait lets so many bytes pass: at once if what passed before has been paid for.
+func (p *Pace) wait(ctx context.Context, bytes int) error {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	now := time.Now()
+	at := now
+	if p.rate > 0 {
+		if p.free.After(now) {
+			at = p.free
+		}
+		p.free = at.Add(time.Duration(float64(bytes) / p.rate * float64(time.Second)))
+	}
+	p.mu.Unlock()
+	if !at.After(now) {
+		return nil
+	}
+	t := time.NewTimer(at.Sub(now))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
