@@ -16,12 +16,26 @@ type View struct {
 	Text string
 	// Columns are the names that CREATE VIEW gave; nil: those of the SELECT.
 	Columns []string
+	// TempTable: ALGORITHM = TEMPTABLE, so that no rows are changed through it. Check is what is
+	// checked of rows that are.
+	TempTable bool
+	Check     ViewCheck
 	// SQLMode is the mode under which the text was written.
 	SQLMode string
 	// Definer is the account, name and host, with whose rights the view is read; zero: with those
 	// of who reads.
 	Definer [2]string
 }
+
+// ViewCheck is the CHECK OPTION of a view.
+type ViewCheck uint8
+
+// The kinds of CHECK OPTION.
+const (
+	NoCheck ViewCheck = iota
+	CheckLocal
+	CheckCascaded
+)
 
 // Definers is a catalog that hides tables from users without rights to them.
 type Definers interface {

@@ -1,10 +1,12 @@
 package bind
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
 	"github.com/pingcap/tidb/pkg/parser/ast"
 
 	"github.com/godwitdb/godwit/sql/algebra"
@@ -26,6 +28,11 @@ type Session struct {
 	UserVar func(name string) (expr.Node, error)
 	// Params are the values of the parameters of a prepared statement, by number from 0.
 	Params []expr.Node
+	// Limit is sql_select_limit, of statements without LIMIT; nil: there is none.
+	Limit expr.Node
+	// MayRead reports whether the user may read tables and views. With it the binder's errors are
+	// those that the client is told; nil: go-mysql-server words them.
+	MayRead func([]Use) bool
 	// Check, if there is one, is asked now and then whether to go on: its error ends the binding.
 	Check func() error
 }
@@ -47,6 +54,8 @@ type Query struct {
 	Updates []Use
 	// Next is the first number that no column has.
 	Next expr.ColID
+	// Page is LIMIT of a statement with SQL_CALC_FOUND_ROWS: its rows are counted without it.
+	Page *algebra.Limit
 	// Lock is the strongest lock that clauses FOR UPDATE and FOR SHARE ask for. Which tables they
 	// speak of is said by the scans.
 	Lock algebra.LockKind
@@ -107,16 +116,35 @@ func Bind(stmt Stmt, s *Session) (*Query, error) {
 	if !ok {
 		return nil, unsupported("statement %s", kindOf(stmt))
 	}
+	var limit *ast.Limit
+	b.first, limit = firstOf(stmt)
+	if b.first != nil && b.first.SelectStmtOpts != nil && b.first.SelectStmtOpts.CalcFoundRows && limit != nil {
+		b.limitOf = limit
+	}
 	r, err := b.query(n, nil)
 	if err != nil {
-		return nil, err
+		return nil, b.final(err)
 	}
-	q := &Query{Rel: r.rel, Uses: b.uses, Updates: b.updates, Next: b.next, Lock: b.lock}
+	if limit == nil && s.Limit != nil {
+		r.rel = &algebra.Limit{In: r.rel, Count: s.Limit}
+	}
+	q := &Query{Page: b.page, Rel: r.rel, Uses: b.uses, Updates: b.updates, Next: b.next, Lock: b.lock}
 	for i := range r.cols {
 		c := &r.cols[i]
 		q.Out = append(q.Out, Output{c.id, c.name, c.typ, c.table, c.org})
 	}
 	return q, nil
+}
+
+// final makes an error of the user one that the client is told, unless it would tell who may not
+// read a table what is in it.
+func (b *binder) final(err error) error {
+	var r *Refusal
+	var me *mysql.SQLError
+	if errors.As(err, &r) || !errors.As(err, &me) || me.Num == 1235 || b.s.MayRead == nil || !b.s.MayRead(b.uses) {
+		return err
+	}
+	return &Refusal{Err: me}
 }
 
 // kindOf names a kind of statement for the count of what is left to go-mysql-server.
@@ -150,8 +178,13 @@ type binder struct {
 	// exists is the query of the EXISTS bound last: * in it reads no column.
 	exists ast.Node
 	ctes   *cteScope
-	cteNo  int
-	lock   algebra.LockKind // the strongest that a clause asks for
+	// first is the first SELECT of the statement. limitOf is the LIMIT of one that counts all rows
+	// (page).
+	first   *ast.SelectStmt
+	limitOf *ast.Limit
+	page    *algebra.Limit
+	cteNo   int
+	lock    algebra.LockKind // the strongest that a clause asks for
 }
 
 // scanned is a scan, and what it reads.

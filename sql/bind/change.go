@@ -1,6 +1,7 @@
 package bind
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
@@ -44,6 +45,9 @@ type Target struct {
 	Table algebra.Target
 	// Row is the column that has the row as it is stored; INSERT has none.
 	Row expr.ColID
+	// Steps are the views through which the statement names the table, outermost first, and the
+	// table itself.
+	Steps []Step
 	// Sets are the values of columns, in the order of their assignment. The second one of a column
 	// counts.
 	Sets []Set
@@ -61,17 +65,19 @@ type Set struct {
 	Missing bool
 }
 
-// CheckValue is the value of a condition of the table.
+// CheckValue is the value of a condition of the table, or of a view (View) with CHECK OPTION: that
+// must be TRUE.
 type CheckValue struct {
 	Name  string
 	Value expr.ColID
+	View  bool
 }
 
 // BindChange binds a statement that changes rows.
 func BindChange(stmt Stmt, s *Session) (*Change, error) {
 	b := &binder{s: s, next: 1, db: s.DB}
-	q := &query{b: b, outer: map[expr.ColID]bool{}, aliases: map[expr.ColID]bool{}, specs: map[string]*ast.WindowSpec{}}
-	q.scope = &scope{q: q}
+	q := newQuery(b, nil)
+	q.merges = true
 	c := &changer{query: q, out: &Change{Query: &Query{}}}
 	var err error
 	switch n := stmt.(type) {
@@ -87,7 +93,7 @@ func BindChange(stmt Stmt, s *Session) (*Change, error) {
 		err = unsupported("statement %s", kindOf(stmt))
 	}
 	if err != nil {
-		return nil, err
+		return nil, b.final(err)
 	}
 	if c.out.Uses, c.out.Updates, c.out.Next = b.uses, b.updates, b.next; c.rel == nil {
 		return c.out, nil
@@ -105,7 +111,11 @@ type changer struct {
 	out   *Change
 	rel   algebra.Rel
 	items []algebra.Item
+	into  *intoView // the view of an INSERT
 }
+
+// String is the word of a statement.
+func (k ChangeKind) String() string { return [...]string{"delete", "update", "insert"}[k] }
 
 // yield makes an expression a column of the query.
 func (c *changer) yield(name string, n expr.Node) expr.ColID {
@@ -123,11 +133,10 @@ func (c *changer) rows(with *ast.WithClause, refs *ast.TableRefsClause, where as
 	if c.rel, c.scope.cols, err = c.from(refs.TableRefs); err != nil {
 		return err
 	}
-	for _, s := range c.scans {
-		s.Lock = algebra.ForUpdate
+	for _, t := range c.bases {
+		t.scan.Lock = algebra.ForUpdate
 	}
-	_, single := c.rel.(*algebra.Scan)
-	c.out.Joined = !single
+	c.out.Joined = c.several
 	if where == nil {
 		return nil
 	}
@@ -147,7 +156,11 @@ func (c *changer) first(order *ast.OrderByClause, limit *ast.Limit) error {
 		return nil
 	}
 	if c.out.Joined {
-		return unsupported("ORDER BY or LIMIT of a joined change")
+		what := "ORDER BY"
+		if order == nil {
+			what = "LIMIT"
+		}
+		return refuse(1221, "HY000", "Incorrect usage of %s and %s", strings.ToUpper(c.out.Kind.String()), what)
 	}
 	if order != nil {
 		c.out.Ordered = true
@@ -168,7 +181,8 @@ func (c *changer) first(order *ast.OrderByClause, limit *ast.Limit) error {
 }
 
 // target makes a table of FROM one whose rows are changed.
-func (c *changer) target(s *algebra.Scan) (*Target, error) {
+func (c *changer) target(b *fromTable) (*Target, error) {
+	s := b.scan
 	t, ok := s.Table.(algebra.Target)
 	if !ok {
 		return nil, unsupported("change of a table of another kind")
@@ -179,8 +193,8 @@ func (c *changer) target(s *algebra.Scan) (*Target, error) {
 		}
 	}
 	id := s.IDs[t.RowColumn()]
-	out := &Target{Table: t, Row: id}
-	row := *c.ownColumn(id)
+	out := &Target{Table: t, Row: id, Steps: b.steps()}
+	row := b.cols[t.RowColumn()]
 	row.of = nil // nobody is told what is in it
 	c.items = append(c.items, algebra.Item{ID: id, Node: row.node()})
 	c.out.Targets = append(c.out.Targets, out)
@@ -196,41 +210,77 @@ func (c *changer) delete(n *ast.DeleteStmt) error {
 		return err
 	}
 	if n.Tables == nil {
-		if len(c.scans) != 1 || c.out.Joined {
-			return unsupported("change of a view")
+		if len(c.levels) > 0 && c.levels[0].several {
+			return noDelete(c.levels[0])
 		}
-		_, err := c.target(c.scans[0])
+		if len(c.bases) != 1 || c.bases[0].blocked() || c.several {
+			return notUpdatable(tableName(n.TableRefs.TableRefs), "DELETE")
+		}
+		_, err := c.target(c.bases[0])
 		return err
 	}
 	c.out.Joined = true
 	for _, name := range n.Tables.Tables {
-		s, err := c.named(name)
+		t, err := c.named(name)
 		if err != nil {
 			return err
 		}
-		if _, err := c.target(s); err != nil {
+		if _, err := c.target(t); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// named is the table of FROM that a DELETE names.
-func (c *changer) named(n *ast.TableName) (*algebra.Scan, error) {
-	var found *algebra.Scan
-	for _, s := range c.scans {
-		if !strings.EqualFold(s.Alias, n.Name.O) || n.Schema.O != "" && !strings.EqualFold(s.Table.DB(), n.Schema.O) {
+// tableName is the name of the first table of FROM, for messages.
+func tableName(n *ast.Join) string {
+	for {
+		switch l := n.Left.(type) {
+		case *ast.Join:
+			n = l
 			continue
+		case *ast.TableSource:
+			if t, ok := l.Source.(*ast.TableName); ok && l.AsName.O == "" {
+				return t.Name.O
+			}
+			return l.AsName.O
 		}
-		if found != nil {
+		return ""
+	}
+}
+
+// named is the table of FROM that a DELETE names.
+func (c *changer) named(n *ast.TableName) (*fromTable, error) {
+	is := func(db, name string) bool {
+		return strings.EqualFold(name, n.Name.O) && (n.Schema.O == "" || strings.EqualFold(db, n.Schema.O))
+	}
+	var found *fromTable
+	for _, t := range c.bases {
+		db, name := t.scan.Table.DB(), t.scan.Alias
+		if len(t.path) > 0 {
+			db, name = t.path[0].view.DB, t.path[0].cols[0].table
+		}
+		switch {
+		case !is(db, name):
+			continue
+		case len(t.path) > 0 && t.path[0].several:
+			return nil, noDelete(t.path[0])
+		case t.blocked():
+			return nil, notUpdatable(n.Name.O, "DELETE")
+		case found != nil:
 			return nil, unsupported("change of one of two tables of a name")
 		}
-		found = s
+		found = t
 	}
-	if found == nil {
-		return nil, unsupported("change of a view")
+	if found != nil {
+		return found, nil
 	}
-	return found, nil
+	for _, col := range c.scope.cols {
+		if is(col.db, col.table) {
+			return nil, notUpdatable(n.Name.O, "DELETE")
+		}
+	}
+	return nil, refuse(1109, "42S02", "Unknown table '%s' in MULTI DELETE", n.Name.O)
 }
 
 func (c *changer) update(n *ast.UpdateStmt) error {
@@ -241,19 +291,22 @@ func (c *changer) update(n *ast.UpdateStmt) error {
 	if err := c.first(n.Order, n.Limit); err != nil {
 		return err
 	}
-	all := map[*algebra.Scan]*assigned{}
+	all := map[*fromTable]*assigned{}
 	var order []*assigned
 	for _, a := range n.List {
-		s, pos, err := c.assignee(a.Column)
+		b, pos, err := c.assignee(a.Column)
 		if err != nil {
 			return err
 		}
-		t := all[s]
+		t := all[b]
 		if t == nil {
-			if t, err = c.assign(s); err != nil {
+			if err := apart(all, b); err != nil {
 				return err
 			}
-			all[s], order = t, append(order, t)
+			if t, err = c.assign(b); err != nil {
+				return err
+			}
+			all[b], order = t, append(order, t)
 		}
 		if err := c.set(t, pos, a.Expr, order); err != nil {
 			return err
@@ -267,30 +320,38 @@ func (c *changer) update(n *ast.UpdateStmt) error {
 	return nil
 }
 
+// apart refuses to change two tables of one view.
+func apart(all map[*fromTable]*assigned, b *fromTable) error {
+	for o := range all {
+		if len(o.path) > 0 && len(b.path) > 0 && o.path[0] == b.path[0] {
+			return severalTables(b.path[0])
+		}
+	}
+	return nil
+}
+
 // assigned is a table while its new values are bound.
 type assigned struct {
 	*Target
-	ids  []expr.ColID // of its columns, as they are before
-	cols []column
+	base *fromTable // nil of a new row
+	// names are the columns as the statement names them, where these are others (INSERT).
+	names []column
+	ids   []expr.ColID // of its columns, as they are before
+	cols  []column
 	// vals are the new values of columns that have any.
 	vals map[expr.ColID]expr.Node
 }
 
-func (c *changer) assign(s *algebra.Scan) (*assigned, error) {
-	t, err := c.target(s)
+func (c *changer) assign(b *fromTable) (*assigned, error) {
+	t, err := c.target(b)
 	if err != nil {
 		return nil, err
 	}
-	a := &assigned{Target: t, ids: s.IDs, vals: map[expr.ColID]expr.Node{}}
-	for _, id := range s.IDs {
-		a.cols = append(a.cols, *c.ownColumn(id))
-	}
-	a.cols = readInto(a.cols, nil)
-	return a, nil
+	return &assigned{Target: t, base: b, ids: b.scan.IDs, cols: readInto(b.cols, nil), vals: map[expr.ColID]expr.Node{}}, nil
 }
 
 // assignee finds the column that is assigned to.
-func (c *changer) assignee(n *ast.ColumnName) (*algebra.Scan, int, error) {
+func (c *changer) assignee(n *ast.ColumnName) (*fromTable, int, error) {
 	col, err := c.scope.find(n.Schema.O, n.Table.O, n.Name.O, "field list")
 	if err != nil {
 		return nil, 0, err
@@ -298,14 +359,22 @@ func (c *changer) assignee(n *ast.ColumnName) (*algebra.Scan, int, error) {
 	if col == nil {
 		return nil, 0, unknownColumn(qualified(n.Schema.O, n.Table.O, n.Name.O), "field list")
 	}
-	for _, s := range c.scans {
-		for pos, id := range s.IDs {
-			if id == col.id && col.table != "" {
-				return s, pos, nil
-			}
+	for _, t := range c.bases {
+		pos := slices.Index(t.scan.IDs, col.id)
+		switch {
+		case pos < 0:
+			continue
+		case t.blocked():
+			return nil, 0, notUpdatable(col.table, "UPDATE")
+		}
+		return t, pos, nil
+	}
+	for _, l := range c.levels {
+		if slices.ContainsFunc(l.cols, func(c column) bool { return c.id == col.id }) && !l.blocked {
+			return nil, 0, refuse(1348, "HY000", "Column '%s' is not updatable", n.Name.O)
 		}
 	}
-	return nil, 0, unsupported("change of a view")
+	return nil, 0, notUpdatable(col.table, "UPDATE")
 }
 
 // set binds an assignment. It sees what those before it have assigned to the same table, as MySQL
@@ -331,12 +400,16 @@ func (c *changer) set(t *assigned, pos int, e ast.ExprNode, all []*assigned) err
 		return err
 	}
 	for _, o := range all {
-		if n, err = o.now(n); err != nil {
+		was := n
+		if n, err = c.now(o, n); err != nil {
 			return err
 		}
-		if c.out.Joined && o.reads(n) {
+		if n != was && o != t {
 			return unsupported("assignment that uses one before it, of several tables")
 		}
+	}
+	if hasSub(n) || volatile(n) {
+		n = c.settle(n)
 	}
 	t.Sets = append(t.Sets, Set{Col: pos, Value: c.yield(t.cols[pos].name, n)})
 	return t.note(pos, n)
@@ -367,48 +440,107 @@ func (t *assigned) note(pos int, n expr.Node) (err error) {
 	return err
 }
 
-// reads reports whether an expression has a value of this table in it that was assigned.
-func (t *assigned) reads(n expr.Node) bool {
-	found := false
-	expr.Walk(n, func(n expr.Node) bool {
-		for _, v := range t.vals {
-			found = found || n == v
-		}
-		return !found
-	})
-	return found
-}
-
-// now is an expression over the new values of the table.
-func (t *assigned) now(n expr.Node) (expr.Node, error) {
+// now is an expression over the new values of a table.
+func (c *changer) now(t *assigned, n expr.Node) (expr.Node, error) {
 	if len(t.vals) == 0 {
 		return n, nil
 	}
-	var err error
+	if err := c.settleFor(t, n); err != nil {
+		return nil, err
+	}
+	return expr.Rewrite(n, func(n expr.Node) (expr.Node, error) {
+		switch n := n.(type) {
+		case *expr.Col:
+			if v := t.vals[n.ID]; v == noValue {
+				return nil, unsupported("use of an assigned column")
+			} else if v != nil {
+				return v, nil
+			}
+		case *expr.Sub:
+			return renamedSub(n, t.vals), nil
+		}
+		return n, nil
+	})
+}
+
+// settleFor makes columns of the new values that subqueries of an expression use.
+func (c *changer) settleFor(t *assigned, n expr.Node) (err error) {
 	expr.Walk(n, func(n expr.Node) bool {
 		s, ok := n.(*expr.Sub)
 		if !ok {
 			return true
 		}
 		for _, id := range s.Outer {
-			if t.vals[id] != nil {
-				err = unsupported("subquery that uses an assigned column")
+			v := t.vals[id]
+			if v == noValue {
+				err = unsupported("use of an assigned column")
+			} else if v != nil {
+				t.vals[id] = c.settle(v)
 			}
 		}
 		return true
 	})
-	if err != nil {
-		return nil, err
+	return err
+}
+
+// settle makes a column of the query of an expression, so that it is evaluated once.
+func (c *changer) settle(n expr.Node) expr.Node {
+	if col, ok := n.(*expr.Col); ok {
+		return col
 	}
-	return expr.Rewrite(n, func(n expr.Node) (expr.Node, error) {
-		col, ok := n.(*expr.Col)
-		if !ok || t.vals[col.ID] == nil {
+	col := &expr.Col{ID: c.b.newID(), T: n.Type()}
+	p := &algebra.Project{In: c.rel, Items: append(c.hand(c.rel), c.settled...)}
+	p.Items = append(p.Items, algebra.Item{ID: col.ID, Node: n})
+	c.rel, c.settled = p, append(c.settled, algebra.Item{ID: col.ID, Node: col})
+	return col
+}
+
+// renamedSub is a subquery in which outer columns have other numbers.
+func renamedSub(s *expr.Sub, by map[expr.ColID]expr.Node) *expr.Sub {
+	if !slices.ContainsFunc(s.Outer, func(id expr.ColID) bool { return by[id] != nil }) {
+		return s
+	}
+	out := *s
+	out.Rel = withCols(s.Rel.(algebra.Rel), by)
+	out.Outer = renamedIDs(s.Outer, by)
+	return &out
+}
+
+func renamedIDs(ids []expr.ColID, by map[expr.ColID]expr.Node) []expr.ColID {
+	out := slices.Clone(ids)
+	for i, id := range out {
+		if col, ok := by[id].(*expr.Col); ok {
+			out[i] = col.ID
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// withCols is a relation in which columns of outer queries are others.
+func withCols(r algebra.Rel, by map[expr.ColID]expr.Node) algebra.Rel {
+	rename := func(n expr.Node) expr.Node {
+		n, _ = expr.Rewrite(n, func(n expr.Node) (expr.Node, error) {
+			switch n := n.(type) {
+			case *expr.Col:
+				if col, ok := by[n.ID].(*expr.Col); ok {
+					return col, nil
+				}
+			case *expr.Sub:
+				return renamedSub(n, by), nil
+			}
 			return n, nil
+		})
+		return n
+	}
+	return algebra.Rewrite(r, func(r algebra.Rel) algebra.Rel {
+		r = r.MapNodes(rename)
+		if a, ok := r.(*algebra.Apply); ok {
+			out := *a
+			out.Outer = renamedIDs(a.Outer, by)
+			return &out
 		}
-		if v := t.vals[col.ID]; v != noValue && !hasSub(v) && !volatile(v) {
-			return v, nil
-		}
-		return nil, unsupported("use of an assigned column")
+		return r
 	})
 }
 
@@ -490,7 +622,20 @@ func (c *changer) derive(t *assigned) error {
 			return err
 		}
 		if changed {
-			t.Checks = append(t.Checks, CheckValue{k.Name, c.yield(k.Name, n)})
+			t.Checks = append(t.Checks, CheckValue{Name: k.Name, Value: c.yield(k.Name, n)})
+		}
+	}
+	if t.base == nil || len(t.base.path) == 0 {
+		return nil
+	}
+	l := t.base.path[0]
+	for _, cond := range l.mustHold(false) {
+		n, err := c.now(t, cond)
+		if err != nil {
+			return err
+		}
+		if n != cond {
+			t.Checks = append(t.Checks, CheckValue{l.named(), c.yield(l.named(), n), true})
 		}
 	}
 	return nil
@@ -507,6 +652,6 @@ func (c *changer) over(t *assigned, text string) (n expr.Node, changed bool, err
 		return nil, false, err
 	}
 	expr.Cols(n, func(id expr.ColID) { changed = changed || t.vals[id] != nil })
-	n, err = t.now(n)
+	n, err = c.now(t, n)
 	return n, changed, err
 }

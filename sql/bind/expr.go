@@ -322,22 +322,7 @@ func (x *exprs) between(n *ast.BetweenExpr) (expr.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if expr.Lookup("between") != nil {
-		e, err := call("between", args...)
-		return not(n.Not, e, err)
-	}
-	if hasSub(args[0]) {
-		return nil, unsupported("BETWEEN of a subquery")
-	}
-	lo, err := call(">=", args[0], args[1])
-	if err != nil {
-		return nil, err
-	}
-	hi, err := call("<=", args[0], args[2])
-	if err != nil {
-		return nil, err
-	}
-	e, err := call("and", lo, hi)
+	e, err := call("between", args...)
 	return not(n.Not, e, err)
 }
 
@@ -386,9 +371,6 @@ func (x *exprs) caseOf(n *ast.CaseExpr) (expr.Node, error) {
 	v, err := x.scalar(n.Value)
 	if err != nil {
 		return nil, err
-	}
-	if hasSub(v) {
-		return nil, unsupported("CASE of a subquery")
 	}
 	return expr.NewSimpleCase(v, whens, thens, els)
 }
@@ -458,7 +440,7 @@ func (x *exprs) rowSub(row *ast.RowExpr, sub *ast.SubqueryExpr) (expr.Node, erro
 		return nil, err
 	}
 	one := &algebra.Max1Row{In: x.q.b.subRel(r)}
-	return &expr.Sub{Kind: expr.SubAny, Rel: one, Left: left, Cmp: "=", Outer: outer, T: expr.TypeBool}, nil
+	return &expr.Sub{Number: x.q.b.newID(), Kind: expr.SubAny, Rel: one, Left: left, Cmp: "=", Outer: outer, T: expr.TypeBool}, nil
 }
 
 func (x *exprs) unary(n *ast.UnaryOperationExpr) (expr.Node, error) {
@@ -550,7 +532,7 @@ func (x *exprs) havingColumn(n *ast.ColumnName) (expr.Node, error) {
 				return c.node(), nil
 			}
 		}
-		return nil, unsupported("HAVING names a column that is not selected")
+		return nil, unknownColumn(qualified(n.Schema.O, n.Table.O, n.Name.O), x.clause)
 	}
 	if x.s.outer == nil {
 		return nil, unknownColumn(qualified(n.Schema.O, n.Table.O, n.Name.O), x.clause)
@@ -612,7 +594,7 @@ func (x *exprs) scalarSub(n *ast.SubqueryExpr) (expr.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &expr.Sub{Kind: expr.SubScalar, Rel: x.q.b.subRel(r), Outer: outer, T: r.cols[0].typ.AsNull()}, nil
+	return &expr.Sub{Number: x.q.b.newID(), Kind: expr.SubScalar, Rel: x.q.b.subRel(r), Outer: outer, T: r.cols[0].typ.AsNull()}, nil
 }
 
 func (x *exprs) exists(n *ast.ExistsSubqueryExpr) (expr.Node, error) {
@@ -625,7 +607,7 @@ func (x *exprs) exists(n *ast.ExistsSubqueryExpr) (expr.Node, error) {
 	}
 	t := expr.TypeBool
 	t.NotNull = true
-	return not(n.Not, &expr.Sub{Kind: expr.SubExists, Rel: r.rel, Outer: outer, T: t}, nil)
+	return not(n.Not, &expr.Sub{Number: x.q.b.newID(), Kind: expr.SubExists, Rel: r.rel, Outer: outer, T: t}, nil)
 }
 
 func (x *exprs) inSub(l expr.Node, n *ast.PatternInExpr) (expr.Node, error) {
@@ -645,9 +627,9 @@ func (x *exprs) compareSub(n *ast.CompareSubqueryExpr) (expr.Node, error) {
 	if n.All {
 		kind = expr.SubAll
 	}
-	cmp, ok := binaryOps[n.Op]
-	if _, row := l.(*expr.Tuple); !ok || row {
-		return nil, unsupported("row compared with ANY or ALL")
+	cmp := binaryOps[n.Op]
+	if _, row := l.(*expr.Tuple); row && !(cmp == "=" && !n.All || cmp == "<>" && n.All) {
+		return nil, fail(1241, "21000", "Operand should contain 1 column(s)")
 	}
 	return x.quantified(kind, cmp, l, n.R)
 }
@@ -662,5 +644,5 @@ func (x *exprs) quantified(kind expr.SubKind, cmp string, l expr.Node, n ast.Exp
 	if err != nil {
 		return nil, err
 	}
-	return &expr.Sub{Kind: kind, Rel: x.q.b.subRel(r), Left: left, Cmp: cmp, Outer: outer, T: expr.TypeBool}, nil
+	return &expr.Sub{Number: x.q.b.newID(), Kind: kind, Rel: x.q.b.subRel(r), Left: left, Cmp: cmp, Outer: outer, T: expr.TypeBool}, nil
 }

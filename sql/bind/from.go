@@ -1,9 +1,11 @@
 package bind
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
+	"github.com/dolthub/vitess/go/mysql"
 	"github.com/pingcap/tidb/pkg/parser/ast"
 
 	"github.com/godwitdb/godwit/sql/algebra"
@@ -45,6 +47,7 @@ func (q *query) source(n *ast.TableSource) (algebra.Rel, []column, error) {
 		if n.AsName.O == "" {
 			return nil, nil, fail(1248, "42000", "Every derived table must have its own alias")
 		}
+		q.several = true
 		if n.Lateral {
 			return q.lateralTable(n)
 		}
@@ -182,6 +185,7 @@ func (q *query) table(n *ast.TableName, alias string) (algebra.Rel, []column, er
 	cols = readInto(cols, u.Columns)
 	if s, ok := rel.(*algebra.Scan); ok {
 		b.of = append(b.of, scanned{s, u})
+		q.bases = append(q.bases, &fromTable{scan: s, use: u, cols: slices.Clone(cols)})
 	}
 	return rel, cols, err
 }
@@ -268,12 +272,14 @@ func (q *query) view(v *algebra.View, alias string) (algebra.Rel, []column, erro
 		b.db, b.ctes, b.views = db, ctes, b.views[:len(b.views)-1]
 		b.rename(as)
 	}()
+	if sel, ok := n.(*ast.SelectStmt); ok && q.merges && mergeable(v, sel) {
+		rel, cols, err := q.merged(v, sel, u, alias)
+		return rel, cols, invalidView(v, err)
+	}
+	q.several = true
 	r, err := b.query(n, nil)
 	if err != nil {
-		if _, ok := Reason(err); !ok {
-			err = unsupported("error in a view")
-		}
-		return nil, nil, err
+		return nil, nil, invalidView(v, err)
 	}
 	cols, err := derived(r.cols, alias, v.Columns)
 	for i := range cols {
@@ -282,13 +288,32 @@ func (q *query) view(v *algebra.View, alias string) (algebra.Rel, []column, erro
 	return r.rel, cols, err
 }
 
+// invalidView is the error of a view whose text is no longer right.
+func invalidView(v *algebra.View, err error) error {
+	var me *mysql.SQLError
+	if !errors.As(err, &me) {
+		return err
+	}
+	switch me.Num {
+	case 1054, 1060, 1146, 1222, 1241, 1305, 1353, 1356:
+		return refuse(1356, "HY000", "View '%s.%s' references invalid table(s) or column(s) or "+
+			"function(s) or definer/invoker of view lack rights to use them", v.DB, v.Name)
+	}
+	if _, ok := Reason(err); !ok {
+		return unsupported("error in a view")
+	}
+	return err
+}
+
 // join binds a join.
 func (q *query) join(n *ast.Join) (algebra.Rel, []column, error) {
+	q.several = true
+	first := len(q.bases)
 	l, lc, err := q.from(n.Left)
 	if err != nil {
 		return nil, nil, err
 	}
-	before := q.before
+	before, left := q.before, len(q.bases)
 	q.before = append(slices.Clone(before), lc...)
 	r, rc, err := q.from(n.Right)
 	q.before = before
@@ -303,15 +328,20 @@ func (q *query) join(n *ast.Join) (algebra.Rel, []column, error) {
 	case ast.LeftJoin:
 		j.Kind = algebra.Left
 		nullable(rc)
+		q.nullableBases(left, len(q.bases))
 	case ast.RightJoin:
 		j.Kind, j.L, j.R = algebra.Left, r, l
 		nullable(lc)
+		q.nullableBases(first, left)
+	}
+	if n.Tp == ast.RightJoin && (n.NaturalJoin || len(n.Using) > 0) {
+		lc, rc = rc, lc // the columns come as those of the LEFT JOIN with the sides exchanged
 	}
 	names, err := mergedNames(n, lc, rc)
 	if err != nil {
 		return nil, nil, err
 	}
-	cols, err := q.merge(j, names, lc, rc, n.Tp == ast.RightJoin)
+	cols, err := q.merge(j, names, lc, rc)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -331,6 +361,13 @@ func (q *query) join(n *ast.Join) (algebra.Rel, []column, error) {
 		}
 	}
 	return j, cols, nil
+}
+
+// nullableBases makes tables of FROM those of the side of an outer join that may have no row.
+func (q *query) nullableBases(from, to int) {
+	for _, t := range q.bases[from:to] {
+		nullable(t.cols)
+	}
 }
 
 func nullable(cols []column) {
@@ -358,18 +395,12 @@ func uniqueTables(l, r []column) error {
 // mergedNames are the columns that USING or NATURAL makes one of.
 func mergedNames(n *ast.Join, l, r []column) (names []string, err error) {
 	if n.NaturalJoin {
-		if n.Tp == ast.RightJoin {
-			return nil, unsupported("RIGHT JOIN with USING")
-		}
 		for _, c := range l {
 			if d, _ := visible(r, c.name); d != nil && !c.second && !c.hidden {
 				names = append(names, c.name)
 			}
 		}
 		return names, nil
-	}
-	if len(n.Using) > 0 && n.Tp == ast.RightJoin {
-		return nil, unsupported("RIGHT JOIN with USING")
 	}
 	for _, c := range l { // in the order of the first table
 		if c.second || c.hidden {
@@ -404,7 +435,7 @@ func visible(cols []column, name string) (found *column, twice bool) {
 
 // merge makes the columns of a join: the merged ones first, which are those of the side that is
 // preserved.
-func (q *query) merge(j *algebra.Join, names []string, lc, rc []column, right bool) ([]column, error) {
+func (q *query) merge(j *algebra.Join, names []string, lc, rc []column) ([]column, error) {
 	var merged []column
 	for _, name := range names {
 		a, twiceA := visible(lc, name)
@@ -421,9 +452,6 @@ func (q *query) merge(j *algebra.Join, names []string, lc, rc []column, right bo
 		}
 		j.On = append(j.On, eq)
 		m := *a
-		if right {
-			m = *b
-		}
 		m.name, m.table, m.db = a.name, "", ""
 		merged = append(merged, m)
 		a.second, b.second = true, true

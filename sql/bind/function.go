@@ -12,10 +12,10 @@ import (
 // leftAlone are functions of which the meaning hangs on more than arguments and session, or that
 // have effects on it.
 var leftAlone = map[string]bool{
-	"last_insert_id": true, "get_lock": true, "release_lock": true, "release_all_locks": true,
+	"get_lock": true, "release_lock": true, "release_all_locks": true,
 	"is_free_lock": true, "is_used_lock": true,
 	"load_file": true, "sleep": true, "values": true, "default": true, "name_const": true, "benchmark": true,
-	"row_count": true, "found_rows": true, "connection_id": true, "nextval": true, "lastval": true, "setval": true,
+	"nextval": true, "lastval": true, "setval": true,
 	"master_pos_wait": true,
 }
 
@@ -60,6 +60,9 @@ func (x *exprs) function(n *ast.FuncCallExpr) (expr.Node, error) {
 	args, err := x.list(n.Args)
 	if err != nil {
 		return nil, err
+	}
+	if name == "last_insert_id" && len(args) == 0 {
+		name = "$last_insert_id"
 	}
 	if d, ok := last(n.Args).(*ast.TrimDirectionExpr); ok {
 		name, args = trims[d.Direction], args[:len(args)-1]
@@ -114,10 +117,14 @@ func (x *exprs) convertUsing(n *ast.FuncCallExpr) (expr.Node, error) {
 	if !ok {
 		return nil, fail(1115, "42000", "Unknown character set: '%s'", l.GetString())
 	}
-	if c := l.GetString(); c != "utf8mb4" && c != "binary" {
-		return nil, unsupported("CONVERT USING %s", c)
+	t := expr.TextType(0, coll, expr.CoerceImplicit)
+	if c := fold(l.GetString()); c != "utf8mb4" && c != "binary" {
+		// What the character set does not have becomes a question mark.
+		if a, err = call("$in_charset", a, expr.TextConst(c, x.q.b.s.Collation)); err != nil {
+			return nil, err
+		}
 	}
-	return expr.NewCast(a, expr.TextType(0, coll, expr.CoerceImplicit)), nil
+	return expr.NewCast(a, t), nil
 }
 
 // aggregate binds an aggregate. It belongs to the innermost query that has a column of its

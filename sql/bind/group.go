@@ -84,7 +84,20 @@ func (q *query) groupKey(n ast.ExprNode) (expr.Node, error) {
 		}
 	}
 	x := &exprs{q: q, s: q.scope, clause: "group statement", agg: false, names: inGroup}
-	return x.scalar(n)
+	k, err := x.scalar(n)
+	if err == nil && hasSub(k) {
+		k = q.settleKey(q.b.newID(), "", k)
+	}
+	return k, err
+}
+
+// settleKey makes a column of the rows of FROM of a key that has a subquery in it.
+func (q *query) settleKey(id expr.ColID, name string, n expr.Node) expr.Node {
+	col := &expr.Col{ID: id, Name: name, T: n.Type()}
+	p := &algebra.Project{In: q.fromRel, Items: append(q.hand(q.fromRel), q.settled...)}
+	p.Items = append(p.Items, algebra.Item{ID: id, Name: name, Node: n})
+	q.fromRel, q.settled = p, append(q.settled, algebra.Item{ID: id, Name: name, Node: col})
+	return col
 }
 
 func (q *query) itemAsKey(it *item) (expr.Node, error) {
@@ -92,7 +105,7 @@ func (q *query) itemAsKey(it *item) (expr.Node, error) {
 		return nil, fail(1056, "42000", "Can't group on '%s'", it.name)
 	}
 	if hasSub(it.node) {
-		return nil, unsupported("GROUP BY a subquery")
+		it.node = q.settleKey(it.id, it.name, it.node)
 	}
 	return it.node, nil
 }

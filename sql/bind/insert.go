@@ -1,6 +1,7 @@
 package bind
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -39,6 +40,9 @@ type Insertion struct {
 type Formula struct {
 	Col  int
 	Name string
+	// View: the condition is one of a view with CHECK OPTION, and must be TRUE. Late: it uses what
+	// AUTO_INCREMENT gives.
+	View, Late bool
 	// Node is nil for DEFAULT of a column that has none.
 	Node expr.Node
 }
@@ -57,11 +61,18 @@ func (c *changer) insert(n *ast.InsertStmt, alias rowAlias) error {
 	if len(n.PartitionNames) > 0 {
 		return unsupported("AS OF, TABLESAMPLE or PARTITION")
 	}
-	t, err := c.into(n.Table)
+	t, err := c.intoTable(n.Table)
 	if err != nil {
 		return err
 	}
-	cols, err := c.given(t, n.Columns)
+	var cols []int
+	if c.into != nil {
+		if cols, err = c.into.given(n.Columns); err == nil {
+			err = c.intoBase(t)
+		}
+	} else {
+		cols, err = c.given(t, n.Columns)
+	}
 	if err != nil {
 		return err
 	}
@@ -91,6 +102,15 @@ func (c *changer) newRow(t *Target, name string) *assigned {
 		a.ids = append(a.ids, id)
 		a.cols = append(a.cols, column{id: id, name: col.Name, table: name, db: t.Table.DB(), typ: col.Type,
 			org: Origin{t.Table.DB(), name, t.Table.Name(), col.Name}})
+	}
+	if a.names = a.cols; c.into != nil {
+		a.names = nil
+		for _, col := range c.into.cols {
+			if in, pos := c.into.of(col.id); in == c.into.fromTable {
+				col.id, col.of = a.ids[pos], nil
+				a.names = append(a.names, col)
+			}
+		}
 	}
 	return a
 }
@@ -195,7 +215,7 @@ func (c *changer) valueRows(n *ast.InsertStmt, a *assigned, cols []int) error {
 		}
 	}
 	c.rel = &algebra.Values{Rows: [][]expr.Node{{}}}
-	c.scope.cols = readInto(a.cols, &c.out.Reads)
+	c.scope.cols = readInto(a.names, &c.out.Reads)
 	for i, l := range n.Lists {
 		if len(l) != len(cols) {
 			return wrongCount(i + 1)
@@ -260,6 +280,12 @@ func (r *valueRow) cell(pos int, e ast.ExprNode) error {
 			if n == nil {
 				return unsupported("use of a column without a value")
 			}
+			if hasSub(n) || volatile(n) {
+				n = r.settle(n)
+				r.nodes[i] = n
+				at := slices.IndexFunc(r.items, func(it algebra.Item) bool { return it.ID == r.cells[i].Value })
+				r.items[at].Node = n
+			}
 			if err := r.a.note(r.out.Insert.Cols[i], n); err != nil {
 				return err
 			}
@@ -315,7 +341,7 @@ func (c *changer) overNew(a *assigned, n expr.Node) (expr.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.now(n)
+	return c.now(a, n)
 }
 
 // formulas binds what follows from the values of a new row.
@@ -336,6 +362,42 @@ func (c *changer) formulas(a *assigned) error {
 			return err
 		}
 		ins.Checks = append(ins.Checks, Formula{Col: -1, Name: k.Name, Node: n})
+	}
+	if c.into == nil {
+		return nil
+	}
+	return c.checkOption(a)
+}
+
+// checkOption binds what WITH CHECK OPTION asks of a new row.
+func (c *changer) checkOption(a *assigned) error {
+	ins, l, t := c.out.Insert, c.into.level, c.into.fromTable
+	by := map[expr.ColID]expr.Node{}
+	for pos, id := range t.scan.IDs[:len(a.ids)] {
+		by[id] = a.cols[pos].node()
+	}
+	for _, cond := range l.mustHold(false) {
+		other := false
+		expr.Cols(cond, func(id expr.ColID) { other = other || by[id] == nil })
+		if other {
+			return refuse(1235, "42000", "This version of Godwit doesn't yet support 'INSERT into the join view %s "+
+				"WITH CHECK OPTION': insert into its table", l.named())
+		}
+		n, err := expr.Rewrite(cond, func(n expr.Node) (expr.Node, error) {
+			switch n := n.(type) {
+			case *expr.Col:
+				return by[n.ID], nil
+			case *expr.Sub:
+				return renamedSub(n, by), nil
+			}
+			return n, nil
+		})
+		if err != nil {
+			return err
+		}
+		f := Formula{Col: -1, Name: l.named(), Node: n, View: true}
+		expr.Cols(n, func(id expr.ColID) { f.Late = f.Late || a.Table.Rule(int(id-a.ids[0])).AutoInc })
+		ins.Checks = append(ins.Checks, f)
 	}
 	return nil
 }
@@ -362,7 +424,7 @@ func (c *changer) onDuplicate(list []*ast.Assignment, a *assigned, alias rowAlia
 	}
 	old := c.newRow(a.Target, a.Table.Name())
 	ins.Old = old.ids
-	cols := readInto(old.cols, &c.out.Reads)
+	cols := readInto(old.names, &c.out.Reads)
 	if alias.name != "" {
 		named, err := alias.columns(a, ins.Cols)
 		if err != nil {
@@ -370,10 +432,10 @@ func (c *changer) onDuplicate(list []*ast.Assignment, a *assigned, alias rowAlia
 		}
 		cols = append(cols, named...)
 	}
-	x := &exprs{q: c.query, s: &scope{q: c.query, cols: cols}, clause: "field list", inserted: a.cols}
+	x := &exprs{q: c.query, s: &scope{q: c.query, cols: cols}, clause: "field list", inserted: a.names}
 	assigned := map[int]bool{}
 	for _, u := range list {
-		col, err := (&scope{cols: old.cols}).find(u.Column.Schema.O, u.Column.Table.O, u.Column.Name.O, "field list")
+		col, err := (&scope{cols: old.names}).find(u.Column.Schema.O, u.Column.Table.O, u.Column.Name.O, "field list")
 		if err != nil {
 			return err
 		}
@@ -418,11 +480,7 @@ func (c *changer) instead(x *exprs, a *assigned, pos int, e ast.ExprNode) (expr.
 			return nil, unsupported("column without its table in ON DUPLICATE KEY UPDATE of a query")
 		}
 	}
-	n, err := x.scalar(e)
-	if err == nil && hasSub(n) {
-		err = unsupported("subquery in ON DUPLICATE KEY UPDATE")
-	}
-	return n, err
+	return x.scalar(e)
 }
 
 // bareNames looks for columns that are named without their table, but for those of VALUES().
@@ -452,7 +510,7 @@ type rowAlias struct {
 // are found with the alias only.
 func (r rowAlias) columns(a *assigned, given []int) (out []column, err error) {
 	if r.cols == nil {
-		for _, c := range a.cols {
+		for _, c := range a.names {
 			c.table, c.db, c.second = r.name, "", true
 			out = append(out, c)
 		}
@@ -469,8 +527,18 @@ func (r rowAlias) columns(a *assigned, given []int) (out []column, err error) {
 	return out, nil
 }
 
-// into is the table of an INSERT.
-func (c *changer) into(n *ast.TableRefsClause) (*Target, error) {
+// intoBase makes the table that the columns of a view belong to the target.
+func (c *changer) intoBase(t *Target) error {
+	target, ok := c.into.scan.Table.(algebra.Target)
+	if !ok {
+		return unsupported("change of a table of another kind")
+	}
+	t.Table, t.Steps = target, c.into.steps()
+	return nil
+}
+
+// intoTable is the table of an INSERT; that of a view is known when its columns are.
+func (c *changer) intoTable(n *ast.TableRefsClause) (*Target, error) {
 	src, ok := n.TableRefs.Left.(*ast.TableSource)
 	if !ok || n.TableRefs.Right != nil {
 		return nil, unsupported("INSERT into several tables")
@@ -491,7 +559,10 @@ func (c *changer) into(n *ast.TableRefsClause) (*Target, error) {
 	case err != nil:
 		return nil, err
 	case v != nil:
-		return nil, unsupported("change of a view")
+		out := &Target{}
+		c.out.Targets = append(c.out.Targets, out)
+		c.into, err = c.view(v)
+		return out, err
 	case t == nil:
 		return nil, fail(1146, "42S02", "Table '%s.%s' doesn't exist", db, name.Name.O)
 	}
@@ -499,7 +570,11 @@ func (c *changer) into(n *ast.TableRefsClause) (*Target, error) {
 	if !ok {
 		return nil, unsupported("change of a table of another kind")
 	}
-	out := &Target{Table: target}
+	s := Step{DB: target.DB(), Name: target.Name(), As: c.b.as, Names: map[int]string{}}
+	for pos, col := range target.Columns() {
+		s.Names[pos] = col.Name
+	}
+	out := &Target{Table: target, Steps: []Step{s}}
 	c.out.Targets = append(c.out.Targets, out)
 	return out, nil
 }

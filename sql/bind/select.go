@@ -36,6 +36,14 @@ type query struct {
 	sealed bool
 	// scans are the tables that FROM names itself.
 	scans []*algebra.Scan
+	// merges: rows may be changed through views of FROM, which are merged (levels) if they are made
+	// for that. bases are the tables of FROM, with those of levels. several: it is no single table.
+	merges, several bool
+	bases           []*fromTable
+	levels          []*level
+	// settled are columns that were added to the rows of FROM: values with subqueries that are used
+	// more than once.
+	settled []algebra.Item
 	// fromRel is what FROM and WHERE come to.
 	fromRel algebra.Rel
 	// closed are the columns that the grouping keys determine.
@@ -74,11 +82,10 @@ func (b *binder) selectStmt(n *ast.SelectStmt, outer *scope) (*bound, error) {
 	if err := plainSelect(n); err != nil {
 		return nil, err
 	}
-	q := &query{
-		b: b, outer: map[expr.ColID]bool{}, aliases: map[expr.ColID]bool{}, lateral: map[expr.ColID]bool{},
-		specs: map[string]*ast.WindowSpec{},
+	if o := n.SelectStmtOpts; o != nil && o.CalcFoundRows && !b.counts(n) {
+		return nil, refuse(1234, "42000", "Incorrect usage/placement of 'SQL_CALC_FOUND_ROWS'")
 	}
-	q.scope = &scope{outer: outer, q: q}
+	q := newQuery(b, outer)
 	rel, err := q.body(n)
 	if err != nil {
 		return nil, err
@@ -89,13 +96,41 @@ func (b *binder) selectStmt(n *ast.SelectStmt, outer *scope) (*bound, error) {
 	return q.finish(rel, n)
 }
 
+func newQuery(b *binder, outer *scope) *query {
+	q := &query{
+		b: b, outer: map[expr.ColID]bool{}, aliases: map[expr.ColID]bool{}, lateral: map[expr.ColID]bool{},
+		specs: map[string]*ast.WindowSpec{},
+	}
+	q.scope = &scope{outer: outer, q: q}
+	return q
+}
+
+// counts reports whether a SELECT of the statement may have SQL_CALC_FOUND_ROWS: the first one.
+func (b *binder) counts(n *ast.SelectStmt) bool { return n == b.first }
+
+// firstOf is the first SELECT of a statement, and the LIMIT of all of it.
+func firstOf(n ast.Node) (*ast.SelectStmt, *ast.Limit) {
+	switch n := n.(type) {
+	case *ast.SelectStmt:
+		return n, n.Limit
+	case *ast.SetOprStmt:
+		if len(n.SelectList.Selects) > 0 {
+			first, _ := firstOf(n.SelectList.Selects[0])
+			return first, n.Limit
+		}
+	case *ast.SetOprSelectList:
+		if len(n.Selects) > 0 {
+			first, _ := firstOf(n.Selects[0])
+			return first, n.Limit
+		}
+	}
+	return nil, nil
+}
+
 // plainSelect refuses what only go-mysql-server knows.
 func plainSelect(n *ast.SelectStmt) error {
 	if n.SelectIntoOpt != nil {
 		return unsupported("SELECT INTO")
-	}
-	if o := n.SelectStmtOpts; o != nil && o.CalcFoundRows {
-		return unsupported("SQL_CALC_FOUND_ROWS")
 	}
 	return nil
 }
@@ -161,7 +196,7 @@ func (q *query) finish(rel algebra.Rel, n *ast.SelectStmt) (*bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	if rel, err = q.group(rel, c, n.GroupBy); err != nil {
+	if rel, err = q.group(q.fromRel, c, n.GroupBy); err != nil {
 		return nil, err
 	}
 	if len(c.having) > 0 {
@@ -169,10 +204,9 @@ func (q *query) finish(rel algebra.Rel, n *ast.SelectStmt) (*bound, error) {
 	}
 	rel = q.project(q.windows(rel), c)
 	if n.Distinct {
-		if err := q.distinctOrder(c); err != nil {
+		if rel, err = q.distinct(rel, c); err != nil {
 			return nil, err
 		}
-		rel = &algebra.Distinct{In: rel, On: rel.Cols()}
 	}
 	if len(c.order) > 0 {
 		rel = &algebra.Sort{In: rel, Keys: c.order}
@@ -426,20 +460,73 @@ func cols(n expr.Node, f func(*expr.Col), g func(expr.ColID)) {
 	})
 }
 
-// distinctOrder refuses an order of DISTINCT rows by what they do not show.
-func (q *query) distinctOrder(c *clauses) error {
+// distinct keeps one of equal rows. An order by what they do not show is refused, unless the mode
+// has any of the values.
+func (q *query) distinct(rel algebra.Rel, c *clauses) (algebra.Rel, error) {
 	shown := map[expr.ColID]bool{}
 	for _, it := range q.items {
 		shown[it.id] = true
 	}
-	for _, k := range c.order {
-		hidden := false
-		expr.Cols(k.Expr, func(id expr.ColID) { hidden = hidden || !shown[id] })
-		if hidden {
-			return unsupported("ORDER BY of DISTINCT by a column that is not selected")
+	hidden := map[expr.ColID]*expr.Col{}
+	for i, k := range c.order {
+		var err error
+		cols(k.Expr, func(n *expr.Col) {
+			if shown[n.ID] {
+				return
+			}
+			hidden[n.ID] = n
+			if !q.b.s.Mode.OnlyFullGroupBy || err != nil {
+				return
+			}
+			if q.ownColumn(n.ID) == nil {
+				err = refuse(3066, "HY000", "Expression #%d of ORDER BY clause is not in SELECT list, contains aggregate function; "+
+					"this is incompatible with DISTINCT", i+1)
+			} else {
+				err = refuse(3065, "HY000", "Expression #%d of ORDER BY clause is not in SELECT list, references column '%s' "+
+					"which is not in SELECT list; this is incompatible with DISTINCT", i+1, q.fullName(n.ID))
+			}
+		}, func(id expr.ColID) {
+			if !shown[id] && q.ownColumn(id) != nil {
+				err = unsupported("ORDER BY of DISTINCT by a subquery")
+			}
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	if len(hidden) == 0 {
+		return &algebra.Distinct{In: rel, On: rel.Cols()}, nil
+	}
+	g := &algebra.GroupBy{In: rel, Keyed: true}
+	by := map[expr.ColID]expr.Node{}
+	for _, it := range q.items {
+		if col := q.itemCol(&it); shown[it.id] {
+			shown[it.id] = false
+			g.Keys = append(g.Keys, algebra.Item{ID: it.id, Name: it.name, Node: col})
+		}
+	}
+	for id, n := range hidden {
+		a, err := expr.NewAgg(expr.LookupAgg("any_value"), []expr.Node{n}, false, nil, "")
+		if err != nil {
+			return nil, err
+		}
+		col := &expr.Col{ID: q.b.newID(), Name: n.Name, T: a.Type()}
+		g.Aggs = append(g.Aggs, algebra.Agg{ID: col.ID, Name: n.Name, Call: a.(*expr.Agg)})
+		by[id] = col
+	}
+	for i := range c.order {
+		var err error
+		c.order[i].Expr, err = expr.Rewrite(c.order[i].Expr, func(n expr.Node) (expr.Node, error) {
+			if col, ok := n.(*expr.Col); ok && by[col.ID] != nil {
+				return by[col.ID], nil
+			}
+			return n, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return g, nil
 }
 
 // limit adds LIMIT and OFFSET.
@@ -450,6 +537,10 @@ func (q *query) limit(rel algebra.Rel, l *ast.Limit) (algebra.Rel, error) {
 	x := &exprs{q: q, s: &scope{q: q}, clause: "limit"}
 	out := &algebra.Limit{In: rel}
 	var err error
+	if l == q.b.limitOf {
+		// The statement counts the rows that LIMIT leaves out.
+		q.b.page, out.In = out, nil
+	}
 	if l.Count != nil {
 		if out.Count, err = x.count(l.Count); err != nil {
 			return nil, err
@@ -459,6 +550,9 @@ func (q *query) limit(rel algebra.Rel, l *ast.Limit) (algebra.Rel, error) {
 		if out.Offset, err = x.count(l.Offset); err != nil {
 			return nil, err
 		}
+	}
+	if out.In == nil {
+		return rel, nil
 	}
 	return out, nil
 }
@@ -502,7 +596,41 @@ func (b *binder) values(n *ast.SelectStmt, outer *scope) (*bound, error) {
 		v.IDs = append(v.IDs, id)
 		res.cols = append(res.cols, column{id: id, name: fmt.Sprintf("column_%d", i), typ: t})
 	}
-	res.rel = v
+	res.rel = b.apartRows(v, res)
 	r, err := b.ordered(res, n.OrderBy, n.Limit, outer)
 	return r, err
+}
+
+// apartRows makes a union of rows that have subqueries.
+func (b *binder) apartRows(v *algebra.Values, res *bound) algebra.Rel {
+	subs := false
+	for _, n := range v.Nodes() {
+		subs = subs || hasSub(n)
+	}
+	if !subs || len(v.Rows) == 1 {
+		return v
+	}
+	ids := func() (out []expr.ColID) {
+		for range v.IDs {
+			out = append(out, b.newID())
+		}
+		return out
+	}
+	var out algebra.Rel
+	for i, row := range v.Rows {
+		one := &algebra.Values{IDs: ids(), Rows: [][]expr.Node{row}}
+		if out == nil {
+			out = one
+			continue
+		}
+		u := &algebra.SetOp{All: true, L: out, R: one, LeftCols: out.Cols(), RightCols: one.IDs}
+		if u.IDs = ids(); i == len(v.Rows)-1 {
+			u.IDs = v.IDs
+		}
+		for _, c := range res.cols {
+			u.Names, u.Types = append(u.Names, c.name), append(u.Types, c.typ)
+		}
+		out = u
+	}
+	return out
 }

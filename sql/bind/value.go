@@ -34,21 +34,36 @@ func (x *exprs) literal(l *literal) (expr.Node, error) {
 		return expr.NumberConst(string(v))
 	case hexLiteral:
 		if introduced(l) {
-			return nil, unsupported("introducer before a hexadecimal literal")
+			return x.introducer(string(v), l.charset)
 		}
 		return expr.HexConst(v), nil
 	case string:
-		coll := x.q.b.s.Collation
 		if introduced(l) {
-			c, ok := x.q.b.s.DefaultCollation(l.charset)
-			if !ok || l.charset != "utf8mb4" && l.charset != "binary" && l.charset != "utf8mb3" && l.charset != "utf8" {
-				return nil, unsupported("introducer _%s", l.charset)
-			}
-			coll = c
+			return x.introducer(v, l.charset)
 		}
-		return expr.TextConst(v, coll), nil
+		return expr.TextConst(v, x.q.b.s.Collation), nil
 	}
 	return nil, unsupported("literal %T", l.v)
+}
+
+// introducer binds a literal whose bytes are text of a character set.
+func (x *exprs) introducer(v, charset string) (expr.Node, error) {
+	coll, ok := x.q.b.s.DefaultCollation(charset)
+	if !ok {
+		return nil, fail(1115, "42000", "Unknown character set: '%s'", charset)
+	}
+	if charset == "binary" {
+		return expr.TextConst(v, coll), nil
+	}
+	enc := coll.CharacterSet().Encoder()
+	if enc == nil {
+		return nil, unsupported("introducer _%s", charset)
+	}
+	text, ok := enc.Decode([]byte(v))
+	if !ok {
+		return nil, fail(1300, "HY000", "Invalid %s character string: '%X'", charset, v)
+	}
+	return expr.TextConst(string(text), coll), nil
 }
 
 func introduced(l *literal) bool {
@@ -126,7 +141,13 @@ func (x *exprs) collate(n *ast.SetCollationExpr) (expr.Node, error) {
 				n.Collate, t.Coll.CharacterSet().Name())
 		}
 	}
-	if t.Kind != expr.Text {
+	switch {
+	case t.Kind == expr.Bytes:
+		return nil, fail(1253, "42000", "COLLATION '%s' is not valid for CHARACTER SET 'binary'", n.Collate)
+	case t.Numeric() || t.Temporal():
+		a = expr.NewCast(a, expr.TextType(0, x.q.b.s.Collation, expr.CoerceNumeric))
+		t = a.Type()
+	case t.Kind != expr.Text:
 		return nil, unsupported("COLLATE of %s", t.Kind)
 	}
 	to := expr.TextType(t.Length, c, expr.CoerceExplicit)

@@ -22,6 +22,8 @@ type Env struct {
 	System func(name string) sql.Database
 	// Sees says whether the user may know of a table or view.
 	Sees func(ctx *sql.Context, db, name string) bool
+	// View refuses a new view; nil: none is refused.
+	View func(ctx *sql.Context, db string, def *sql.ViewDefinition) error
 	// Functions are those that need the gateway, by their names in lower case.
 	Functions map[string]sql.Function
 	GC        *Collector

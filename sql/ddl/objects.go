@@ -1,6 +1,7 @@
 package ddl
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +28,11 @@ func (d *database) CreateView(ctx *sql.Context, name, selectStatement, createVie
 	}
 	v := &sql.ViewDefinition{
 		Name: name, TextDefinition: selectStatement, CreateViewStatement: createViewStmt, SqlMode: sql.LoadSqlMode(ctx).String(),
+	}
+	if d.g.View != nil {
+		if err := d.g.View(ctx, d.name, v); err != nil {
+			return err
+		}
 	}
 	return d.create(ctx, schema.IxView, &schema.ObjectDesc{DB: d.name, Name: name, Seq: schema.ObjectSeq(), View: v,
 		Definer: session.DefinerOf(ctx)},
@@ -65,7 +71,21 @@ func (d *database) GetViewDefinition(ctx *sql.Context, name string) (sql.ViewDef
 		}
 		s.Stmt.View, s.Stmt.ViewDB, s.Stmt.ViewDefiner = o.View.CreateViewStatement, d.Name(), o.Definer
 	}
-	return *o.View, true, nil
+	def := *o.View
+	def.TextDefinition = withCheckOption(def)
+	return def, true, nil
+}
+
+// viewTextEnd is how the text of a view with CHECK OPTION ends: the engine keeps one word of that.
+var viewTextEnd = regexp.MustCompile(`(?i)\s+with\s*$`)
+
+// withCheckOption is the text of a view with all of its CHECK OPTION.
+func withCheckOption(v sql.ViewDefinition) string {
+	i := strings.LastIndex(v.CreateViewStatement, v.TextDefinition)
+	if i < 0 || !viewTextEnd.MatchString(v.TextDefinition) {
+		return v.TextDefinition
+	}
+	return strings.TrimRight(v.CreateViewStatement[i:], " \t\r\n;")
 }
 
 // AllViews implements sql.ViewDatabase: those that the user may know of.

@@ -61,6 +61,8 @@ type Env struct {
 	Warn func(code int, msg string)
 	// UserVar reads a user variable.
 	UserVar func(name string) (Value, Type)
+	// TellID is told the arguments of LAST_INSERT_ID(x); nil: nobody is.
+	TellID func(id uint64)
 	// SysVar answers DATABASE(), USER(), CONNECTION_ID() and the like.
 	Facts Facts
 }

@@ -96,7 +96,9 @@ const (
 // Sub is a subquery in a scalar expression. The planner makes joins of them; one that remains is
 // compiled by Env.CompileSub.
 type Sub struct {
-	Kind SubKind
+	// Number is the same for copies of a subquery, which have one value in a row; 0: it has none.
+	Number ColID
+	Kind   SubKind
 	// Rel is the planner's relation or plan.
 	Rel any
 	// Left is compared with the columns of the result by Cmp ("=", "<", ...) for Any and All.

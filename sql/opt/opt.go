@@ -31,6 +31,9 @@ type optimizer struct {
 	// kept are the plans whose rows are kept while the plan runs, by the number of their readers.
 	kept map[int]*Plan
 	lock algebra.LockKind
+	// made are the columns that stand for subqueries in the operator that is being unnested, by
+	// their numbers.
+	made map[expr.ColID]expr.Node
 }
 
 // Optimize plans a query. env is used to evaluate constants.

@@ -1,6 +1,8 @@
 package opt
 
 import (
+	"slices"
+
 	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/expr"
 )
@@ -37,6 +39,7 @@ func anySub(r algebra.Rel) bool {
 
 // unnestOver computes the subqueries of an operator below it.
 func (o *optimizer) unnestOver(r algebra.Rel) algebra.Rel {
+	defer o.apart()()
 	in := r.Inputs()[0]
 	cols := r.Cols()
 	_, agg := r.(*algebra.GroupBy)
@@ -99,6 +102,7 @@ func (o *optimizer) unnestJoin(j *algebra.Join) algebra.Rel {
 // side alone filter it, and the value of a subquery that asks one side is a column of that side.
 // What asks both sides at once is evaluated for each row of the left one.
 func (o *optimizer) unnestOuter(j *algebra.Join, plain, subs []expr.Node) algebra.Rel {
+	defer o.apart()()
 	l, r := setOf(j.L.Cols()), setOf(j.R.Cols())
 	for _, c := range subs {
 		if asksBoth(c, l, r) {
@@ -180,6 +184,7 @@ func (o *optimizer) outerApply(j *algebra.Join, l set) algebra.Rel {
 
 // unnestFilter makes joins of subqueries that are conditions, and columns of the others.
 func (o *optimizer) unnestFilter(f *algebra.Filter) algebra.Rel {
+	defer o.apart()()
 	in := f.In
 	cols := in.Cols()
 	var plain, subs, later []expr.Node
@@ -361,21 +366,37 @@ func lazy(n expr.Node) bool {
 
 // column makes a column of a subquery.
 func (o *optimizer) column(in algebra.Rel, s *expr.Sub, branch bool) (algebra.Rel, expr.Node) {
+	if n := o.made[s.Number]; n != nil {
+		return in, n
+	}
+	out, n := o.newColumn(in, s, branch)
+	if s.Number != 0 && o.made != nil {
+		o.made[s.Number] = n
+	}
+	return out, n
+}
+
+// apart begins an operator whose subqueries are columns of its own.
+func (o *optimizer) apart() (restore func()) {
+	was := o.made
+	o.made = map[expr.ColID]expr.Node{}
+	return func() { o.made = was }
+}
+
+func (o *optimizer) newColumn(in algebra.Rel, s *expr.Sub, branch bool) (algebra.Rel, expr.Node) {
 	rel := o.unnest(s.Rel.(algebra.Rel))
 	a := &algebra.Apply{L: in, R: rel, Outer: s.Outer}
 	if s.Kind == expr.SubScalar {
 		if branch && !oneRow(rel) {
-			o.fail(left("scalar subquery in a branch"))
+			return o.oneOfMany(a, s)
 		}
 		a.Kind = algebra.Single
 		id := rel.Cols()[0]
 		return a, &expr.Col{ID: id, T: s.T.AsNull()}
 	}
-	for i, l := range s.Left {
-		if hasSub(l) {
-			o.fail(left("subquery compared with a subquery"))
-			return in, s.Left[i]
-		}
+	sides := slices.Clone(s.Left)
+	for i, l := range sides {
+		a.L, sides[i] = o.replaceSubs(a.L, l, branch)
 	}
 	a.Kind, a.MarkID = algebra.Mark, o.newID()
 	var out algebra.Rel = a
@@ -385,9 +406,9 @@ func (o *optimizer) column(in algebra.Rel, s *expr.Sub, branch bool) (algebra.Re
 	case expr.SubExists:
 		mark, err = call("istrue", mark)
 	case expr.SubAny:
-		out, mark = o.marks(a, s.Cmp, s.Left, rel)
+		out, mark = o.marks(a, s.Cmp, sides, rel)
 	default:
-		if out, mark = o.marks(a, negated[s.Cmp], s.Left, rel); o.err == nil {
+		if out, mark = o.marks(a, negated[s.Cmp], sides, rel); o.err == nil {
 			mark, err = call("not", mark)
 		}
 	}
@@ -395,6 +416,31 @@ func (o *optimizer) column(in algebra.Rel, s *expr.Sub, branch bool) (algebra.Re
 		o.fail(err)
 	}
 	return out, mark
+}
+
+// oneOfMany is the value of a scalar subquery that may not be asked for: that it has several rows
+// is an error only where it is. It counts them.
+func (o *optimizer) oneOfMany(a *algebra.Apply, s *expr.Sub) (algebra.Rel, expr.Node) {
+	id := a.R.Cols()[0]
+	g := &algebra.GroupBy{In: a.R}
+	var cols []expr.Node
+	for _, x := range []struct {
+		name string
+		args []expr.Node
+	}{{"any_value", []expr.Node{&expr.Col{ID: id, T: s.T.AsNull()}}}, {"count", nil}} {
+		n, err := expr.NewAgg(expr.LookupAgg(x.name), x.args, false, nil, "")
+		if err != nil {
+			o.fail(err)
+			return a.L, s
+		}
+		agg := algebra.Agg{ID: o.newID(), Name: x.name, Call: n.(*expr.Agg)}
+		g.Aggs = append(g.Aggs, agg)
+		cols = append(cols, &expr.Col{ID: agg.ID, T: n.Type().AsNull()})
+	}
+	a.Kind, a.R = algebra.Single, g
+	n, err := call("$one_row", cols...)
+	o.fail(err)
+	return a, n
 }
 
 // marks lets a mark join compare; the result is the value of ANY.

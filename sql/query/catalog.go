@@ -11,7 +11,6 @@ import (
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/rights"
-	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
 )
 
@@ -88,39 +87,4 @@ func (c *catalog) ordered() bool {
 		return t.Stored().Env.DB.Topology().Concurrency.Ordered()
 	}
 	return false
-}
-
-func (c *catalog) view(d sql.Database, name string) (algebra.Table, *algebra.View, error) {
-	v, ok := d.(sql.ViewDatabase)
-	if !ok {
-		return nil, nil, nil
-	}
-	def, ok, err := v.GetViewDefinition(c.ctx, name)
-	if err != nil || !ok {
-		return nil, nil, nil
-	}
-	out := &algebra.View{DB: d.Name(), Name: def.Name, Text: def.TextDefinition, SQLMode: def.SqlMode,
-		Columns: columnsOf(def.CreateViewStatement)}
-	if a := session.Of(c.ctx).Stmt.ViewDefiner; a != nil {
-		out.Definer = [2]string{a.Name, a.Host}
-	}
-	return nil, out, nil
-}
-
-// columnsOf are the names in front of AS of CREATE VIEW; nil if there are none.
-func columnsOf(create string) []string {
-	head := create
-	if i := strings.Index(strings.ToUpper(create), " AS "); i >= 0 {
-		head = create[:i]
-	}
-	_, list, ok := strings.Cut(head, "(")
-	if !ok {
-		return nil
-	}
-	list, _, _ = strings.Cut(list, ")")
-	var out []string
-	for _, n := range strings.Split(list, ",") {
-		out = append(out, strings.Trim(strings.TrimSpace(n), "`"))
-	}
-	return out
 }

@@ -50,6 +50,7 @@ type change struct {
 	ins     *insertion // of an INSERT or REPLACE
 	tree    bind.Stmt
 	params  []expr.Node
+	told    *uint64 // the last argument of LAST_INSERT_ID(x)
 	links   []*bind.Target
 }
 
@@ -119,11 +120,11 @@ func (o *outcome) ok() types.OkResult {
 }
 
 // change runs a statement that changes rows; done is false if the engine has to.
-func (r *Runner) change(ctx *sql.Context, s *session.Session, text string,
+func (r *Runner) change(ctx *sql.Context, s *session.Session, text string, client bool,
 	params func(sql.CollationID) ([]expr.Node, error)) (res *outcome, done bool, err error) {
 	c := &change{}
 	st, err := r.prepare(ctx, s, text, params, func(st *statement, text string, given []expr.Node) error {
-		c.statement = st
+		c.statement, st.client = st, client
 		return c.make(text, given)
 	})
 	if st == nil {
@@ -144,8 +145,13 @@ func (c *change) make(text string, params []expr.Node) error {
 		return err
 	}
 	st.cat.changes = true
+	told := st.env.TellID
+	st.env.TellID = func(id uint64) {
+		told(id)
+		c.told = &id
+	}
 	c.tree, c.params = tree, params
-	if c.c, err = bind.BindChange(tree, st.r.facts(st.ctx, st.env.Ctx, st.cat, params)); err != nil {
+	if c.c, err = bind.BindChange(tree, st.facts(params)); err != nil {
 		return err
 	}
 	if st.cat.ordered() {
@@ -503,7 +509,7 @@ func (c *change) keep(t *target, b *expr.Batch, i int32) error {
 	}
 	for k, at := range t.checks {
 		v := b.Cols[at]
-		if v.T.Kind != expr.Null && !v.IsNull(i) && v.I[i] == 0 && p.failed == 0 {
+		if p.failed == 0 && violated(v, i, t.Checks[k].View) {
 			p.failed = k + 1
 		}
 	}
@@ -567,6 +573,9 @@ func (c *change) apply() (*outcome, error) {
 			_ = w.to.DiscardChanges(c.ctx, err)
 		}
 		return nil, err
+	}
+	if c.told != nil && !slices.ContainsFunc(writers, func(w *writer) bool { return w.counted }) {
+		res.id = *c.told
 	}
 	res.warnings = int(c.s.WarningCount())
 	return res, nil
@@ -660,7 +669,7 @@ func (w *writer) stored(p *pending) (changed bool, err error) {
 		return false, err
 	}
 	if p.failed != 0 && row != nil {
-		return false, w.check(w.Checks[p.failed-1].Name)
+		return false, w.check(w.Checks[p.failed-1].Name, w.Checks[p.failed-1].View)
 	}
 	switch {
 	case w.refs != nil:
@@ -715,17 +724,23 @@ func (w *writer) changed(p *pending) (at kv.Row, old, row sql.Row, err error) {
 }
 
 // check is the error of a condition that is not fulfilled.
-func (w *writer) check(name string) error {
+func (w *writer) check(name string, view bool) error {
+	if view {
+		return mysql.NewSQLError(errViewCheck, "HY000", "CHECK OPTION failed '%s'", name)
+	}
 	return coded(errCheck, sql.ErrCheckConstraintViolated.New(name), "Check constraint '%s' is violated.", name)
 }
 
 // insert adds a row.
 func (w *writer) insert(p *pending) error {
 	if p.failed != 0 {
-		return w.check(w.ins.Checks[p.failed-1].Name)
+		return w.check(w.ins.checks[p.failed-1].Name, w.ins.checks[p.failed-1].View)
 	}
 	counted, err := w.number(p.vals)
 	if err != nil {
+		return err
+	}
+	if err := w.checkLate(p.vals); err != nil {
 		return err
 	}
 	w.inserted(p.vals, counted)

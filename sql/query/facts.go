@@ -133,6 +133,7 @@ func (r *Runner) environment(ctx *sql.Context) (*expr.Env, error) {
 	}
 	e.Loc, e.Now = zone, e.Now.In(zone)
 	e.Warn = func(code int, msg string) { ctx.Warn(code, "%s", msg) }
+	e.TellID = func(id uint64) { ctx.GetLastQueryInfo().LastInsertId.Store(int64(id)) }
 	client, info := ctx.Client(), ctx.GetLastQueryInfo()
 	e.Facts = expr.Facts{
 		Database: ctx.GetCurrentDatabase(), User: client.User + "@" + client.Address, ConnectionID: uint64(ctx.Session.ID()),

@@ -58,7 +58,7 @@ func (c *change) compile(env *expr.Env, t *target, fs []bind.Formula, ids []expr
 			out = append(out, k)
 			continue
 		}
-		if k.expr, err = expr.Compile(f.Node, ids, env); err != nil {
+		if k.expr, err = c.over(f.Node, ids, env); err != nil {
 			return nil, left("expression of a definition")
 		}
 		if f.Col < 0 {
@@ -127,16 +127,27 @@ func (r *rowset) set(f *formula, rows [][]sql.Row, first int) error {
 	return nil
 }
 
-// failed calls f with the rows for which a condition is FALSE.
+// failed calls f with the rows for which a condition is FALSE, or that of a view not TRUE.
 func (r *rowset) failed(k *formula, f func(i int)) error {
 	v, err := k.expr.Eval(&r.batch, r.batch.Sel)
 	if err != nil {
 		return err
 	}
 	for _, i := range r.batch.Sel {
-		if v.T.Kind != expr.Null && !v.IsNull(i) && v.I[i] == 0 {
+		if violated(v, i, k.View) {
 			f(int(i))
 		}
 	}
 	return nil
+}
+
+// violated reports whether a condition does not hold; that of a view must be TRUE.
+func violated(v *expr.Vec, i int32, view bool) bool {
+	if v.T.Kind == expr.Null || v.IsNull(i) {
+		return view
+	}
+	if v.T.Kind == expr.Float {
+		return v.F[i] == 0
+	}
+	return v.I[i] == 0
 }

@@ -33,6 +33,7 @@ type insertion struct {
 	rows    *rowset
 	derived []*formula
 	checks  []*formula
+	late    []*formula // conditions that use what AUTO_INCREMENT gives
 	ignore  bool
 	dup     *updater // nil: no ON DUPLICATE KEY UPDATE
 	guess   *updater // the same, to predict what it reads
@@ -87,7 +88,7 @@ func (c *change) insertion(t *target) error {
 			return err
 		}
 		if err := s.noDefault(); err != nil {
-			return refusal(err)
+			return refusal(c.ofView(t, err))
 		}
 		n.missing = append(n.missing, s)
 	}
@@ -97,8 +98,16 @@ func (c *change) insertion(t *target) error {
 	if n.derived, err = c.compile(c.env, t, n.Derived, n.IDs, c.strict); err != nil {
 		return err
 	}
-	if n.checks, err = c.compile(c.env, t, n.Checks, n.IDs, c.strict); err != nil {
+	checks, err := c.compile(c.env, t, n.Checks, n.IDs, c.strict)
+	if err != nil {
 		return err
+	}
+	for _, k := range checks {
+		if k.Late {
+			n.late = append(n.late, k)
+		} else {
+			n.checks = append(n.checks, k)
+		}
 	}
 	if len(n.Updates) == 0 {
 		return nil
@@ -110,6 +119,17 @@ func (c *change) insertion(t *target) error {
 	quiet.Warn = nil
 	n.guess, err = c.updater(t, &quiet, true)
 	return err
+}
+
+// ofView is the error of a column without a default that a view does not show.
+func (c *change) ofView(t *target, err error) error {
+	var ce *codedError
+	if len(t.Steps) == 1 || !errors.As(err, &ce) {
+		return err
+	}
+	v := t.Steps[0]
+	return &codedError{ce.kind, mysql.NewSQLError(1423, "HY000",
+		"Field of view '%s.%s' underlying table doesn't have a default value", v.DB, v.Name)}
 }
 
 // noDefault is what is to be said of a column that gets no value and has no default. That of an
@@ -472,11 +492,14 @@ func (u *updater) update(old, row sql.Row, number int) (next sql.Row, changed bo
 func (w *writer) meet(p *pending, number int) (changed int, err error) {
 	n := w.ins
 	if p.failed != 0 {
-		return 0, w.check(n.Checks[p.failed-1].Name)
+		return 0, w.check(n.checks[p.failed-1].Name, n.checks[p.failed-1].View)
 	}
 	row := p.vals
 	counted, err := w.number(row)
 	if err != nil {
+		return 0, err
+	}
+	if err := w.checkLate(row); err != nil {
 		return 0, err
 	}
 	for {
@@ -504,6 +527,25 @@ func (w *writer) meet(p *pending, number int) (changed int, err error) {
 	}
 }
 
+// checkLate tests the conditions that use what AUTO_INCREMENT has given.
+func (w *writer) checkLate(row sql.Row) error {
+	n := w.ins
+	if len(n.late) == 0 {
+		return nil
+	}
+	failed := 0
+	err := w.follow1(n.rows, n.late, row, func(k int) { failed = k })
+	if err == nil && failed != 0 {
+		err = w.check(n.late[failed-1].Name, true)
+	}
+	return err
+}
+
+// follow1 tests conditions of one row.
+func (c *change) follow1(r *rowset, checks []*formula, row sql.Row, failed func(check int)) error {
+	return c.follow(r, nil, checks, [][]sql.Row{{row}}, 1, func(_, k int) { failed(k) })
+}
+
 // existing is the row that an error of a duplicate key tells.
 func existing(err error) (sql.Row, bool) {
 	var ge *goerrors.Error
@@ -521,7 +563,7 @@ func (w *writer) instead(old, row sql.Row, number int) (int, error) {
 	case err != nil:
 		return 0, err
 	case check != 0:
-		return 0, w.check(w.ins.Checks[check-1].Name)
+		return 0, w.check(w.ins.dup.checks[check-1].Name, w.ins.dup.checks[check-1].View)
 	case !changed && w.res.found:
 		return 1, nil
 	case !changed:
@@ -549,5 +591,5 @@ func (w *writer) ignored(err error) error {
 
 // ignorable are the errors of a row that IGNORE makes warnings.
 var ignorable = map[int]bool{
-	errNull: true, schema.ErrDupEntry: true, 1451: true, 1452: true, errCheck: true, errOutOfRange: true,
+	errNull: true, schema.ErrDupEntry: true, 1451: true, 1452: true, errCheck: true, errOutOfRange: true, errViewCheck: true,
 }

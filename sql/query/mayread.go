@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/rights"
@@ -31,29 +32,44 @@ func (c *change) mayRead() error {
 		}
 	}
 	for _, t := range c.c.Targets {
-		if err := mine.Reads(c.ctx, t.Table.DB(), t.Table.Name(), c.c.Reads.Names, nil); err != nil {
+		if err := mine.Reads(c.ctx, t.Steps[0].DB, t.Steps[0].Name, c.c.Reads.Names, nil); err != nil {
 			return &bind.Refusal{Err: err}
 		}
 	}
 	return nil
 }
 
-// mayWrite checks that the user may change a table as the statement does. If it may not at all, the
-// engine words the error.
+// mayWrite checks that the user may change a table as the statement does, and that so may the
+// definers of the views through which it is changed.
 func (c *change) mayWrite(t *bind.Target) error {
-	mine, db, name := c.rights(), t.Table.DB(), t.Table.Name()
-	writes := func(p sql.PrivilegeType, columns []int, listed bool) error {
-		if !mine.SomeColumn(db, name, p) {
-			return left("privileges")
+	for i, step := range t.Steps {
+		mine := c.rights()
+		if step.As != ([2]string{}) {
+			var err error
+			if mine, err = rights.OfAccount(c.r.Engine.Analyzer.Catalog.MySQLDb, step.As[0], step.As[1]); err != nil {
+				return &bind.Refusal{Err: err}
+			}
 		}
-		names := make([]string, len(columns))
-		for i, pos := range columns {
-			names[i] = t.Table.Columns()[pos].Name
+		err := c.mayWriteAs(mine, t, step)
+		if err != nil && i > 0 {
+			err = mysql.NewSQLError(1356, "HY000", "View '%s.%s' references invalid table(s) or column(s) or "+
+				"function(s) or definer/invoker of view lack rights to use them", t.Steps[0].DB, t.Steps[0].Name)
 		}
-		if err := mine.Writes(c.ctx, p, db, name, names, listed); err != nil {
+		if err != nil {
 			return &bind.Refusal{Err: err}
 		}
-		return nil
+	}
+	return nil
+}
+
+// mayWriteAs checks one of the names by which a table is changed.
+func (c *change) mayWriteAs(mine rights.Set, t *bind.Target, step bind.Step) error {
+	writes := func(p sql.PrivilegeType, columns []int, listed bool) error {
+		var names []string
+		for _, pos := range columns {
+			names = append(names, step.Names[pos])
+		}
+		return mine.Writes(c.ctx, p, step.DB, step.Name, names, listed)
 	}
 	var updated []int
 	switch n := c.c.Insert; {
@@ -63,9 +79,9 @@ func (c *change) mayWrite(t *bind.Target) error {
 				updated = append(updated, s.Col)
 			}
 		}
-	case c.c.Kind == bind.Delete || n.Replace && !mine.Table(db, name, sql.PrivilegeType_Delete):
-		if !mine.Table(db, name, sql.PrivilegeType_Delete) {
-			return left("privileges")
+	case c.c.Kind == bind.Delete || n.Replace && !mine.Table(step.DB, step.Name, sql.PrivilegeType_Delete):
+		if !mine.Table(step.DB, step.Name, sql.PrivilegeType_Delete) {
+			return rights.Refusal(c.ctx, "DELETE", step.Name)
 		}
 		return nil
 	default:
@@ -120,7 +136,7 @@ func (c *change) again(u bind.Use) bool {
 // changes reports whether the statement names a table in order to change its rows.
 func (c *change) changes(u bind.Use) bool {
 	for _, t := range c.c.Targets {
-		if len(u.Through) == 0 && strings.EqualFold(u.DB, t.Table.DB()) && strings.EqualFold(u.Name, t.Table.Name()) {
+		if len(u.Through) == 0 && strings.EqualFold(u.DB, t.Steps[0].DB) && strings.EqualFold(u.Name, t.Steps[0].Name) {
 			return c.c.Kind != bind.Insert
 		}
 	}

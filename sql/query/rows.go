@@ -18,7 +18,7 @@ func (r *Runner) Rows(ctx *sql.Context, s *session.Session, text string,
 	}
 	given := func(sql.CollationID) ([]expr.Node, error) { return params, nil }
 	if kind == changing {
-		res, done, err := r.change(ctx, s, text, given)
+		res, done, err := r.change(ctx, s, text, false, given)
 		if err != nil || !done {
 			return nil, nil, done, engineError(err)
 		}

@@ -25,6 +25,7 @@ import (
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/opt"
 	"github.com/godwitdb/godwit/sql/rights"
+	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
 )
@@ -109,6 +110,10 @@ type statement struct {
 	mem *exec.Mem
 	// turn is its place among the statements that compute.
 	turn admit.Turn
+	// client: it is one of a client, who is told the binder's errors.
+	client bool
+	// page is LIMIT of a statement that counts all rows; nil: it does not.
+	page *page
 	// opened: all expressions have been compiled, and rows may have been read.
 	opened bool
 	// locks: it has FOR UPDATE or FOR SHARE.
@@ -146,7 +151,7 @@ func (r *Runner) Try(ctx context.Context, s *session.Session, c *mysql.Conn, tex
 	defer r.Engine.ProcessList.EndQuery(sctx)
 	given := func(coll sql.CollationID) ([]expr.Node, error) { return params(binds, coll) }
 	if kind == changing {
-		res, done, err := r.change(sctx, s, text, given)
+		res, done, err := r.change(sctx, s, text, true, given)
 		if err != nil {
 			return done, clientError(err)
 		}
@@ -156,7 +161,7 @@ func (r *Runner) Try(ctx context.Context, s *session.Session, c *mysql.Conn, tex
 		*sent = true
 		return true, send(res.result())
 	}
-	st, err := r.prepare(sctx, s, text, given, (*statement).make)
+	st, err := r.prepare(sctx, s, text, given, (*statement).makeClients)
 	if st == nil && err != nil {
 		return true, clientError(err)
 	}
@@ -256,9 +261,6 @@ func (st *statement) ready() error {
 	case t != nil && (t.Over || t.Schema != nil):
 		return left("transaction with changes of the schema")
 	}
-	if usual, _ := sql.HasDefaultValue(st.ctx, st.s, "sql_select_limit"); !usual {
-		return left("sql_select_limit")
-	}
 	if intVar(st.ctx, "div_precision_increment") != expr.DefaultDivScale {
 		return left("div_precision_increment")
 	}
@@ -292,7 +294,7 @@ func (st *statement) make(text string, params []expr.Node) error {
 	if err != nil {
 		return err
 	}
-	q, err := bind.Bind(tree, st.r.facts(st.ctx, st.env.Ctx, st.cat, params))
+	q, err := bind.Bind(tree, st.facts(params))
 	if err != nil {
 		return err
 	}
@@ -309,10 +311,34 @@ func (st *statement) make(text string, params []expr.Node) error {
 		return left("ordering by timestamps")
 	}
 	showTimestamps(q)
-	st.out = q.Out
+	st.out, st.page = q.Out, pageOf(q)
 	options := st.r.Options
 	options.Locking = st.locks || st.s.Explicit(st.ctx)
 	return st.plans(q, options)
+}
+
+// facts are what the text hangs on.
+func (st *statement) facts(params []expr.Node) *bind.Session {
+	f := st.r.facts(st.ctx, st.env.Ctx, st.cat, params)
+	if usual, _ := sql.HasDefaultValue(st.ctx, st.s, "sql_select_limit"); !usual {
+		if v, err := st.ctx.GetSessionVariable(st.ctx, "sql_select_limit"); err == nil {
+			n, _ := schema.ToUint64(v)
+			if i, ok := schema.ToInt64(v); ok {
+				n = uint64(i)
+			}
+			f.Limit = expr.UintConst(n)
+		}
+	}
+	if st.client {
+		f.MayRead = func(uses []bind.Use) bool { return st.allowed(uses) == nil }
+	}
+	return f
+}
+
+// makeClients does so for a statement of a client.
+func (st *statement) makeClients(text string, params []expr.Node) error {
+	st.client = true
+	return st.make(text, params)
 }
 
 // makeShown does so for EXPLAIN, which tells of the tables behind a view.
@@ -421,6 +447,9 @@ func (st *statement) run(take func(*expr.Batch) error) (done bool, err error) {
 	sql.IncrementStatusVariable(st.ctx, "Questions", 1)
 	s.ClearWarnings()
 	explicit := s.Explicit(st.ctx)
+	if st.page != nil {
+		take = st.page.of(take)
+	}
 	err = st.drain(take)
 	if reason, ok := st.refused(err); ok {
 		if !explicit {
@@ -491,6 +520,9 @@ func (st *statement) close() {
 func (st *statement) count(rows int) {
 	info := st.ctx.GetLastQueryInfo()
 	sql.IncrementStatusVariable(st.ctx, "Com_select", 1)
+	if st.page != nil {
+		rows = int(st.page.all)
+	}
 	info.FoundRows.Store(int64(rows))
 	info.RowCount.Store(-1)
 }

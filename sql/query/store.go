@@ -31,6 +31,7 @@ const (
 	errNotOfType  = 1366
 	errTooLong    = 1406
 	errCheck      = 3819
+	errViewCheck  = 1369
 	errDivision   = 1365
 )
 

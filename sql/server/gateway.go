@@ -101,6 +101,8 @@ func newGateway(cfg Config) *gateway {
 	pro := ddl.NewProvider(g.Env)
 	overrides := sql.EngineOverrides{Builder: sql.BuilderOverrides{Parser: &parser{Parser: sql.NewMysqlParser(), g: g}}}
 	a := analyzer.NewBuilder(pro).AddOverrides(overrides).Build()
+	g.query = &selects.Runner{}
+	g.query.DescribeViews(a.Catalog.InfoSchema)
 	rights.Cover(a.Catalog.InfoSchema, a.Catalog.MySQLDb)
 	if missing := rules.Install(a); len(missing) > 0 {
 		panic(fmt.Sprintf("the engine has no rules %q any more, which package rules mends", missing))
@@ -113,8 +115,9 @@ func newGateway(cfg Config) *gateway {
 	g.engine = sqle.New(a, &sqle.Config{VersionPostfix: "Godwit"})
 	g.prefetch.Engine = g.engine
 	g.fast = &fast.Runner{Env: g.tableEnv(), Engine: g.engine}
-	g.query = &selects.Runner{Engine: g.engine, Limit: cfg.Memory, Turns: cfg.Turns, Fallbacks: selects.Fallbacks{On: cfg.OnFallback}, Where: g.explained,
-		Meter: measured}
+	g.query.Engine, g.query.Limit, g.query.Turns = g.engine, cfg.Memory, cfg.Turns
+	g.query.Fallbacks.On, g.query.Where, g.query.Meter = cfg.OnFallback, g.explained, measured
+	g.View = g.query.CheckView
 	a.Runner = runner{g.engine, g.audit}
 	g.logins = newLogins(g)
 	g.backups = &backup.Env{Env: g.Env, Policy: cfg.Backups, Rights: g.rights, Closing: g.draining.Load, Pace: cfg.BackupPace,

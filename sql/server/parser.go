@@ -47,6 +47,9 @@ func (p *parser) useView(ctx context.Context, query string, stmt sqlparser.State
 	if !ok || d.ViewSpec == nil {
 		return
 	}
+	if d.ViewSpec.CheckOption == sqlparser.ViewCheckOptionLocal {
+		d.ViewSpec.CheckOption = sqlparser.ViewCheckOptionCascaded // the text keeps the word
+	}
 	if sc, ok := ctx.(*sql.Context); ok {
 		if s := session.Of(sc); s != nil && s.Stmt.View == query {
 			d.Temporary = true

@@ -1,0 +1,156 @@
+package query
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/information_schema"
+	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/godwitdb/godwit/sql/access"
+	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/bind"
+	"github.com/godwitdb/godwit/sql/session"
+)
+
+func (c *catalog) view(d sql.Database, name string) (algebra.Table, *algebra.View, error) {
+	v, ok := d.(sql.ViewDatabase)
+	if !ok {
+		return nil, nil, nil
+	}
+	def, ok, err := v.GetViewDefinition(c.ctx, name)
+	if err != nil || !ok {
+		return nil, nil, nil
+	}
+	out := viewOf(d.Name(), &def)
+	if a := session.Of(c.ctx).Stmt.ViewDefiner; a != nil {
+		out.Definer = [2]string{a.Name, a.Host}
+	}
+	return nil, out, nil
+}
+
+// viewOf is a view as the binder knows it.
+func viewOf(db string, def *sql.ViewDefinition) *algebra.View {
+	text := viewEnd.ReplaceAllString(def.TextDefinition, "")
+	out := &algebra.View{DB: db, Name: def.Name, Text: text, SQLMode: def.SqlMode, Columns: columnsOf(def.CreateViewStatement, text)}
+	out.TempTable, out.Check = optionsOf(def.CreateViewStatement, out.Text)
+	return out
+}
+
+var (
+	viewNames = regexp.MustCompile("(?is)\\(((?:[^()`]|`[^`]*`)*)\\)\\s*as[\\s(]*$")
+	viewEnd   = regexp.MustCompile(`(?i)\s+with(?:\s+(?:(?:local|cascaded)\s+)?check\s+option)?\s*$`)
+	viewTemp  = regexp.MustCompile("(?i)\\balgorithm\\s*=\\s*temptable\\b")
+	viewCheck = regexp.MustCompile("(?i)\\bwith\\s+(?:(local|cascaded)\\s+)?check\\s+option\\b")
+)
+
+// around is what stands in CREATE VIEW before the SELECT, and behind it.
+func around(create, text string) (head, tail string) {
+	i := strings.LastIndex(create, text)
+	if i < 0 || text == "" {
+		return create, ""
+	}
+	return create[:i], create[i+len(text):]
+}
+
+// columnsOf are the names in front of AS of CREATE VIEW; nil if there are none.
+func columnsOf(create, text string) (out []string) {
+	head, _ := around(create, text)
+	m := viewNames.FindStringSubmatch(head)
+	if m == nil {
+		return nil
+	}
+	for _, n := range strings.Split(m[1], ",") {
+		out = append(out, strings.Trim(strings.TrimSpace(n), "`"))
+	}
+	return out
+}
+
+// optionsOf is what CREATE VIEW says besides the SELECT.
+func optionsOf(create, text string) (temp bool, check algebra.ViewCheck) {
+	head, tail := around(create, text)
+	switch m := viewCheck.FindStringSubmatch(tail); {
+	case m == nil:
+	case strings.EqualFold(m[1], "local"):
+		check = algebra.CheckLocal
+	default:
+		check = algebra.CheckCascaded
+	}
+	return viewTemp.MatchString(head), check
+}
+
+// updatable reports whether rows of a view can be changed. A view that cannot be bound here is not.
+func (r *Runner) updatable(ctx *sql.Context, v *algebra.View) bool {
+	if s := session.Of(ctx); s != nil {
+		was := s.Stmt.ViewDefiner
+		defer func() { s.Stmt.ViewDefiner = was }()
+	}
+	cat := &catalog{ctx: ctx, cat: r.Engine.Analyzer.Catalog, reads: access.New(ctx), tables: map[[2]string]*access.Table{},
+		changes: true, db: r.Engine.Analyzer.Catalog.MySQLDb}
+	defer cat.reads.Close()
+	ok, err := bind.Updatable(v, r.facts(ctx, ctx, cat, nil))
+	return err == nil && ok
+}
+
+// CheckView refuses CHECK OPTION for a view whose rows cannot be changed.
+func (r *Runner) CheckView(ctx *sql.Context, db string, def *sql.ViewDefinition) error {
+	v := viewOf(db, def)
+	if v.Check == algebra.NoCheck || r.updatable(ctx, v) {
+		return nil
+	}
+	return mysql.NewSQLError(1368, "HY000", "CHECK OPTION on non-updatable view '%s.%s'", db, def.Name)
+}
+
+// Columns of information_schema.views.
+const viewsDB, viewsName, viewsText, viewsCheck, viewsUpdatable = 1, 2, 3, 4, 5
+
+// checkOptions are the values of CHECK_OPTION.
+var checkOptions = map[algebra.ViewCheck]string{
+	algebra.NoCheck: "NONE", algebra.CheckLocal: "LOCAL", algebra.CheckCascaded: "CASCADED",
+}
+
+// DescribeViews lets information_schema.views say which views can be changed, and what is checked
+// then.
+func (r *Runner) DescribeViews(is sql.Database) {
+	t, _, err := is.GetTableInsensitive(sql.NewEmptyContext(), information_schema.ViewsTableName)
+	x, ok := t.(*information_schema.InformationSchemaTable)
+	if err != nil || !ok {
+		panic("the engine has no table of views any more, which package query mends")
+	}
+	read := x.Reader
+	x.Reader = func(ctx *sql.Context, cat sql.Catalog) (sql.RowIter, error) {
+		it, err := read(ctx, cat)
+		if err != nil {
+			return nil, err
+		}
+		rows, err := sql.RowIterToRows(ctx, it)
+		for _, row := range rows {
+			r.describe(ctx, cat, row)
+		}
+		return sql.RowsToRowIter(rows...), err
+	}
+}
+
+// describe mends a row of information_schema.views.
+func (r *Runner) describe(ctx *sql.Context, cat sql.Catalog, row sql.Row) {
+	db, _ := row[viewsDB].(string)
+	name, _ := row[viewsName].(string)
+	d, err := cat.Database(ctx, db)
+	if err != nil {
+		return
+	}
+	vd, ok := d.(sql.ViewDatabase)
+	if !ok {
+		return
+	}
+	def, ok, err := vd.GetViewDefinition(ctx, name)
+	if err != nil || !ok {
+		return
+	}
+	v := viewOf(d.Name(), &def)
+	row[viewsText], row[viewsCheck], row[viewsUpdatable] = v.Text, checkOptions[v.Check], "NO"
+	if r.updatable(ctx, v) {
+		row[viewsUpdatable] = "YES"
+	}
+}
