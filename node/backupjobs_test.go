@@ -140,3 +140,47 @@ func backupSchedule(t *testing.T) {
 		t.Errorf("%d backups, and %d after the schedule was dropped", before, after)
 	}
 }
+
+// TestFlashbackAndUndrop: within the retention of old versions a table is again what it was, at any
+// gateway; beyond it that is refused, and nothing has changed.
+func TestFlashbackAndUndrop(t *testing.T) { bubble(t, flashbackAndUndrop) }
+
+func flashbackAndUndrop(t *testing.T) {
+	t.Helper()
+	_, cs := startBackups(t, 3, t.TempDir())
+	mustExec(t, cs[0], "CREATE DATABASE d")
+	mustExec(t, cs[0], "CREATE TABLE d.t (id INT PRIMARY KEY, v INT, KEY (v))")
+	for i := range 300 {
+		mustExec(t, cs[i%3], "INSERT INTO d.t VALUES (?, ?)", i, i)
+	}
+	time.Sleep(time.Second)
+	was := rowsOf(t, cs[0], "SELECT id, home_region FROM d.t__homes ORDER BY id")
+	at := time.Now().UTC().Format("2006-01-02 15:04:05.000000")
+	time.Sleep(time.Second)
+	mustExec(t, cs[1], "DELETE FROM d.t WHERE id % 2 = 0")
+	mustExec(t, cs[2], "UPDATE d.t SET v = v + 1000")
+	one(t, cs[2], "FLASHBACK TABLE d.t TO TIMESTAMP '"+at+"'")
+	look := func(what string) {
+		t.Helper()
+		for _, c := range cs {
+			if got := one(t, c, "SELECT COUNT(*), SUM(v) FROM d.t WHERE v >= 0"); got[0] != "300" || got[1] != "44850" {
+				t.Errorf("%s: %s rows with the sum %s", what, got[0], got[1])
+			}
+		}
+		if got := rowsOf(t, cs[0], "SELECT id, home_region FROM d.t__homes ORDER BY id"); strings.Join(got, " ") != strings.Join(was, " ") {
+			t.Errorf("%s: homes are %q, want %q", what, got, was)
+		}
+	}
+	look("FLASHBACK TABLE")
+	time.Sleep(2 * time.Minute) // the collector comes by
+	look("after the collector")
+	mustExec(t, cs[1], "DROP TABLE d.t")
+	time.Sleep(2 * time.Minute)
+	one(t, cs[1], "UNDROP TABLE d.t")
+	look("UNDROP TABLE")
+	mustExec(t, cs[0], "DROP TABLE d.t")
+	time.Sleep(30 * time.Minute)
+	refused(t, cs[2], "UNDROP TABLE d.t", "table not found")
+	refused(t, cs[2], "FLASHBACK TABLE d.t TO TIMESTAMP '"+at+"'", "have been collected")
+	refused(t, cs[2], "SELECT * FROM d.t", "table not found")
+}

@@ -30,6 +30,7 @@ import (
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/policy/crossing"
 	"github.com/godwitdb/godwit/sql/admit"
+	"github.com/godwitdb/godwit/sql/backup"
 	"github.com/godwitdb/godwit/sql/server"
 	"github.com/godwitdb/godwit/txn"
 	"github.com/godwitdb/godwit/txn/multimaster"
@@ -100,7 +101,7 @@ type policies struct {
 
 // front holds the SQL server, once there is one. lifecycle.mu guards sql and sqlAddr.
 type front struct {
-	pace    server.BackupPace
+	pace    backup.Pace
 	sql     *server.Server
 	sqlAddr string
 	// answers of the catalog about a row: may the home policy move it, and is its table homed as a

@@ -10,6 +10,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/policy/home"
+	"github.com/godwitdb/godwit/sql/backup"
 	"github.com/godwitdb/godwit/sql/server"
 )
 
@@ -242,7 +243,7 @@ func (n *Node) jobRows(ctx context.Context) [][]any {
 			jobs[x.ID] = of
 		}
 	}
-	jobs[0] = server.WaitingJobs(ctx, n.db)
+	jobs[0] = backup.Waiting(ctx, n.db)
 	return server.JobRows(jobs)
 }
 

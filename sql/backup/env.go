@@ -59,6 +59,10 @@ func (g *Env) Run(ctx *sql.Context, st *Statement) ([]sql.Row, error) {
 		rows, err := run(ctx, st)
 		return rows, clientError(err)
 	}
+	if st.live() {
+		rows, err := g.startFlashback(ctx, s, st)
+		return rows, clientError(err)
+	}
 	p, err := g.openPlace(ctx, st.place, slices.Contains([]verb{verbBackup, verbLog, verbCreate}, st.verb))
 	if err != nil {
 		return nil, schema.Invalid(err.Error())
@@ -115,6 +119,8 @@ type volume struct {
 	*archive.Manifest
 	l   *library
 	key *archive.Key // of its files; nil: they are not encrypted
+	// live: the rows are old versions of the cluster's own tables; there are no files.
+	live bool
 	// byID are the tables by their ids, once index was called.
 	byID map[base.TableID]*archive.Table
 }

@@ -37,6 +37,8 @@ type order struct {
 	SkipMultiMaster bool `json:"skip_multi_master,omitempty"`
 	SkipForeignKeys bool `json:"skip_foreign_keys,omitempty"`
 	SkipVerify      bool `json:"skip_verify,omitempty"`
+	// Replaces is the table whose place the flashback's takes; 0: there is none.
+	Replaces base.TableID `json:"replaces,omitempty"`
 	// Keep is for how long a schedule keeps what its backups lead to; 0: for ever.
 	Keep time.Duration `json:"keep,omitempty"`
 	// AnyDefiner: who gave the statement may make views and procedures of other accounts.
@@ -165,6 +167,9 @@ func afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // perform does the work of the job's kind.
 func (w *work) perform(ctx context.Context) (end outcome) {
+	if w.o.Verb == verbFlashback {
+		return w.flashback(ctx)
+	}
 	p, err := w.g.openPlace(ctx, w.o.Place, w.o.Verb != verbRestore)
 	if err != nil {
 		return outcome{err: schema.Invalid(err.Error())}
@@ -294,6 +299,9 @@ func (g *Env) adopt(ctx context.Context, rec job.Record) {
 // reaches reports why this node cannot go on with a job: a directory of another machine may have
 // the same name.
 func (g *Env) reaches(ctx context.Context, o *order) error {
+	if o.Verb == verbFlashback {
+		return nil
+	}
 	p, err := g.openPlace(ctx, o.Place, false)
 	if err != nil {
 		return err

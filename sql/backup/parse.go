@@ -31,6 +31,9 @@ import (
 //	CREATE BACKUP SCHEDULE name FOR [DATABASE d [, ...] | TABLE [d.]t [, ...]] INTO 'place'
 //	   EVERY n unit [FULL EVERY n unit] [KEEP n unit] [WITH option [, ...]]
 //	   units: MINUTE, HOUR, DAY, WEEK; options: as those of BACKUP, but INCREMENTAL and DETACHED
+//	FLASHBACK TABLE [d.]t TO TIMESTAMP time [AS name] [WITH option [, ...]]
+//	UNDROP TABLE [d.]t [AS name] [WITH option [, ...]]
+//	   options: SKIP_MISSING_FOREIGN_KEYS, DETACHED
 //	SHOW BACKUP SCHEDULES
 //	DROP BACKUP SCHEDULE name
 
@@ -49,6 +52,9 @@ const (
 	verbCreate    verb = "CREATE BACKUP SCHEDULE"
 	verbDrop      verb = "DROP BACKUP SCHEDULE"
 	verbSchedules verb = "SHOW BACKUP SCHEDULES"
+
+	verbFlashback verb = "FLASHBACK TABLE"
+	verbUndrop    verb = "UNDROP TABLE"
 )
 
 // name is a table, or a database if Table is empty.
@@ -91,7 +97,11 @@ func Ours(q string) bool {
 		return false
 	}
 	switch q[0] | 0x20 {
-	case 'b', 'c', 'd', 'r', 's', 'v':
+	case 'b', 'c', 'd', 'f', 'r', 's', 'v':
+	case 'u': // most are UPDATEs
+		if q[1]|0x20 != 'n' {
+			return false
+		}
 	default:
 		return false
 	}
@@ -104,7 +114,7 @@ func Ours(q string) bool {
 
 	case w[0] == string(verbBackup), w[0] == string(verbRestore):
 		return true
-	case len(w) == 2 && slices.Contains([]verb{verbShow, verbVerify, verbCancel}, verb(w[0]+" "+w[1])):
+	case len(w) == 2 && slices.Contains([]verb{verbShow, verbVerify, verbCancel, verbFlashback, verbUndrop}, verb(w[0]+" "+w[1])):
 		return true
 	}
 	return false
@@ -173,6 +183,14 @@ func Parse(q string) *Statement {
 		p.must("BACKUP")
 		p.must("SCHEDULE")
 		st.schedule = p.ident()
+	case "FLASHBACK":
+		st.verb = verbFlashback
+		p.targets(st)
+		p.must("TO")
+		p.asOf(st)
+	case "UNDROP":
+		st.verb = verbUndrop
+		p.targets(st)
 	case "CANCEL":
 		st.verb = verbCancel
 		p.must("JOB")
@@ -182,7 +200,7 @@ func Parse(q string) *Statement {
 		p.must("BACKUP")
 		p.place(st, "")
 	}
-	if st.place != "" {
+	if st.place != "" || st.live() {
 		p.tail(st)
 	}
 	if p.err == nil && strings.Trim(p.rest, "; \t\r\n") != "" {
@@ -393,12 +411,12 @@ func (p *reader) place(st *Statement, before string) {
 }
 
 func (p *reader) tail(st *Statement) {
-	moves := st.verb == verbBackup || st.verb == verbRestore
+	moves := st.verb == verbBackup || st.verb == verbRestore || st.live()
 	for moves && p.word("AS") {
 		switch {
-		case st.asOf == nil && p.word("OF"):
+		case st.asOf == nil && !st.live() && p.word("OF"):
 			p.asOf(st)
-		case st.verb == verbRestore && st.as == nil:
+		case (st.verb == verbRestore || st.live()) && st.as == nil:
 			n := p.dotted()
 			if len(st.databases) == 1 && n.DB == "" {
 				n = name{DB: n.Table}
@@ -444,11 +462,11 @@ func (p *reader) option(st *Statement) {
 		st.skipVerify = true
 	case slices.Contains([]verb{verbBackup, verbLog, verbCreate}, st.verb) && p.word("SKIP_MULTI_MASTER"):
 		st.skipMultiMaster = true
-	case (st.verb == verbBackup || st.verb == verbRestore) && p.word("DETACHED"):
+	case (st.verb == verbBackup || st.verb == verbRestore || st.live()) && p.word("DETACHED"):
 		st.detached = true
-	case st.verb == verbRestore && p.word("SKIP_MISSING_FOREIGN_KEYS"):
+	case (st.verb == verbRestore || st.live()) && p.word("SKIP_MISSING_FOREIGN_KEYS"):
 		st.skipForeignKeys = true
-	case p.word("ENCRYPTION_PASSPHRASE"):
+	case !st.live() && p.word("ENCRYPTION_PASSPHRASE"):
 		p.sign('=')
 		if st.passphrase = p.text("a passphrase"); st.passphrase == "" {
 			p.fail("a passphrase that is not empty")
@@ -485,6 +503,9 @@ func (st *Statement) complete(db string) error {
 	}
 	return schema.Invalid("AS gives a new name to one database, or to one table: restore the others by statements of their own")
 }
+
+// live reports whether the statement reads old versions of the cluster itself.
+func (st *Statement) live() bool { return st.verb == verbFlashback || st.verb == verbUndrop }
 
 // whole reports whether an order is of the whole cluster.
 func (o *order) whole() bool { return len(o.Databases)+len(o.Tables) == 0 }
@@ -525,6 +546,8 @@ func (st *Statement) Schema() sql.Schema {
 			"skipped")
 	case verbVerify:
 		return columns("backup_id", "status", "files#", "records#", "bytes#")
+	case verbFlashback, verbUndrop:
+		return columns("moment", "tables#", "rows#", "notes")
 	case verbRestore:
 		return columns("backup_id", "moment", "tables#", "rows#", "notes")
 	}

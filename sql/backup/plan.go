@@ -22,9 +22,11 @@ type plan struct {
 	user  string
 	chain []*volume
 	far   *progress
-	log   []*segment // behind the chain
-	base  *volume    // the last of the chain
-	v     *volume    // what there was at the moment: base, as the log has changed it
+	// replaced is the table whose place the restored one takes; nil: there is none.
+	replaced *schema.Table
+	log      []*segment // behind the chain
+	base     *volume    // the last of the chain
+	v        *volume    // what there was at the moment: base, as the log has changed it
 
 	dbs     []*schema.DatabaseDesc
 	tables  []*planned
@@ -89,6 +91,9 @@ func (g *Env) plan(o *order, chain []*volume, log []*segment, user string) (*pla
 	}
 	if err := p.foreignKeys(); err != nil {
 		return nil, err
+	}
+	if o.Verb == verbFlashback && (o.Replaces != 0 || o.As != nil) { // triggers stay with their table
+		return p, nil
 	}
 	return p, p.chooseObjects(w, objects)
 }

@@ -98,12 +98,7 @@ func (w *work) restore(ctx context.Context) (end outcome) {
 	if err != nil {
 		return outcome{err: err}
 	}
-	p.work = w
-	if err := p.vacant(ctx); err != nil {
-		return outcome{err: err}
-	}
-	w.job.Total(p.rows)
-	ts, err := p.run(ctx)
+	ts, err := w.carryOut(ctx, p)
 	if err != nil {
 		return outcome{err: err}
 	}
@@ -112,6 +107,16 @@ func (w *work) restore(ctx context.Context) (end outcome) {
 	}
 	return outcome{ts: ts, rows: []sql.Row{{p.v.ID, moment(p.o.Moment), int64(len(p.tables)), p.rows,
 		strings.Join(p.notes, "; ")}}}
+}
+
+// carryOut does what is planned.
+func (w *work) carryOut(ctx context.Context, p *plan) (base.Timestamp, error) {
+	p.work = w
+	if err := p.vacant(ctx); err != nil {
+		return 0, err
+	}
+	w.job.Total(p.rows)
+	return p.run(ctx)
 }
 
 // at is the backup, and the segments behind it, that lead to the moment that the statement names,
@@ -147,6 +152,12 @@ func (p *plan) vacant(ctx context.Context) error {
 			break
 		}
 		db := snap.Database(t.desc.DB)
+		if db != nil && p.o.Replaces != 0 {
+			if p.replaced = db.Tables[strings.ToLower(t.desc.Name)]; !p.replaces(p.replaced) {
+				return errReplaced
+			}
+			continue
+		}
 		switch {
 		case db == nil:
 			return sql.ErrDatabaseNotFound.New(t.desc.DB)
@@ -395,14 +406,19 @@ func (f *filling) run(ctx context.Context) error {
 	if err = context.Cause(ctx); err != nil {
 		return err
 	}
-	if err := f.counted(); err != nil {
-		return err
+	if !f.p.v.live {
+		if err := f.counted(); err != nil {
+			return err
+		}
 	}
 	return f.p.reach(f.at, reached{}, true)
 }
 
 // merge reads the rows behind a key and hands them to batches.
 func (f *filling) merge(ctx context.Context, behind []byte) error {
+	if f.p.v.live {
+		return f.scan(ctx, behind)
+	}
 	cursors, err := f.cursors(ctx)
 	if err != nil {
 		return err
@@ -693,6 +709,10 @@ func (p *plan) stillVacant(ctx context.Context, k kv.Txn) error {
 	}
 	for i, r := range rows {
 		switch {
+		case i < absent && r.Value != nil && p.o.Replaces != 0:
+			if err := p.discard(k, r.Value); err != nil {
+				return err
+			}
 		case i < absent && r.Value != nil:
 			return schema.Invalid(what[i] + " was made by somebody else during the restore, which is called off")
 		case i >= absent && r.Value == nil:

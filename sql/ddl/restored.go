@@ -107,6 +107,11 @@ func Keep(ctx context.Context, k kv.Txn, tables []*schema.Table) error {
 	return nil
 }
 
+// Discard has the rows of a table removed whose definition the transaction replaces.
+func (g *Env) Discard(k kv.Txn, t *schema.Table) {
+	g.note(k, t, 0)
+}
+
 // Work is a job that is not about one table.
 type Work struct{ j *job }
 

@@ -66,7 +66,7 @@ type Config struct {
 	// Backups says where statements may keep backups.
 	Backups place.Policy
 	// BackupPace bounds what backups and restores take of this node; nil: there is no bound.
-	BackupPace *BackupPace
+	BackupPace *backup.Pace
 	// Audit is told what clients do; nil: nothing is kept.
 	Audit *audit.Log
 	// OnStatement is called after each statement with its kind ("select", "insert", ...), its
@@ -87,9 +87,6 @@ type TxnCost = session.TxnCost
 
 // Job is a long statement, or work that follows from one, as SHOW JOBS shows it.
 type Job = ddl.Job
-
-// BackupPace bounds how many bytes a second a node reads and writes for backups and restores.
-type BackupPace = backup.Pace
 
 // Reads chooses snapshots for reads that may be old.
 type Reads = session.Reads

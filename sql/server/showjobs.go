@@ -2,13 +2,11 @@ package server
 
 import (
 	"cmp"
-	"context"
 	"slices"
 
 	"github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/backup"
 	"github.com/godwitdb/godwit/sql/ddl"
 )
@@ -44,9 +42,6 @@ func JobRows(byNode map[base.NodeID][]ddl.Job) (rows [][]any) {
 	return rows
 }
 
-// WaitingJobs are those that no node does at present: that of the node 0.
-func WaitingJobs(ctx context.Context, db kv.DB) []ddl.Job { return backup.Waiting(ctx, db) }
-
 // Sessions is the number of client connections.
 func (s *Server) Sessions() (n int) {
 	s.g.sessions.Range(func(_, _ any) bool { n++; return true })
@@ -62,7 +57,7 @@ func (g *gateway) showJobs(ctx *sql.Context) (out []sql.Row, err error) {
 	if t, ok := g.topic(jobTopic.Name); ok {
 		rows = g.cluster.Status(ctx, t.Name)
 	} else {
-		rows = JobRows(map[base.NodeID][]ddl.Job{g.DB.Node(): g.Jobs.List(), 0: WaitingJobs(ctx, g.DB)})
+		rows = JobRows(map[base.NodeID][]ddl.Job{g.DB.Node(): g.Jobs.List(), 0: backup.Waiting(ctx, g.DB)})
 	}
 	for _, values := range rows {
 		r, err := jobTopic.row(ctx, values)

@@ -174,7 +174,7 @@ var allowed = map[string][]string{
 		"sql/bind", "sql/schema",
 		"node/console", "node/meter",
 		"owner", "owner/gauge", "owner/homing", "owner/rewind", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "obs/audit",
-		"cluster/join", "kv/hold", "sql/admit", "sql/backup/place", "sql/digest", "sql/server", "policy/advice", "policy/epoch", "policy/placement", "policy/plan",
+		"cluster/join", "kv/hold", "sql/admit", "sql/backup", "sql/backup/place", "sql/digest", "sql/server", "policy/advice", "policy/epoch", "policy/placement", "policy/plan",
 		"mechanism/wan/overlay", "mechanism/ident",
 	}, mechanisms...),
 	"": append([]string{"node", "cluster", "owner", "txn"}, mechanisms...),

@@ -217,6 +217,9 @@ func takeBytes(b []byte) (v, rest []byte, ok bool) {
 	return b[k : k+int(n)], b[k+int(n):], true
 }
 
+// Nothing is a decoder without records, for errors about what is not in a file.
+func Nothing(what string) *Decoder { return &Decoder{file: what} }
+
 // File is the name of the piece, for errors.
 func (d *Decoder) File() string { return d.file }
 
