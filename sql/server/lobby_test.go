@@ -2,10 +2,12 @@ package server
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -177,4 +179,31 @@ func TestInteractiveClients(t *testing.T) {
 		k.Close()
 		l.Close()
 	}
+}
+
+// TestLongRequests: a request longer than max_allowed_packet ends the connection, and so do
+// parameters in pieces that are longer together; what is shorter is answered.
+func TestLongRequests(t *testing.T) {
+	s, root := newServer(t)
+	was := query(t, root, "SELECT @@GLOBAL.max_allowed_packet")[0]
+	exec(t, root, "SET GLOBAL max_allowed_packet = 1048576")
+	defer exec(t, root, "SET GLOBAL max_allowed_packet = "+was)
+	open := func() *sql.Conn {
+		return conn(t, openDSN(t, fmt.Sprintf("root@tcp(%s)/test?maxAllowedPacket=67108864", s.Addr())))
+	}
+	long := strings.Repeat("x", 1<<20)
+	expect(t, open(), "SELECT LENGTH('"+long[:1000_000]+"')", "1000000")
+	if _, err := open().ExecContext(t.Context(), "SELECT LENGTH('"+strings.Repeat(long, 3)+"')"); err == nil {
+		t.Error("a request of 3 MiB was answered")
+	}
+	c := open()
+	p, err := c.PrepareContext(t.Context(), "SELECT LENGTH(?) + LENGTH(?) + LENGTH(?) + LENGTH(?)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if _, err := p.ExecContext(t.Context(), long, long, long, long); err == nil {
+		t.Error("parameters of 4 MiB were taken")
+	}
+	expect(t, open(), "SELECT 1", "1")
 }
