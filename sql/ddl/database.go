@@ -105,15 +105,19 @@ func (d *database) stored(ctx *sql.Context) (*schema.Database, error) {
 	return d.look(ctx)
 }
 
-// GetTableNames implements sql.Database. Temporary tables are not shown.
+// GetTableNames implements sql.Database. Neither temporary tables are shown nor those that the
+// engine makes for full-text indexes.
 func (d *database) GetTableNames(ctx *sql.Context) ([]string, error) {
 	db, err := d.stored(ctx)
 	if err != nil {
 		return nil, err
 	}
+	helpers := db.FulltextTables()
 	names := make([]string, 0, len(db.Tables))
-	for _, t := range db.Tables {
-		names = append(names, t.Desc.Name)
+	for lower, t := range db.Tables {
+		if !helpers[lower] {
+			names = append(names, t.Desc.Name)
+		}
 	}
 	slices.Sort(names)
 	return names, nil
@@ -330,6 +334,29 @@ func (d *database) DropTable(ctx *sql.Context, name string) error {
 	}
 	m.delTable(t)
 	m.discard(t)
+	return d.dropFulltext(ctx, m, t)
+}
+
+// dropFulltext drops the tables that the engine has made for the full-text indexes of a table that
+// is gone.
+func (d *database) dropFulltext(ctx *sql.Context, m *mutation, of *schema.Table) error {
+	for _, x := range of.Indexes {
+		f := x.Desc.Fulltext
+		if f == nil {
+			continue
+		}
+		for _, name := range []string{f.Config, f.Position, f.DocCount, f.GlobalCount, f.RowCount} {
+			t := m.snap().Table(d.name, name)
+			if t == nil {
+				continue // indexes of one table have one table of their configuration
+			}
+			if err := m.lockTable(ctx, t); err != nil {
+				return err
+			}
+			m.delTable(t)
+			m.discard(t)
+		}
+	}
 	return nil
 }
 
@@ -371,13 +398,14 @@ func (d *database) CreateFulltextTableNames(ctx *sql.Context, table, index strin
 	if d.temporary(ctx, table) != nil {
 		return fulltext.IndexTableNames{}, errTemporaryFulltext
 	}
-	names, err := d.GetTableNames(ctx)
+	db, err := d.stored(ctx)
 	if err != nil {
 		return fulltext.IndexTableNames{}, err
 	}
+	names := slices.Collect(maps.Keys(db.Tables))
 	for i := 0; ; i++ {
 		prefix := strings.ToLower(fmt.Sprintf("%s_%s_%d", table, index, i))
-		if slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(strings.ToLower(n), prefix) }) {
+		if slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, prefix) }) {
 			continue
 		}
 		return fulltext.IndexTableNames{

@@ -150,13 +150,22 @@ func NewSimpleCase(x Node, values, thens []Node, els Node) (Node, error) {
 		x, values = all[0], all[1:]
 	}
 	for _, v := range values {
-		w, err := call("=", x, v)
+		w, err := call("=", jsonAsText(x, v), jsonAsText(v, x))
 		if err != nil {
 			return nil, err
 		}
 		whens = append(whens, w)
 	}
 	return NewCase(whens, thens, els)
+}
+
+// jsonAsText is a JSON document that CASE compares with a text, as a text: CASE compares by the
+// types of results, and that of a document is a string, where = would make the text a document.
+func jsonAsText(x, with Node) Node {
+	if x.Type().Kind == JSON && with.Type().Stringy() && with.Type().Kind != JSON {
+		return CastTo(x, TextType(0, sql.Collation_utf8mb4_bin, CoerceImplicit))
+	}
+	return x
 }
 
 // NewCast is CAST(x AS t). What a value becomes that does not fit, follows from the mode.

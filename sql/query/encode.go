@@ -27,7 +27,7 @@ func (s *statement) describe() []*querypb.Field {
 			f.Charset = uint32(ct.Collation().CharacterSet())
 		}
 		switch {
-		case types.IsBinaryType(t):
+		case types.IsBinaryType(t), t.Type() == sqltypes.Bit:
 			f.Charset = uint32(sql.Collation_binary)
 		case results != sql.CharacterSet_Unspecified:
 			f.Charset = uint32(results)

@@ -241,7 +241,7 @@ func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``"
 
 // columnPrivileges are the rows of information_schema.column_privileges: the user's own, or those
 // of all.
-func columnPrivileges(users *mysql_db.MySQLDb) schemaReader {
+func columnPrivileges(users *mysql_db.MySQLDb) SchemaReader {
 	return func(ctx *sql.Context, _ sql.Catalog) (sql.RowIter, error) {
 		mine := Of(ctx, users)
 		me := ctx.Client()

@@ -288,7 +288,7 @@ func CurrentRole(ctx *sql.Context, users *mysql_db.MySQLDb) string {
 }
 
 // enabledRoles and applicableRoles are the rows of these tables of information_schema.
-func enabledRoles(users *mysql_db.MySQLDb) schemaReader {
+func enabledRoles(users *mysql_db.MySQLDb) SchemaReader {
 	return func(ctx *sql.Context, _ sql.Catalog) (sql.RowIter, error) {
 		roles, defaults := active(ctx, users)
 		var rows []sql.Row
@@ -299,7 +299,7 @@ func enabledRoles(users *mysql_db.MySQLDb) schemaReader {
 	}
 }
 
-func applicableRoles(users *mysql_db.MySQLDb) schemaReader {
+func applicableRoles(users *mysql_db.MySQLDb) SchemaReader {
 	return func(ctx *sql.Context, _ sql.Catalog) (sql.RowIter, error) {
 		me := ctx.Client()
 		_, defaults := rolesOf(users, me.User, me.Address)

@@ -40,8 +40,9 @@ func OwnThreads(ctx *sql.Context, users *mysql_db.MySQLDb, it sql.RowIter, user 
 // processListUser is the column with the user.
 const processListUser = 1
 
-// Cover makes tables of information_schema show what the user may see only.
-func Cover(is sql.Database, users *mysql_db.MySQLDb) {
+// Cover makes tables of information_schema show what the user may see only. own are the readers of
+// tables, by name, that take the place of the engine's.
+func Cover(is sql.Database, users *mysql_db.MySQLDb, own map[string]func(SchemaReader) SchemaReader) {
 	ctx := sql.NewEmptyContext()
 	names, err := is.GetTableNames(ctx)
 	if err != nil {
@@ -57,6 +58,9 @@ func Cover(is sql.Database, users *mysql_db.MySQLDb) {
 		}
 		if err != nil || !ok {
 			continue
+		}
+		if ours := own[name]; ours != nil {
+			x.Reader = ours(x.Reader)
 		}
 		switch read := x.Reader; {
 		case name == information_schema.ProcessListTableName:
@@ -91,10 +95,10 @@ func Cover(is sql.Database, users *mysql_db.MySQLDb) {
 	}
 }
 
-// schemaReader reads a table of information_schema.
-type schemaReader = func(*sql.Context, sql.Catalog) (sql.RowIter, error)
+// SchemaReader reads a table of information_schema.
+type SchemaReader = func(*sql.Context, sql.Catalog) (sql.RowIter, error)
 
-func covered(read schemaReader, cover func(*sql.Context, sql.RowIter) sql.RowIter) schemaReader {
+func covered(read SchemaReader, cover func(*sql.Context, sql.RowIter) sql.RowIter) SchemaReader {
 	return func(ctx *sql.Context, cat sql.Catalog) (sql.RowIter, error) {
 		it, err := read(ctx, cat)
 		if err != nil {
@@ -106,7 +110,7 @@ func covered(read schemaReader, cover func(*sql.Context, sql.RowIter) sql.RowIte
 
 // readWhole reads a table with all rights, and in a database: the engine looks up what the texts of
 // views and triggers name, in order to describe these.
-func readWhole(users *mysql_db.MySQLDb, read schemaReader) schemaReader {
+func readWhole(users *mysql_db.MySQLDb, read SchemaReader) SchemaReader {
 	return func(ctx *sql.Context, cat sql.Catalog) (sql.RowIter, error) {
 		defer With(ctx, users, All())()
 		if ctx.GetCurrentDatabase() == "" {
@@ -123,7 +127,7 @@ func readWhole(users *mysql_db.MySQLDb, read schemaReader) schemaReader {
 }
 
 // coverTables leaves out rows about tables that the user has no privilege for.
-func coverTables(users *mysql_db.MySQLDb, sch sql.Schema, read schemaReader) schemaReader {
+func coverTables(users *mysql_db.MySQLDb, sch sql.Schema, read SchemaReader) SchemaReader {
 	db, table, column := -1, -1, -1
 	for i, c := range sch {
 		switch strings.ToUpper(c.Name) {

@@ -102,6 +102,21 @@ type Database struct {
 	ReferencedBy map[string][]sql.ForeignKeyConstraint
 }
 
+// FulltextTables are the lower names of the tables that the engine makes for full-text indexes.
+func (d *Database) FulltextTables() map[string]bool {
+	out := map[string]bool{}
+	for _, t := range d.Tables {
+		for _, x := range t.Indexes {
+			if f := x.Desc.Fulltext; f != nil {
+				for _, n := range []string{f.Config, f.Position, f.DocCount, f.GlobalCount, f.RowCount} {
+					out[strings.ToLower(n)] = true
+				}
+			}
+		}
+	}
+	return out
+}
+
 func (d *Database) clone() *Database {
 	c := *d
 	c.Tables = maps.Clone(d.Tables)

@@ -51,7 +51,7 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 		return nil, b.prepareChange(ctx, s, n)
 	case *plan.TriggerBeginEndBlock:
 		return b.body(ctx, s, n, row)
-	case *plan.CreateTable, *plan.AddColumn, *plan.CreateForeignKey, *plan.AlterIndex, *plan.Truncate:
+	case *plan.CreateTable, *plan.TableCopier, *plan.AddColumn, *plan.CreateForeignKey, *plan.AlterIndex, *plan.Truncate:
 		return b.buildDefinition(ctx, s, n)
 	case *plan.Call:
 		if s.Calling == n {
@@ -88,7 +88,7 @@ func (b *builder) buildQuery(ctx *sql.Context, s *session.Session, n sql.Node, r
 	case *plan.ShowCreateDatabase:
 		return b.showCreateDatabase(ctx, s, n, row)
 	case *plan.ShowCreateTable:
-		return b.showCreate(ctx, s, n, row)
+		return b.showCreate(ctx, s, n)
 	}
 	return nil, nil
 }
@@ -126,6 +126,8 @@ func (b *builder) buildDefinition(ctx *sql.Context, s *session.Session, n sql.No
 	switch n := n.(type) {
 	case *plan.CreateTable:
 		return nil, b.createTable(s, n)
+	case *plan.TableCopier:
+		return nil, ddl.SelectedCollations(ctx, n)
 	case *plan.AddColumn:
 		return b.addColumn(ctx, n)
 	case *plan.CreateForeignKey:

@@ -119,6 +119,12 @@ func (h *gmsHarness) newSession() *session.Session {
 	s := session.New(enginetest.NewBaseSession(), h.gateway().sessionEnv())
 	s.InitVariables()
 	ctx := sql.NewContext(context.Background(), sql.WithSession(s))
+	// the suite wants texts to be compared as bytes, unless it says otherwise
+	for _, name := range []string{"collation_connection", "collation_database", "collation_server"} {
+		if err := s.SetSessionVariable(ctx, name, sql.Collation_Default.Name()); err != nil {
+			h.t.Fatal(err)
+		}
+	}
 	if err := s.SetSessionVariable(ctx, sql.SqlModeSessionVar, sql.DefaultSqlMode); err != nil {
 		h.t.Fatal(err) // the suite was written for that mode
 	}

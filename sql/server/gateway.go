@@ -9,6 +9,7 @@ import (
 	sqle "github.com/dolthub/go-mysql-server"
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/analyzer"
+	"github.com/dolthub/go-mysql-server/sql/information_schema"
 	"github.com/dolthub/go-mysql-server/sql/mysql_db"
 	"github.com/dolthub/go-mysql-server/sql/planbuilder"
 	"github.com/dolthub/go-mysql-server/sql/rowexec"
@@ -19,6 +20,7 @@ import (
 	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/fast"
+	"github.com/godwitdb/godwit/sql/infoschema"
 	"github.com/godwitdb/godwit/sql/named"
 	"github.com/godwitdb/godwit/sql/prefetch"
 	selects "github.com/godwitdb/godwit/sql/query"
@@ -98,12 +100,15 @@ func newGateway(cfg Config) *gateway {
 	}
 	session.InitSystemVariables()
 	rights.Install()
+	infoschema.Install()
 	pro := ddl.NewProvider(g.Env)
 	overrides := sql.EngineOverrides{Builder: sql.BuilderOverrides{Parser: &parser{Parser: sql.NewMysqlParser(), g: g}}}
 	a := analyzer.NewBuilder(pro).AddOverrides(overrides).Build()
 	g.query = &selects.Runner{}
 	g.query.DescribeViews(a.Catalog.InfoSchema)
-	rights.Cover(a.Catalog.InfoSchema, a.Catalog.MySQLDb)
+	rights.Cover(a.Catalog.InfoSchema, a.Catalog.MySQLDb, map[string]func(rights.SchemaReader) rights.SchemaReader{
+		information_schema.StatisticsTableName: infoschema.Statistics,
+	})
 	if missing := rules.Install(a); len(missing) > 0 {
 		panic(fmt.Sprintf("the engine has no rules %q any more, which package rules mends", missing))
 	}

@@ -105,6 +105,7 @@ func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb 
 		return h.Handler.ComQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
 			*sent = true
 			times.mend(ctx, r)
+			bitsAreBytes(r)
 			f.Learn(r)
 			finish(s, r)
 			return cb(r, more)
@@ -128,6 +129,7 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 		rest, err = h.Handler.ComMultiQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
 			*sent = true
 			times.mend(ctx, r)
+			bitsAreBytes(r)
 			f.Learn(r)
 			finish(s, r)
 			return cb(r, more)
@@ -155,6 +157,7 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.Pr
 		return h.Handler.ComStmtExecute(ctx, c, p, func(r *sqltypes.Result) error {
 			*sent = true
 			times.mend(ctx, r)
+			bitsAreBytes(r)
 			f.Learn(r)
 			finish(s, r)
 			return cb(r)
@@ -179,6 +182,15 @@ func finish(s *session.Session, r *sqltypes.Result) {
 	s.Answered(r)
 	if n := leastInfo - len(r.Info); r.Info != "" && n > 0 {
 		r.Info += strings.Repeat(" ", n)
+	}
+}
+
+// bitsAreBytes says of columns of the type BIT that they are no texts, which the engine does not.
+func bitsAreBytes(r *sqltypes.Result) {
+	for _, f := range r.Fields {
+		if f.Type == sqltypes.Bit {
+			f.Charset = uint32(sql.Collation_binary)
+		}
 	}
 }
 

@@ -2,15 +2,13 @@ package server
 
 import (
 	"context"
-	"regexp"
-	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
-	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/ddl"
+	"github.com/godwitdb/godwit/sql/rewrite"
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/session"
 )
@@ -73,8 +71,8 @@ func (p *parser) ParseSimple(query string) (sqlparser.Statement, error) {
 	if stmt := p.own(query); stmt != nil {
 		return stmt, nil
 	}
-	stmt, err := p.Parser.ParseSimple(rewriteText(query))
-	declareTimes(stmt)
+	stmt, err := p.Parser.ParseSimple(rewrite.Text(query))
+	rewrite.Times(stmt)
 	return stmt, err
 }
 
@@ -94,18 +92,13 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 		return nil, "", "", err
 	}
 	defer done()
-	stmt, q, rest, err := p.Parser.ParseWithOptions(ctx, rewriteText(query), delim, multi, o)
+	stmt, q, rest, err := p.Parser.ParseWithOptions(ctx, rewrite.Text(query), delim, multi, o)
 	if own := p.accounts(stmt, query); own != nil && err == nil {
 		stmt = own
 	}
 	stmt = p.refuse(p.prepares(ctx, stmt), q)
-	renameIsolation(stmt)
-	splitRanges(stmt)
-	setNames(stmt, query)
-	declareTimes(stmt)
-	if err == nil {
-		anyTime(stmt, query)
-	}
+	rewrite.Tree(stmt, query, err == nil)
+	rewrite.Times(stmt)
 	p.useView(ctx, query, stmt)
 	p.note(ctx, query, stmt, err)
 	return stmt, q, rest, err
@@ -122,19 +115,14 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 		return nil, 0, err
 	}
 	defer done()
-	text := rewriteText(query)
+	text := rewrite.Text(query)
 	stmt, n, err := p.Parser.ParseOneWithOptions(ctx, text, o)
 	if own := p.accounts(stmt, query); own != nil && err == nil {
 		stmt = own
 	}
 	stmt = p.refuse(p.prepares(ctx, stmt), text[:min(n, len(text))])
-	renameIsolation(stmt)
-	splitRanges(stmt)
-	setNames(stmt, query)
-	declareTimes(stmt)
-	if err == nil {
-		anyTime(stmt, query)
-	}
+	rewrite.Tree(stmt, query, err == nil)
+	rewrite.Times(stmt)
 	p.note(ctx, query, stmt, err)
 	return stmt, n, err
 }
@@ -165,86 +153,4 @@ func (p *parser) refuse(stmt sqlparser.Statement, text string) sqlparser.Stateme
 func (p *parser) refused(err error) sqlparser.Statement {
 	return inject(ignoreAuth, &ownNode{g: p.g, name: "refused", sch: types.OkResultSchema,
 		run: func(*sql.Context) ([]sql.Row, error) { return nil, err }})
-}
-
-var namesCollation = regexp.MustCompile(`(?i)\bnames\s+['"]?\w+['"]?\s+collate\s+['"]?(\w+)`)
-
-// setNames lets SET NAMES set collation_connection, which the engine forgets: to the collation that
-// the statement names, or to the default of the character set.
-func setNames(stmt sqlparser.Statement, query string) {
-	set, ok := stmt.(*sqlparser.Set)
-	if !ok {
-		return
-	}
-	for _, e := range set.Exprs {
-		if !strings.EqualFold(e.Name.String(), "names") {
-			continue
-		}
-		name := ""
-		if m := namesCollation.FindStringSubmatch(query); m != nil {
-			name = m[1]
-		} else if v, ok := e.Expr.(*sqlparser.SQLVal); ok {
-			c, err := sql.ParseCharacterSet(string(v.Val))
-			if err != nil || c == sql.CharacterSet_Unspecified {
-				return // the engine words the error
-			}
-			name = c.DefaultCollation().Name()
-		}
-		if name != "" {
-			set.Exprs = append(set.Exprs, &sqlparser.SetVarExpr{Name: sqlparser.NewColName("collation_connection"),
-				Expr: sqlparser.NewStrVal([]byte(name))})
-		}
-		return
-	}
-}
-
-// anyTime lets the operand of AS OF be any expression, such as NOW() - INTERVAL 5 SECOND: the
-// engine takes literals and function calls only.
-func anyTime(stmt sqlparser.Statement, query string) {
-	if !base.ContainsFold(query, "OF") || len(query) > 1<<16 {
-		return
-	}
-	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
-		if a, ok := n.(*sqlparser.AsOf); ok && a != nil {
-			switch a.Time.(type) {
-			case *sqlparser.BinaryExpr, *sqlparser.ParenExpr, *sqlparser.UnaryExpr:
-				a.Time = &sqlparser.ConvertExpr{Name: "cast", Expr: a.Time, Type: &sqlparser.ConvertType{Type: "char"}}
-			}
-		}
-		return true, nil
-	}, stmt) // it never fails
-}
-
-// splitRanges writes column BETWEEN a AND b of an UPDATE or DELETE as two comparisons. The engine
-// does that for SELECT only, and otherwise reads, and locks, the whole table instead of a range of
-// an index.
-func splitRanges(stmt sqlparser.Statement) {
-	var w *sqlparser.Where
-	switch s := stmt.(type) {
-	case *sqlparser.Explain:
-		splitRanges(s.Statement)
-	case *sqlparser.Update:
-		w = s.Where
-	case *sqlparser.Delete:
-		w = s.Where
-	}
-	if w != nil {
-		w.Expr = splitRange(w.Expr)
-	}
-}
-
-func splitRange(e sqlparser.Expr) sqlparser.Expr {
-	switch e := e.(type) {
-	case *sqlparser.AndExpr:
-		e.Left, e.Right = splitRange(e.Left), splitRange(e.Right)
-	case *sqlparser.ParenExpr:
-		e.Expr = splitRange(e.Expr)
-	case *sqlparser.RangeCond:
-		if _, column := e.Left.(*sqlparser.ColName); column && e.Operator == sqlparser.BetweenStr {
-			return &sqlparser.ParenExpr{Expr: &sqlparser.AndExpr{
-				Left:  &sqlparser.ComparisonExpr{Operator: sqlparser.GreaterEqualStr, Left: e.Left, Right: e.From},
-				Right: &sqlparser.ComparisonExpr{Operator: sqlparser.LessEqualStr, Left: e.Left, Right: e.To}}}
-		}
-	}
-	return e
 }

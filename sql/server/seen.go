@@ -8,6 +8,7 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"github.com/godwitdb/godwit/sql/infoschema"
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
@@ -52,6 +53,8 @@ func (b *builder) buildSeen(ctx *sql.Context, s *session.Session, n sql.Node, ro
 		return b.shownColumns(ctx, s, n, n.Child, 0)
 	case *plan.ShowIndexes:
 		return b.shownColumns(ctx, s, n, n.Child, 4)
+	case *plan.ShowTables:
+		return b.shownTables(ctx, s, n, row)
 	case *plan.ShowTriggers:
 		return b.engineBuilds(ctx, s, b.g.rights(ctx).ShowTriggers(n), row)
 	case *plan.ShowCreateTrigger:
@@ -73,7 +76,7 @@ func (b *builder) changer(ctx *sql.Context, s *session.Session, row sql.Row) rig
 
 // shownColumns shows the columns of a table, or its keys, that the user may see.
 func (b *builder) shownColumns(ctx *sql.Context, s *session.Session, n, of sql.Node, at int) (sql.RowIter, error) {
-	it, err := b.engineBuilds(ctx, s, n, nil)
+	it, err := b.describes(ctx, s, n)
 	show, ok := s.Stmt.Tree.(*sqlparser.Show)
 	if err != nil || !ok {
 		return it, err
@@ -101,6 +104,49 @@ func (g *gateway) maySeeEvents(ctx *sql.Context, db string) error {
 	}
 	me := ctx.Client()
 	return mysql.NewSQLError(1044, "42000", "Access denied for user '%s'@'%s' to database '%s'", me.User, me.Address, db)
+}
+
+// describes builds what says something of a table.
+func (b *builder) describes(ctx *sql.Context, s *session.Session, n sql.Node) (sql.RowIter, error) {
+	var rows []sql.Row
+	ours := false
+	switch n := n.(type) {
+	case *plan.ShowColumns:
+		rows, ours = infoschema.Columns(ctx, n, b.g.rights(ctx))
+	case *plan.ShowIndexes:
+		rows, ours = infoschema.Indexes(n)
+		if show, ok := s.Stmt.Tree.(*sqlparser.Show); ok && ours && show.ShowIndexFilterOpt != nil {
+			var err error
+			if rows, err = infoschema.Where(ctx, b.base.Catalog, n.Schema(ctx), rows, show.ShowIndexFilterOpt); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if ours {
+		return sql.RowsToRowIter(rows...), nil
+	}
+	return b.engineBuilds(ctx, s, n, nil)
+}
+
+// shownTables is SHOW TABLES of information_schema, whose tables are system views with names in
+// upper case.
+func (b *builder) shownTables(ctx *sql.Context, s *session.Session, n *plan.ShowTables, row sql.Row) (sql.RowIter, error) {
+	if !strings.EqualFold(n.Database().Name(), sql.InformationSchemaDatabaseName) {
+		return nil, nil
+	}
+	it, err := b.engineBuilds(ctx, s, n, row)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := sql.RowIterToRows(ctx, it)
+	for i, r := range rows {
+		name, _ := r[0].(string)
+		rows[i] = sql.Row{strings.ToUpper(name)}
+		if n.Full {
+			rows[i] = append(rows[i], "SYSTEM VIEW")
+		}
+	}
+	return sql.RowsToRowIter(rows...), err
 }
 
 // maySeeTrigger asks for the TRIGGER privilege of the table.

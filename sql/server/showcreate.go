@@ -5,12 +5,11 @@ import (
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
-	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/sql/ddl"
+	"github.com/godwitdb/godwit/sql/describe"
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
@@ -57,9 +56,8 @@ func (b *builder) createTable(s *session.Session, n *plan.CreateTable) error {
 	return s.Stmt.Create.Locality.Check()
 }
 
-// showCreate completes SHOW CREATE TABLE by the locality, unless it is the
-// usual one, and shows ENUM and SET defaults as text, not as numbers.
-func (b *builder) showCreate(ctx *sql.Context, s *session.Session, n *plan.ShowCreateTable, row sql.Row) (sql.RowIter, error) {
+// showCreate is SHOW CREATE TABLE of our tables.
+func (b *builder) showCreate(ctx *sql.Context, s *session.Session, n *plan.ShowCreateTable) (sql.RowIter, error) {
 	rt, ok := n.Child.(*plan.ResolvedTable)
 	if show, is := s.Stmt.Tree.(*sqlparser.Show); is && !ok && s.Stmt.Explained != n {
 		if err := b.g.rights(ctx).SeesText(ctx, rights.DatabaseOf(ctx, show.Table.DbQualifier.String()), show.Table.Name.String()); err != nil {
@@ -78,72 +76,37 @@ func (b *builder) showCreate(ctx *sql.Context, s *session.Session, n *plan.ShowC
 	if t == nil {
 		return nil, nil
 	}
-	sch := n.TargetSchema().Copy()
-	for _, c := range sch {
-		if err := textDefault(ctx, c); err != nil {
-			return nil, err
-		}
-		if at := t.Def.Desc.ColByName(c.Name); at >= 0 {
-			c.Type = shownType(c.Type, t.Def.Cols[at])
-		}
-	}
-	shown, err := n.WithTargetSchema(sch)
+	return &onceIter{func(ctx *sql.Context) (sql.Row, error) {
+		text, err := b.g.definition(ctx, t)
+		return sql.Row{t.Name(), text}, err
+	}}, nil
+}
+
+// definition is the text of SHOW CREATE TABLE, with the locality unless it is the usual one.
+func (g *gateway) definition(ctx *sql.Context, t *table.Table) (string, error) {
+	fks, err := ddl.New(g.Env, t.Def).GetDeclaredForeignKeys(ctx)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	s.Stmt.Explained = shown
-	it, err := b.base.ExecBuilder.Build(ctx, shown, row)
+	var next uint64
+	if t.Def.Desc.AutoIncCol() >= 0 {
+		if next, err = t.PeekNextAutoIncrementValue(ctx); err != nil {
+			return "", err
+		}
+	}
+	text := describe.Create(ctx, t.Def, fks, next)
 	l := t.Def.Desc.Locality
 	var clause []string
 	if l.Kind != schema.ByRow && l.Kind != schema.Temporary {
-		clause = append(clause, "LOCALITY "+b.g.LocalityText(l))
+		clause = append(clause, "LOCALITY "+g.LocalityText(l))
 	}
 	if l.Async {
 		clause = append(clause, "REPLICATION ASYNC")
 	}
-	if err != nil || clause == nil {
-		return it, err
+	if clause != nil {
+		text += " " + ddl.LocalityMark + strings.Join(clause, " ") + " */"
 	}
-	return &clauseIter{it, " " + ddl.LocalityMark + strings.Join(clause, " ") + " */"}, nil
-}
-
-// shownType is the type of a column as it was declared.
-func shownType(t sql.Type, c *schema.Column) sql.Type {
-	if c.Kind == schema.KindTimespan {
-		return c.Shown()
-	}
-	return t
-}
-
-// textDefault makes the literal default of an ENUM or SET column a string.
-func textDefault(ctx *sql.Context, c *sql.Column) error {
-	d := c.Default
-	if d == nil || !d.IsLiteral() || !types.IsEnum(c.Type) && !types.IsSet(c.Type) {
-		return nil
-	}
-	v, err := d.Eval(ctx, nil)
-	if err != nil || v == nil {
-		return err
-	}
-	var text string
-	switch typ := c.Type.(type) {
-	case sql.EnumType:
-		i, _, err := typ.Convert(ctx, v)
-		if err != nil {
-			return err
-		}
-		text, _ = typ.At(int(i.(uint16)))
-	case sql.SetType:
-		i, _, err := typ.Convert(ctx, v)
-		if err != nil {
-			return err
-		}
-		if text, err = typ.BitsToString(i.(uint64)); err != nil {
-			return err
-		}
-	}
-	c.Default, err = sql.NewColumnDefaultValue(expression.NewLiteral(text, types.LongText), types.LongText, true, false, true)
-	return err
+	return text, nil
 }
 
 // clauseIter appends to the statement in the second column.

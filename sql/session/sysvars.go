@@ -20,6 +20,10 @@ var sysVarsOnce sync.Once
 const DefaultSQLMode = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE," +
 	"ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
 
+// DefaultCollation is MySQL 8's, of clients and databases that name none. The engine's own is
+// utf8mb4_0900_bin.
+const DefaultCollation = sql.Collation_utf8mb4_0900_ai_ci
+
 // modes are those of sql_mode, in the order in which MySQL shows them.
 var modes = []string{
 	"REAL_AS_FLOAT", "PIPES_AS_CONCAT", "ANSI_QUOTES", "IGNORE_SPACE", "ONLY_FULL_GROUP_BY", "NO_UNSIGNED_SUBTRACTION",
@@ -70,6 +74,19 @@ func InitSystemVariables() {
 			mode := *v.(*sql.MysqlSystemVariable)
 			mode.Default, mode.Type = DefaultSQLMode, types.NewSystemSetType(mode.Name, sql.Collation_utf8mb4_0900_ai_ci, modes...)
 			sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&mode})
+		}
+		for _, name := range []string{"collation_connection", "collation_database", "collation_server"} {
+			if v, _, ok := sql.SystemVariables.GetGlobal(name); ok {
+				collation := *v.(*sql.MysqlSystemVariable)
+				collation.Default = DefaultCollation.Name()
+				sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&collation})
+			}
+		}
+		// names of tables keep their case, and are found whatever it is
+		if v, _, ok := sql.SystemVariables.GetGlobal("lower_case_table_names"); ok {
+			names := *v.(*sql.MysqlSystemVariable)
+			names.Default = int64(2)
+			sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&names})
 		}
 		if v, _, ok := sql.SystemVariables.GetGlobal("max_allowed_packet"); ok {
 			packet := *v.(*sql.MysqlSystemVariable)

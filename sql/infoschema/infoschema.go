@@ -1,0 +1,303 @@
+// Package infoschema lets SHOW and information_schema say of stored tables what package describe
+// does. The engine words the tables that are not stored.
+package infoschema
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/information_schema"
+	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/planbuilder"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/godwitdb/godwit/sql/describe"
+	"github.com/godwitdb/godwit/sql/rights"
+	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/session"
+	"github.com/godwitdb/godwit/sql/table"
+)
+
+// yesNo is how information_schema shows a truth.
+func yesNo(b bool) string {
+	if b {
+		return "YES"
+	}
+	return "NO"
+}
+
+// orNull is a text, nil if it is empty.
+func orNull(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+// Columns are the rows of SHOW COLUMNS for a user with rights; ok is false of tables that are not
+// ours.
+func Columns(ctx *sql.Context, n *plan.ShowColumns, mine rights.Set) (rows []sql.Row, ok bool) {
+	t := ourTable(n.Child)
+	if t == nil {
+		return nil, false
+	}
+	for _, c := range describe.Columns(ctx, t.Def, n.Extended) {
+		if !n.Full {
+			rows = append(rows, sql.Row{c.Name, c.Type, yesNo(c.Nullable), c.Key, c.Default, c.Extra})
+			continue
+		}
+		var may []string
+		for _, p := range columnPrivileges {
+			if mine.Column(t.Def.Desc.DB, t.Name(), c.Name, p.of) {
+				may = append(may, p.word)
+			}
+		}
+		rows = append(rows, sql.Row{c.Name, c.Type, c.Collation, yesNo(c.Nullable), c.Key, c.Default, c.Extra,
+			strings.Join(may, ","), c.Comment})
+	}
+	return rows, true
+}
+
+// columnPrivileges are those that SHOW FULL COLUMNS names.
+var columnPrivileges = []struct {
+	of   sql.PrivilegeType
+	word string
+}{
+	{sql.PrivilegeType_Select, "select"}, {sql.PrivilegeType_Insert, "insert"},
+	{sql.PrivilegeType_Update, "update"}, {sql.PrivilegeType_References, "references"},
+}
+
+// ourTable is the table that a node names, nil if it is none of ours.
+func ourTable(n sql.Node) *table.Table {
+	if rt, ok := n.(*plan.ResolvedTable); ok {
+		return table.Of(rt.UnderlyingTable())
+	}
+	return nil
+}
+
+// Indexes are the rows of SHOW INDEX; ok is false of tables that are not ours.
+func Indexes(n *plan.ShowIndexes) (rows []sql.Row, ok bool) {
+	t := ourTable(n.Child)
+	if t == nil {
+		return nil, false
+	}
+	for _, x := range describe.Indexes(t.Def) {
+		for i, p := range x.Parts {
+			d := describePart(x, p)
+			rows = append(rows, sql.Row{t.Name(), nonUnique(x), x.Name, uint32(i + 1), d.column, d.collation, int64(0), d.prefix, nil,
+				d.null, string(x.Kind), "", x.Comment, "YES", d.expr})
+		}
+	}
+	return rows, true
+}
+
+// Where are the rows for which the condition of a SHOW holds. The engine drops it.
+func Where(ctx *sql.Context, cat sql.Catalog, sch sql.Schema, rows []sql.Row, where sqlparser.Expr) (out []sql.Row, err error) {
+	for _, row := range rows {
+		e, err := withValues(where, sch, row)
+		if err != nil {
+			return nil, err
+		}
+		v, err := planbuilder.New(ctx, cat, nil).BuildScalarWithTable(e, nil).Eval(ctx, nil)
+		if err != nil {
+			return nil, err
+		}
+		if v == nil {
+			continue
+		}
+		if holds, err := sql.ConvertToBool(ctx, v); err != nil {
+			return nil, err
+		} else if holds {
+			out = append(out, row)
+		}
+	}
+	return out, nil
+}
+
+// withValues puts the values of a row into an expression, in place of the names of columns.
+func withValues(e sqlparser.Expr, sch sql.Schema, row sql.Row) (_ sqlparser.Expr, err error) {
+	buf := sqlparser.NewTrackedBuffer(func(buf *sqlparser.TrackedBuffer, n sqlparser.SQLNode) {
+		c, ok := n.(*sqlparser.ColName)
+		if !ok {
+			n.Format(buf)
+			return
+		}
+		at := sch.IndexOfColName(c.Name.Lowered())
+		if at < 0 {
+			err = sql.ErrColumnNotFound.New(c.Name.String())
+			return
+		}
+		switch v := row[at].(type) {
+		case nil:
+			buf.WriteString("null")
+		case string:
+			buf.WriteString("'" + strings.NewReplacer(`\`, `\\`, "'", "''").Replace(v) + "'")
+		default:
+			fmt.Fprint(buf, v)
+		}
+	})
+	buf.Myprintf("select %v", e)
+	if err != nil {
+		return nil, err
+	}
+	stmt, err := sqlparser.Parse(buf.String())
+	if err != nil {
+		return nil, err
+	}
+	return stmt.(*sqlparser.Select).SelectExprs[0].(*sqlparser.AliasedExpr).Expr, nil
+}
+
+func nonUnique(x describe.Index) int32 {
+	if x.Unique {
+		return 0
+	}
+	return 1
+}
+
+// partRow is what SHOW INDEX and information_schema.statistics say of a part of an index.
+type partRow struct {
+	column, collation, prefix, expr any
+	null                            string
+}
+
+func describePart(x describe.Index, p describe.IndexPart) partRow {
+	r := partRow{column: orNull(p.Column), collation: "A", expr: orNull(p.Expr)}
+	if x.Kind == describe.Fulltext {
+		r.collation = nil
+	}
+	if p.Prefix > 0 {
+		r.prefix = p.Prefix
+	}
+	if p.Nullable {
+		r.null = "YES"
+	}
+	return r
+}
+
+// Columns of information_schema.statistics.
+const statCatalog, statSchema, statTable = 0, 1, 2
+
+// Statistics lets information_schema.statistics describe our tables.
+func Statistics(read rights.SchemaReader) rights.SchemaReader {
+	return func(ctx *sql.Context, cat sql.Catalog) (sql.RowIter, error) {
+		it, err := read(ctx, cat)
+		if err != nil {
+			return nil, err
+		}
+		rows, err := sql.RowIterToRows(ctx, it)
+		if err != nil {
+			return nil, err
+		}
+		var out []sql.Row
+		var look finder
+		for _, row := range rows {
+			again, err := look.table(ctx, row[statSchema], row[statTable])
+			if err != nil {
+				return nil, err
+			}
+			switch {
+			case look.def == nil:
+				out = append(out, row)
+			case !again:
+				out = append(out, statisticRows(row, look.def)...)
+			}
+		}
+		return sql.RowsToRowIter(out...), nil
+	}
+}
+
+// statisticRows are the rows of our table; one is the first that the engine has.
+func statisticRows(one sql.Row, t *schema.Table) (rows []sql.Row) {
+	for _, x := range describe.Indexes(t) {
+		for i, p := range x.Parts {
+			d := describePart(x, p)
+			rows = append(rows, sql.Row{one[statCatalog], one[statSchema], one[statTable], nonUnique(x), one[statSchema], x.Name,
+				uint32(i + 1), d.column, d.collation, int64(0), d.prefix, nil, d.null, string(x.Kind), "", x.Comment, "YES", d.expr})
+		}
+	}
+	return rows
+}
+
+// Install lets information_schema.columns describe our tables. It is to be
+// called before the first engine is made.
+var Install = sync.OnceFunc(func() {
+	columns := information_schema.NewColumnsTable
+	information_schema.NewColumnsTable = func() *information_schema.ColumnsTable {
+		t := columns()
+		read := t.RowIter
+		t.RowIter = func(ctx *sql.Context, cat sql.Catalog, all sql.Schema) (sql.RowIter, error) {
+			it, err := read(ctx, cat, all)
+			if err != nil {
+				return nil, err
+			}
+			return &columnsIter{RowIter: it}, nil
+		}
+		return t
+	}
+})
+
+// columnsIter mends what the engine says of the columns of our tables.
+type columnsIter struct {
+	sql.RowIter
+	finder
+}
+
+// Columns of information_schema.columns.
+const (
+	colSchema, colTable, colName = 1, 2, 3
+	colDefault                   = 5
+	colDigits                    = 12
+	colType, colKey, colExtra    = 15, 16, 17
+	colGenerated                 = 20
+)
+
+// Next implements sql.RowIter.
+func (i *columnsIter) Next(ctx *sql.Context) (sql.Row, error) {
+	row, err := i.RowIter.Next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := i.table(ctx, row[colSchema], row[colTable]); err != nil || i.def == nil {
+		return row, err
+	}
+	name, _ := row[colName].(string)
+	at := i.def.Desc.ColByName(name)
+	if at < 0 {
+		return row, nil
+	}
+	c := describe.ColumnOf(ctx, i.def, at)
+	row[colDefault], row[colType], row[colKey], row[colExtra], row[colGenerated] = c.Default, c.Type, c.Key, c.Extra, c.Generated
+	row[colDigits] = nil
+	if c.Digits >= 0 {
+		row[colDigits] = uint32(c.Digits)
+	}
+	return row, nil
+}
+
+// finder finds the tables of rows of information_schema. Rows of one table follow each other.
+type finder struct {
+	db, name string
+	def      *schema.Table // nil: it is none of ours
+}
+
+// table finds the table of a row; again reports whether it was the one before.
+func (f *finder) table(ctx *sql.Context, db, name any) (again bool, err error) {
+	d, _ := db.(string)
+	n, _ := name.(string)
+	if d == f.db && n == f.name {
+		return true, nil
+	}
+	f.db, f.name, f.def = d, n, nil
+	s := session.Of(ctx)
+	if s == nil {
+		return false, nil
+	}
+	snap, err := s.Snapshot(ctx)
+	if err != nil {
+		return false, err
+	}
+	f.def = snap.Table(d, n)
+	return false, nil
+}

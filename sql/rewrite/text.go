@@ -1,0 +1,198 @@
+package rewrite
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/sql/bound"
+	"github.com/godwitdb/godwit/sql/ddl"
+	"github.com/godwitdb/godwit/sql/session"
+)
+
+var reSysTime = regexp.MustCompile(`(?i)\bAS\s+OF\s+(?:SYSTEM\s+TIME|TIMESTAMP)\b`)
+
+// Text brings the text of a statement to what the parser takes.
+func Text(q string) string {
+	q = quoteAccount(quoteAfter(rewriteAsOf(ddl.RewriteCreate(unwrap(plainComments(q))))))
+	q = quotePrimary(plainTypes(currentDefiner(q)))
+	// a statement may have a megabyte
+	if !base.ContainsFold(q, "SYSTEM") && !base.ContainsFold(q, "TIMESTAMP") || !reSysTime.MatchString(q) {
+		return q
+	}
+	return reSysTime.ReplaceAllString(q, "AS OF")
+}
+
+// plainComments makes comments for MariaDB alone, with which its dumps begin, comments for
+// everybody.
+func plainComments(q string) string {
+	for at := 0; ; {
+		rest := strings.TrimLeft(q[at:], " \t\r\n")
+		at = len(q) - len(rest)
+		end := strings.Index(rest, "*/")
+		if !strings.HasPrefix(rest, "/*M!") || end < 0 {
+			return q
+		}
+		q = q[:at] + "/*" + q[at+len("/*M!"):]
+		at += end
+	}
+}
+
+// unwrap takes what a statement that begins with an executable comment, as those of a dump do, has
+// in such comments out of them. The text of a trigger or view is stored as it comes, and the next
+// dump would wrap it again.
+func unwrap(q string) string {
+	if !strings.HasPrefix(strings.TrimLeft(q, " \t\r\n"), "/*!") {
+		return q
+	}
+	var b strings.Builder
+	for i := 0; i < len(q); {
+		switch c := q[i]; {
+		case c == '\'' || c == '"' || c == '`':
+			j := quotedEnd(q, i)
+			b.WriteString(q[i:j])
+			i = j
+		case strings.HasPrefix(q[i:], "/*!"):
+			for i += len("/*!"); i < len(q) && q[i] >= '0' && q[i] <= '9'; i++ {
+			}
+		case strings.HasPrefix(q[i:], "/*"): // an ordinary comment stays
+			j := strings.Index(q[i+2:], "*/")
+			if j < 0 {
+				return q
+			}
+			b.WriteString(q[i : i+2+j+2])
+			i += 2 + j + 2
+		case strings.HasPrefix(q[i:], "*/"):
+			i += 2
+		default:
+			b.WriteByte(c)
+			i++
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// quotedEnd is where the quoted text that begins at i ends.
+func quotedEnd(q string, i int) int {
+	quote := q[i]
+	for i++; i < len(q) && q[i] != quote; i++ {
+		if q[i] == '\\' && quote != '`' {
+			i++
+		}
+	}
+	return min(i+1, len(q))
+}
+
+// quotedText matches what is not read as syntax: quoted texts, names, and comments.
+const quotedText = "'(?:[^'\\\\]|\\\\.)*'|\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`|/\\*.*?\\*/|"
+
+var reAfter = regexp.MustCompile("(?is)" + quotedText + "\\bAFTER\\s+([a-z_][a-z_0-9$]*)")
+
+// quoteAfter quotes the name of the column behind which ALTER TABLE puts another: the engine takes
+// no keyword there, and status, name and type are keywords.
+func quoteAfter(q string) string {
+	if bound.Kind(q) != "alter" || !base.ContainsFold(q, "AFTER") {
+		return q
+	}
+	return reAfter.ReplaceAllStringFunc(q, func(m string) string {
+		if name := reAfter.FindStringSubmatch(m)[1]; name != "" {
+			return strings.TrimSuffix(m, name) + "`" + name + "`"
+		}
+		return m
+	})
+}
+
+var (
+	reLength  = regexp.MustCompile("(?is)" + quotedText + "\\b(YEAR\\s*\\(\\s*4\\s*\\)|BLOB\\s*\\(\\s*(\\d+)\\s*\\))")
+	rePrimary = regexp.MustCompile("(?is)" + quotedText + "\\b(?:USE|FORCE|IGNORE)\\s+(?:INDEX|KEY)\\s*" +
+		"(?:FOR\\s+(?:JOIN|ORDER\\s+BY|GROUP\\s+BY)\\s*)?(\\([^)]*\\))")
+	rePrimaryName = regexp.MustCompile("(?i)`[^`]*`|\\b(PRIMARY)\\b")
+)
+
+// plainTypes writes types with a length that the engine does not know as those that they are in
+// MySQL: YEAR(4) is YEAR, BLOB(n) the smallest type of blobs with room for n bytes.
+func plainTypes(q string) string {
+	if kind := bound.Kind(q); kind != "alter" && kind != "create" || !base.ContainsFold(q, "YEAR") && !base.ContainsFold(q, "BLOB") {
+		return q
+	}
+	return reLength.ReplaceAllStringFunc(q, func(m string) string {
+		found := reLength.FindStringSubmatch(m)
+		switch {
+		case found[1] == "":
+			return m
+		case found[2] == "":
+			return "YEAR"
+		}
+		n, err := strconv.ParseUint(found[2], 10, 32)
+		switch {
+		case err != nil:
+			return m // the engine words it
+		case n < 1<<8:
+			return "TINYBLOB"
+		case n < 1<<16:
+			return "BLOB"
+		case n < 1<<24:
+			return "MEDIUMBLOB"
+		}
+		return "LONGBLOB"
+	})
+}
+
+var reDefiner = regexp.MustCompile(`(?is)^(\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:ALGORITHM\s*=\s*\w+\s+)?)` +
+	`DEFINER\s*=\s*CURRENT_USER(?:\s*\(\s*\))?\s`)
+
+// currentDefiner leaves out a definer that is the one who creates, as without the clause.
+func currentDefiner(q string) string {
+	if !base.ContainsFold(q[:min(len(q), 200)], "CURRENT_USER") {
+		return q
+	}
+	return reDefiner.ReplaceAllString(q, "$1")
+}
+
+// quotePrimary quotes the name of the primary key in hints for an index.
+func quotePrimary(q string) string {
+	if !base.ContainsFold(q, "PRIMARY") || !base.ContainsFold(q, "INDEX") && !base.ContainsFold(q, "KEY") {
+		return q
+	}
+	return rePrimary.ReplaceAllStringFunc(q, func(m string) string {
+		list := rePrimary.FindStringSubmatch(m)[1]
+		return strings.TrimSuffix(m, list) + rePrimaryName.ReplaceAllStringFunc(list, func(n string) string {
+			return "`" + strings.Trim(n, "`") + "`"
+		})
+	})
+}
+
+var reAccount = regexp.MustCompile(`(?is)^(\s*(?:(?:CREATE|DROP|ALTER)\s+(?:USER|ROLE)\s+(?:IF\s+(?:NOT\s+)?EXISTS\s+)?|` +
+	`GRANT\s[^;]*\sTO\s+|REVOKE\s[^;]*\sFROM\s+|SHOW\s+GRANTS\s+FOR\s+))([a-z_][\w$]*)`)
+
+// quoteAccount quotes the name of a user, as quoteAfter does that of a column.
+func quoteAccount(q string) string {
+	m := reAccount.FindStringSubmatchIndex(q)
+	if m == nil || strings.EqualFold(q[m[4]:m[5]], "CURRENT_USER") {
+		return q
+	}
+	return q[:m[4]] + "`" + q[m[4]:m[5]] + "`" + q[m[5]:]
+}
+
+const asOfForms = `AS\s+OF\s+(?:TIMESTAMP|SYSTEM\s+TIME)\s+(.+?)[;\s]*$`
+
+var (
+	reStartAsOf = regexp.MustCompile(`(?is)^\s*START\s+TRANSACTION\s+READ\s+ONLY\s*,?\s*` + asOfForms)
+	reNextAsOf  = regexp.MustCompile(`(?is)^\s*SET\s+TRANSACTION\s+READ\s+ONLY\s*,?\s*` + asOfForms)
+)
+
+// rewriteAsOf brings TiDB's transactions in the past to assignments, so that the time may be any
+// expression.
+func rewriteAsOf(q string) string {
+	if len(q) > 4096 || !base.ContainsFold(q, "TRANSACTION") {
+		return q
+	}
+	if m := reStartAsOf.FindStringSubmatch(q); m != nil {
+		return "SET @@SESSION." + session.StartAsOfVar + " = (" + m[1] + ")"
+	}
+	if m := reNextAsOf.FindStringSubmatch(q); m != nil {
+		return "SET @@SESSION." + session.NextAsOfVar + " = (" + m[1] + ")"
+	}
+	return q
+}

@@ -1,0 +1,176 @@
+package server
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/sql/rights"
+	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/table"
+)
+
+// Statements of MySQL about tables and the server that the engine does not know:
+//
+//	CHECK TABLE, OPTIMIZE TABLE, REPAIR TABLE: the answer of an engine that has no such thing
+//	CHECKSUM TABLE: a sum over all rows
+//	SHOW OPEN TABLES: none, as tables are not kept open
+//	SHOW ENGINE, XA: errors that say what there is instead
+
+var (
+	reMaintain = regexp.MustCompile(`(?is)^(CHECK|OPTIMIZE|REPAIR|CHECKSUM)\s+(?:(?:NO_WRITE_TO_BINLOG|LOCAL)\s+)?TABLES?\s+(.+)$`)
+	reOfTables = regexp.MustCompile("(?is)^\\s*" + identRE + "\\s*(,)?")
+	reCheckHow = regexp.MustCompile(`(?is)^(?:\s*(?:FOR\s+UPGRADE|QUICK|FAST|MEDIUM|EXTENDED|CHANGED|USE_FRM)\s*)*$`)
+	reOpen     = regexp.MustCompile("(?is)^SHOW\\s+OPEN\\s+TABLES(?:\\s+(?:FROM|IN)\\s+\\S+)?(?:\\s+(?:LIKE|WHERE)\\s+.+)?$")
+	reEngine   = regexp.MustCompile(`(?is)^SHOW\s+ENGINE\s+\S+\s+(?:STATUS|MUTEX|LOGS)$`)
+	reXA       = regexp.MustCompile(`(?is)^XA\s+(?:START|BEGIN|END|PREPARE|COMMIT|ROLLBACK|RECOVER)\b`)
+)
+
+var (
+	errXA = mysql.NewSQLError(errNotSupported, "42000", "XA is not supported: a transaction spans all regions by itself, "+
+		"with START TRANSACTION and COMMIT")
+	errEngine = mysql.NewSQLError(errNotSupported, "42000", "SHOW ENGINE is not supported: SHOW GODWIT LOCKS, "+
+		"SHOW GODWIT TRANSACTIONS and SHOW GODWIT HEALTH tell what it would")
+)
+
+// maintenance parses such a statement; nil if it is none.
+func (p *parser) maintenance(q string) sqlparser.Statement {
+	switch {
+	case len(q) < len("XA END"):
+		return nil
+	case reXA.MatchString(q):
+		return p.refused(errXA)
+	case reEngine.MatchString(q):
+		return p.refused(errEngine)
+	case reOpen.MatchString(q):
+		sch := textSchema("Database", "Table", "In_use", "Name_locked")
+		sch[2].Type, sch[3].Type = types.Int64, types.Int64
+		return inject(ignoreAuth, &ownNode{g: p.g, name: "SHOW OPEN TABLES", sch: sch,
+			run: func(*sql.Context) ([]sql.Row, error) { return nil, nil }})
+	}
+	m := reMaintain.FindStringSubmatch(q)
+	if m == nil {
+		return nil
+	}
+	op := strings.ToLower(m[1])
+	names, how := tableList(m[2])
+	if names == nil || !reCheckHow.MatchString(how) {
+		return nil // a syntax error, which the engine words
+	}
+	if op == "checksum" {
+		sch := textSchema("Table", "Checksum")
+		sch[1].Type = types.Int64
+		quick := base.ContainsFold(how, "QUICK")
+		return inject(ignoreAuth, &ownNode{g: p.g, name: "CHECKSUM TABLE", sch: sch,
+			run: func(ctx *sql.Context) ([]sql.Row, error) { return p.g.checksums(ctx, names, quick) }})
+	}
+	return inject(ignoreAuth, &ownNode{g: p.g, name: strings.ToUpper(op) + " TABLE",
+		sch: textSchema("Table", "Op", "Msg_type", "Msg_text"),
+		run: func(ctx *sql.Context) ([]sql.Row, error) { return p.g.maintain(ctx, op, names) }})
+}
+
+// tableName is a table as a statement names it; db may be empty.
+type tableName struct{ db, name string }
+
+// tableList reads names with commas between, and returns what follows. It has no names if the list
+// is none.
+func tableList(text string) (names []tableName, rest string) {
+	for {
+		m := reOfTables.FindStringSubmatch(text)
+		if m == nil {
+			return nil, ""
+		}
+		names = append(names, tableName{unquote(m[1]), unquote(m[2])})
+		if text = text[len(m[0]):]; m[3] == "" {
+			return names, text
+		}
+	}
+}
+
+// readable finds a table that the user may read; nil if there is none.
+func (g *gateway) readable(ctx *sql.Context, n *tableName, also ...sql.PrivilegeType) (*table.Table, error) {
+	if n.db == "" {
+		if n.db = ctx.GetCurrentDatabase(); n.db == "" {
+			return nil, sql.ErrNoDatabaseSelected.New()
+		}
+	}
+	mine := g.rights(ctx)
+	for _, p := range append(also, sql.PrivilegeType_Select) {
+		if !mine.Table(n.db, n.name, p) {
+			return nil, rights.Refusal(ctx, strings.ToUpper(p.String()), n.name)
+		}
+	}
+	snap, err := g.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := snap.Table(n.db, n.name)
+	if t == nil {
+		return nil, nil
+	}
+	return table.New(g.tableEnv(), t), nil
+}
+
+// maintain answers as an engine does that has no such statement: what a store has it checks and
+// repairs by itself.
+func (g *gateway) maintain(ctx *sql.Context, op string, names []tableName) (rows []sql.Row, err error) {
+	var also []sql.PrivilegeType
+	if op != "check" {
+		also = append(also, sql.PrivilegeType_Insert)
+	}
+	for _, n := range names {
+		t, err := g.readable(ctx, &n, also...)
+		if err != nil {
+			return nil, err
+		}
+		full := n.db + "." + n.name
+		switch {
+		case t != nil:
+			rows = append(rows, sql.Row{full, op, "note", "The storage engine for the table doesn't support " + op})
+		case op == "check" && g.isView(ctx, n):
+			rows = append(rows, sql.Row{full, op, "status", "OK"})
+		default:
+			rows = append(rows, sql.Row{full, op, "Error", "Table '" + full + "' doesn't exist"},
+				sql.Row{full, op, "status", "Operation failed"})
+		}
+	}
+	return rows, nil
+}
+
+func (g *gateway) isView(ctx *sql.Context, n tableName) bool {
+	snap, err := g.Snapshot(ctx)
+	if err != nil {
+		return false
+	}
+	db := snap.Database(n.db)
+	return db != nil && db.Objects[schema.IxView][strings.ToLower(n.name)] != nil
+}
+
+// checksums are the sums of tables over their rows, in any order: two tables with the same rows and
+// the same columns have the same. MySQL's depend on how it stores rows, and are others. quick ones
+// are NULL: no sum is kept.
+func (g *gateway) checksums(ctx *sql.Context, names []tableName, quick bool) (rows []sql.Row, err error) {
+	for _, n := range names {
+		t, err := g.readable(ctx, &n)
+		if err != nil {
+			return nil, err
+		}
+		full := n.db + "." + n.name
+		row := sql.Row{full, nil}
+		switch {
+		case t == nil:
+			ctx.Session.Warn(&sql.Warning{Level: "Error", Code: 1146, Message: "Table '" + full + "' doesn't exist"})
+		case !quick:
+			if row[1], err = t.Checksum(ctx); err != nil {
+				return nil, err
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
