@@ -25,6 +25,11 @@ func (g *Gen) target() (*Table, *Gen) {
 func (g *Gen) Change() *Statement {
 	t, in := g.target()
 	st := &Statement{Changes: []string{t.Name}}
+	if len(t.Views) > 0 && g.one(2) {
+		view := *t // through which the table is changed
+		view.Name = t.Views[g.r.IntN(len(t.Views))].Name
+		t = &view
+	}
 	src := source{cols: t.Cols}
 	sc := &scope{srcs: []source{src}}
 	switch g.r.IntN(8) {

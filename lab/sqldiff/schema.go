@@ -24,8 +24,14 @@ type Table struct {
 	Cols    []*Column
 	Key     []int // primary key
 	Indexes []string
-	Rows    [][]string // literals
+	// Views are definitions of views of the table, with all of its columns: v and the table's name,
+	// and one over that. They may have CHECK OPTION.
+	Views []View
+	Rows  [][]string // literals
 }
+
+// View is a view of a table.
+type View struct{ Name, Where, Check string }
 
 // Schema is a set of tables with rows.
 type Schema struct{ Tables []*Table }
@@ -120,6 +126,7 @@ func newTable(r *rand.Rand, name string) *Table {
 	if r.IntN(6) == 0 {
 		t.Key = nil
 	}
+	t.views(r)
 	n := []int{0, 1, 3, 5, 8, 8, 12, 16}[r.IntN(8)] // six tables joined without a condition can be read
 	for id := range n {
 		row := []string{fmt.Sprint(id)}
@@ -133,6 +140,29 @@ func newTable(r *rand.Rand, name string) *Table {
 		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// views makes up to two views. MariaDB does not ask the view below one without CHECK OPTION for
+// its own, as MySQL does: the upper one has it, or the lower one has not.
+func (t *Table) views(r *rand.Rand) {
+	for i := range r.IntN(3) {
+		v := View{Name: "v" + t.Name}
+		if i > 0 {
+			v.Name = "w" + t.Name
+		}
+		c := t.Cols[1+r.IntN(len(t.Cols)-1)]
+		if r.IntN(3) > 0 {
+			x := c.Values[r.IntN(len(c.Values))]
+			v.Where = c.Name + []string{" < ", " >= ", " <> ", " = "}[r.IntN(4)] + x
+			if r.IntN(3) == 0 {
+				v.Where += " OR " + c.Name + " IS NULL"
+			}
+		}
+		if r.IntN(2) == 0 || i > 0 && t.Views[0].Check != "" {
+			v.Check = []string{" WITH CHECK OPTION", " WITH CASCADED CHECK OPTION", " WITH LOCAL CHECK OPTION"}[r.IntN(3)]
+		}
+		t.Views = append(t.Views, v)
+	}
 }
 
 // DDL are the statements that make the schema and its rows.
@@ -163,6 +193,14 @@ func (t *Table) ddl() []string {
 	}
 	if rows != nil {
 		out = append(out, fmt.Sprintf("INSERT INTO %s VALUES %s", t.Name, strings.Join(rows, ", ")))
+	}
+	below := t.Name
+	for _, v := range t.Views {
+		text := "CREATE VIEW " + v.Name + " AS SELECT * FROM " + below
+		if v.Where != "" {
+			text += " WHERE " + v.Where
+		}
+		out, below = append(out, text+v.Check), v.Name
 	}
 	return out
 }

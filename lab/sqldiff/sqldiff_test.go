@@ -37,7 +37,7 @@ func TestSeeds(t *testing.T) {
 		"LEFT JOIN", "RIGHT JOIN", "CROSS JOIN", "USING", "EXISTS", "NOT IN", "> ALL", "GROUP BY",
 		"HAVING", "DISTINCT", "UNION ALL", "EXCEPT", "INTERSECT", "OVER (", "WITH RECURSIVE",
 		"ORDER BY", "LIMIT", "OFFSET", "ON DUPLICATE KEY", "REPLACE INTO", "INSERT IGNORE", "DELETE me FROM",
-		"UPDATE", "SAVEPOINT", "IS UNKNOWN", "LIKE", "CASE",
+		"UPDATE", "UPDATE vt", "INTO wt", "CHECK OPTION", "SAVEPOINT", "IS UNKNOWN", "LIKE", "CASE",
 	} {
 		if !strings.Contains(a, w) {
 			t.Errorf("no statement has %s", w)

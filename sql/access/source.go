@@ -36,6 +36,8 @@ type rows struct {
 	pending []kv.Row
 	reads   reads
 	skip    *skipping // with exec.WaitSkip
+	// computing are the columns that are not stored; nil: none of them is wanted.
+	computing *computing
 }
 
 // reads is what a read may still ask for, for the announcement.
@@ -60,11 +62,18 @@ func (t *Table) Start(ctx *exec.Ctx, read exec.Read) (exec.Rows, error) {
 	if read.Wait == exec.WaitSkip && r.src.Take != kv.LockNone { // a snapshot locks nothing
 		r.skip = &skipping{}
 	}
-	typs := make([]expr.Type, len(read.Cols))
-	for i, c := range read.Cols {
+	cols := read.Cols
+	var err error
+	if r.computing, err = t.computing(cols, ctx.Env); err != nil {
+		return nil, err
+	} else if r.computing != nil {
+		cols = r.computing.cols
+	}
+	typs := make([]expr.Type, len(cols))
+	for i, c := range cols {
 		typs[i] = t.cols[c].Type
 	}
-	r.dec = newDecoder(t.s.ctx, r.src.Table.Def, read.Cols, typs, zone)
+	r.dec = newDecoder(t.s.ctx, r.src.Table.Def, cols, typs, zone)
 	r.entries = r.entriesOf()
 	if err := r.plan(keyer{ctx: t.s.ctx, i: r.index, loc: utcOr(zone)}); err != nil {
 		return nil, err
@@ -231,6 +240,10 @@ func (r *rows) Next(b *expr.Batch) (bool, error) {
 		n = int(min(int64(n), r.left))
 		r.left -= int64(n)
 	}
+	out := b
+	if r.computing != nil {
+		b = &r.computing.stored
+	}
 	r.dec.begin(b, n)
 	if r.skip != nil {
 		r.skip.shown = append(r.skip.shown[:0], r.pending[:n]...)
@@ -242,6 +255,9 @@ func (r *rows) Next(b *expr.Batch) (bool, error) {
 		r.pending[i] = kv.Row{}
 	}
 	r.pending = r.pending[n:]
+	if r.computing != nil {
+		return true, r.computing.fill(out)
+	}
 	return true, nil
 }
 

@@ -25,11 +25,16 @@ type Table struct {
 	byIdx  []*schema.EngineIndex
 	// target: the last column of cols is no column of the definition, but the row as it is stored.
 	target bool
+	// searched are the full-text indexes.
+	searched []algebra.Fulltext
+	// computed are the virtual columns, by position.
+	computed map[int]expr.Node
 }
 
 var (
-	_ algebra.Target = (*Table)(nil)
-	_ exec.Source    = (*Table)(nil)
+	_ algebra.Target   = (*Table)(nil)
+	_ algebra.Searched = (*Table)(nil)
+	_ exec.Source      = (*Table)(nil)
 )
 
 // index lists the indexes that have entries.
@@ -64,6 +69,12 @@ func (t *Table) columns() {
 		t.cols = append(t.cols, algebra.Column{Name: c.Name, Type: ty, Invisible: c.Hidden || c.HiddenSystem})
 	}
 }
+
+// Fulltext implements algebra.Searched.
+func (t *Table) Fulltext() []algebra.Fulltext { return t.searched }
+
+// Search tells of a full-text index of the table.
+func (t *Table) Search(f algebra.Fulltext) { t.searched = append(t.searched, f) }
 
 // DB implements algebra.Table.
 func (t *Table) DB() string {

@@ -121,6 +121,18 @@ type Target interface {
 	Checks() []Check
 }
 
+// Searched is a table with full-text indexes.
+type Searched interface {
+	Fulltext() []Fulltext
+}
+
+// Fulltext is a full-text index over the columns Cols. Words is a table of the words of each row: a
+// word, then the columns Keys of the row. Keys is empty if rows cannot be found by it.
+type Fulltext struct {
+	Cols, Keys []int
+	Words      Table
+}
+
 // Rule has the texts of the expressions of a column; empty: there is none.
 type Rule struct {
 	Default, Generated, OnUpdate string

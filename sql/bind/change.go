@@ -51,6 +51,8 @@ type Target struct {
 	// Sets are the values of columns, in the order of their assignment. The second one of a column
 	// counts.
 	Sets []Set
+	// Olds are the virtual columns as they are: the stored row has none.
+	Olds []Set
 	// Checks are columns that must not be FALSE.
 	Checks []CheckValue
 }
@@ -146,7 +148,7 @@ func (c *changer) rows(with *ast.WithClause, refs *ast.TableRefsClause, where as
 		return err
 	}
 	c.facts = append(c.facts, conds...)
-	c.rel = &algebra.Filter{In: c.rel, Conds: conds}
+	c.rel = &algebra.Filter{In: c.rel, Conds: c.byColumns(slices.Clone(conds))}
 	return nil
 }
 
@@ -197,6 +199,17 @@ func (c *changer) target(b *fromTable) (*Target, error) {
 	row := b.cols[t.RowColumn()]
 	row.of = nil // nobody is told what is in it
 	c.items = append(c.items, algebra.Item{ID: id, Node: row.node()})
+	if v, ok := s.Table.(computer); ok {
+		for pos := range t.RowColumn() {
+			if v.Computed()[pos] == nil {
+				continue
+			}
+			col := b.cols[pos]
+			col.of = nil
+			c.items = append(c.items, algebra.Item{ID: col.id, Node: col.node()})
+			out.Olds = append(out.Olds, Set{Col: pos, Value: col.id})
+		}
+	}
 	c.out.Targets = append(c.out.Targets, out)
 	return out, nil
 }
@@ -381,8 +394,11 @@ func (c *changer) assignee(n *ast.ColumnName) (*fromTable, int, error) {
 // has it for one table; with several tables the order is nobody's promise.
 func (c *changer) set(t *assigned, pos int, e ast.ExprNode, all []*assigned) error {
 	rule := t.Table.Rule(pos)
-	if rule.Generated != "" {
-		return unsupported("assignment to a generated column")
+	if d, ok := e.(*ast.DefaultExpr); rule.Generated != "" {
+		if ok && d.Name == nil {
+			return nil // it follows from the others anyway
+		}
+		return generatedGiven(t.Target, pos)
 	}
 	var n expr.Node
 	var err error

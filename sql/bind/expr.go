@@ -60,6 +60,10 @@ func (x *exprs) conjunction(n ast.ExprNode) ([]expr.Node, error) {
 	switch e := n.(type) {
 	case *ast.ParenthesesExpr:
 		return x.conjunction(e.Expr)
+	case *ast.MatchAgainst:
+		if x.clause == "where clause" {
+			return x.matches(e)
+		}
 	case *ast.BinaryOperationExpr:
 		if e.Op == opcode.LogicAnd {
 			l, err := x.conjunction(e.L)
@@ -160,7 +164,11 @@ func (x *exprs) predicate(n ast.ExprNode) (expr.Node, error) {
 	case *ast.GetFormatSelectorExpr:
 		return x.word(formatSelectors[n.Selector]), nil
 	case *ast.MatchAgainst:
-		return nil, unsupported("MATCH")
+		m, err := x.match(n)
+		if err != nil {
+			return nil, err
+		}
+		return x.rank(m)
 	case *ast.ValuesExpr:
 		return x.ofInserted(n.Column.Name)
 	case *ast.DefaultExpr:

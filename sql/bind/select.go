@@ -2,6 +2,7 @@ package bind
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -41,6 +42,8 @@ type query struct {
 	merges, several bool
 	bases           []*fromTable
 	levels          []*level
+	// match is how well a row fits a MATCH in WHERE; nil: there is none.
+	match expr.Node
 	// settled are columns that were added to the rows of FROM: values with subqueries that are used
 	// more than once.
 	settled []algebra.Item
@@ -154,7 +157,7 @@ func (q *query) body(n *ast.SelectStmt) (algebra.Rel, error) {
 			return nil, err
 		}
 		q.facts = append(q.facts, conds...)
-		rel = &algebra.Filter{In: rel, Conds: conds}
+		rel = &algebra.Filter{In: rel, Conds: q.byColumns(slices.Clone(conds))}
 	}
 	return rel, nil
 }
@@ -201,6 +204,9 @@ func (q *query) finish(rel algebra.Rel, n *ast.SelectStmt) (*bound, error) {
 	}
 	if len(c.having) > 0 {
 		rel = &algebra.Filter{In: rel, Conds: c.having}
+	}
+	if q.match != nil && len(c.order) == 0 && !q.grouped && !q.several && !n.Distinct {
+		c.order = append(c.order, algebra.Order{Expr: q.match, Desc: true}) // the best rows first
 	}
 	rel = q.project(q.windows(rel), c)
 	if n.Distinct {

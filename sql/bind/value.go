@@ -165,10 +165,49 @@ func (x *exprs) cast(n *ast.FuncCastExpr) (expr.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.Kind == expr.JSON && a.Type().Kind == expr.Int && a.Type().Length == 1 {
-		return nil, unsupported("CAST of a truth value to JSON")
+	if t.Kind == expr.JSON && truth(n.Expr, a) {
+		return truthToJSON(a, x.q.b.s.Collation)
 	}
 	return expr.NewCast(a, t), nil
+}
+
+// truths are the functions whose value is TRUE or FALSE to JSON.
+var truths = map[string]bool{"=": true, "<>": true, "<": true, "<=": true, ">": true, ">=": true, "<=>": true, "and": true,
+	"or": true, "xor": true, "not": true, "like": true, "regexp_like": true, "between": true, "isnull": true,
+	"isnotnull": true, "istrue": true, "isfalse": true, "isnottrue": true, "isnotfalse": true, "$match": true}
+
+// truth reports whether an expression is a truth value, and no number.
+func truth(e ast.ExprNode, n expr.Node) bool {
+	switch n := n.(type) {
+	case *expr.Const:
+		l, ok := bare(e).(*literal)
+		if !ok {
+			return false
+		}
+		_, ok = l.v.(bool)
+		return ok
+	case *expr.Call:
+		return truths[n.Fn.Name]
+	case *expr.In:
+		return true
+	case *expr.Sub:
+		return n.Kind != expr.SubScalar
+	}
+	return false
+}
+
+// truthToJSON is a truth value as JSON's true or false.
+func truthToJSON(a expr.Node, coll sql.CollationID) (expr.Node, error) {
+	is, err := call("istrue", a)
+	if err != nil {
+		return nil, err
+	}
+	not, err := call("isfalse", a)
+	if err != nil {
+		return nil, err
+	}
+	word := func(s string) expr.Node { return expr.NewCast(expr.TextConst(s, coll), expr.TypeJSON) }
+	return expr.NewCase([]expr.Node{is, not}, []expr.Node{word("true"), word("false")}, nil)
 }
 
 // castType is the type that a CAST names.

@@ -76,16 +76,23 @@ func convertible(from, to expr.Type) bool {
 	case expr.Opaque:
 		return from.Kind == expr.Null
 	case expr.JSON:
-		// The text of a JSON document does not tell the types of its numbers.
-		return from.Kind == expr.Null || from.Kind == expr.Text
+		return from.Kind != expr.Opaque && from.Kind != expr.Bytes
 	}
-	return from.Kind != expr.Opaque && from.Kind != expr.JSON
+	return from.Kind != expr.Opaque
 }
 
 // value is the value at i as the table stores it; row is the number of the row, for errors.
 func (s *setter) value(v *expr.Vec, i int32, row int) (any, error) {
 	if v.T.Kind == expr.Null || v.IsNull(i) {
 		return s.null()
+	}
+	switch {
+	case v.T.Kind == expr.JSON && s.to.Kind == expr.JSON:
+		return document(v.S[i])
+	case v.T.Kind == expr.JSON:
+		return s.ofJSON(v, i, row)
+	case s.to.Kind == expr.JSON && v.T.Kind != expr.Text:
+		return nil, s.noJSON()
 	}
 	switch v.T.Kind {
 	case expr.Int, expr.Uint:

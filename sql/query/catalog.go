@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/fulltext"
 	"github.com/dolthub/go-mysql-server/sql/mysql_db"
 
 	"github.com/godwitdb/godwit/sql/access"
@@ -11,6 +12,8 @@ import (
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/rights"
+	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
 )
 
@@ -25,6 +28,8 @@ type catalog struct {
 	// as are the rights with which tables are looked up; nil: the user's.
 	as *rights.Set
 	db *mysql_db.MySQLDb
+	// facts are what the texts of definitions hang on.
+	facts func() *bind.Session
 }
 
 // As implements algebra.Definers. An account that does not exist is refused later.
@@ -64,9 +69,6 @@ func (c *catalog) Resolve(db, name string) (algebra.Table, *algebra.View, error)
 	if st == nil || st.Def.HomesOf != nil {
 		return nil, nil, left("system table")
 	}
-	if st.Def.Virtual {
-		return nil, nil, left("virtual columns")
-	}
 	a := c.reads.Table(st)
 	if c.changes {
 		a = c.reads.Target(st)
@@ -76,8 +78,48 @@ func (c *catalog) Resolve(db, name string) (algebra.Table, *algebra.View, error)
 			return nil, nil, left("column of a type that only the old engine knows")
 		}
 	}
+	if st.Def.Virtual {
+		nodes, err := bind.Computed(a, c.facts(), func(pos int) bool { return st.Def.Cols[pos].Desc.Virtual })
+		if err != nil {
+			return nil, nil, left("virtual columns")
+		}
+		a.Compute(nodes)
+	}
+	if st.Def.HasFulltext() {
+		if err := c.search(d, a); err != nil {
+			return nil, nil, err
+		}
+	}
 	c.tables[key] = a
 	return a, nil, nil
+}
+
+// search finds the words of the full-text indexes of a table.
+func (c *catalog) search(d sql.Database, a *access.Table) error {
+	for _, x := range a.Stored().Def.EngineIndexes() {
+		i, ok := x.(*schema.EngineIndex)
+		if !ok || !i.IsFullText() {
+			continue
+		}
+		keys, err := i.FullTextKeyColumns(c.ctx)
+		if err != nil {
+			return left("error of the catalog")
+		}
+		snap, err := session.Of(c.ctx).Snapshot(c.ctx)
+		if err != nil {
+			return left("error of the catalog")
+		}
+		def := snap.Table(d.Name(), i.Index.Desc.Fulltext.DocCount)
+		if def == nil {
+			return left("error of the catalog")
+		}
+		f := algebra.Fulltext{Cols: i.Positions, Words: c.reads.Table(table.New(a.Stored().Env, def))}
+		if keys.Type != fulltext.KeyType_None {
+			f.Keys = keys.Positions
+		}
+		a.Search(f)
+	}
+	return nil
 }
 
 // ordered reports whether the cluster orders transactions by timestamps. A transaction that reads a

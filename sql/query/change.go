@@ -60,7 +60,8 @@ type target struct {
 	st      *table.Table
 	row     int // of stored rows, in the batches
 	sets    []*setter
-	checks  []int // in the batches
+	olds    []*setter // of the virtual columns as they are
+	checks  []int     // in the batches
 	seen    map[string]bool
 	pending []pending
 	// at is the position of the AUTO_INCREMENT column of an INSERT, else -1; zero says that it
@@ -75,6 +76,7 @@ type target struct {
 type pending struct {
 	stored string // the row as it is
 	vals   []any  // in the order of the setters; of INSERT, the row
+	olds   []any  // virtual columns as they are
 	failed int    // the number of the condition that the new row does not fulfil, from 1
 }
 
@@ -230,9 +232,6 @@ func (c *change) permitted(t *bind.Target) error {
 		what = append(what, "update")
 	}
 	st := t.Table.(*access.Table).Stored()
-	if st.Def.HasFulltext() {
-		return left("change of a table with full text")
-	}
 	snap, err := c.s.Snapshot(ctx)
 	if err != nil {
 		return left("error of the catalog")
@@ -342,6 +341,15 @@ func (c *change) target(b *bind.Target) error {
 			k.nulls = takeNull
 		}
 		t.sets = append(t.sets, k)
+	}
+	for _, s := range b.Olds {
+		at := slices.Index(cols, s.Value)
+		k, err := c.setter(c.env, t, s.Col, c.op.Types()[at], false)
+		if err != nil {
+			return err
+		}
+		k.at, k.nulls = at, takeNull
+		t.olds = append(t.olds, k)
 	}
 	for _, k := range b.Checks {
 		at := slices.Index(cols, k.Value)
@@ -507,6 +515,13 @@ func (c *change) keep(t *target, b *expr.Batch, i int32) error {
 			return &late{"use of a value that does not fit"}
 		}
 	}
+	for _, s := range t.olds {
+		old, err := s.value(b.Cols[s.at], i, c.row)
+		if err != nil {
+			return err
+		}
+		p.olds = append(p.olds, old)
+	}
 	for k, at := range t.checks {
 		v := b.Cols[at]
 		if p.failed == 0 && violated(v, i, t.Checks[k].View) {
@@ -586,7 +601,7 @@ func (w *writer) write() error {
 	if w.c.Kind == bind.Update && !w.c.Ordered {
 		w.arrange()
 	}
-	if w.refs != nil || w.s.Stmt.PerRow {
+	if w.refs != nil || w.words() || w.s.Stmt.PerRow {
 		w.s.UseAhead()
 		defer w.s.ForgetAhead()
 	}
@@ -615,7 +630,7 @@ func (w *writer) write() error {
 func (w *writer) one(i int) (n int, err error) {
 	p := &w.pending[i]
 	mark := -1
-	if w.ignore && w.refs != nil {
+	if w.ignore && (w.refs != nil || w.words()) {
 		mark = w.e.Txn.Mark()
 	}
 	switch {
@@ -672,7 +687,7 @@ func (w *writer) stored(p *pending) (changed bool, err error) {
 		return false, w.check(w.Checks[p.failed-1].Name, w.Checks[p.failed-1].View)
 	}
 	switch {
-	case w.refs != nil:
+	case w.refs != nil || w.words():
 		return w.follow(at.Key, old, row)
 	case row == nil:
 		return true, w.e.DeleteAt(w.ctx, at, old)
@@ -690,6 +705,9 @@ func (w *writer) changed(p *pending) (at kv.Row, old, row sql.Row, err error) {
 	old = make(sql.Row, len(def.Cols))
 	if err := def.DecodeRow(w.ctx, at.Value, old); err != nil {
 		return at, nil, nil, schema.ClientError(err)
+	}
+	for k, s := range w.olds {
+		old[s.pos] = p.olds[k]
 	}
 	if w.c.Kind == bind.Delete {
 		return at, old, nil, nil

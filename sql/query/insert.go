@@ -33,6 +33,7 @@ type insertion struct {
 	rows    *rowset
 	derived []*formula
 	checks  []*formula
+	virtual []*formula // of the derived ones those that are not stored
 	late    []*formula // conditions that use what AUTO_INCREMENT gives
 	ignore  bool
 	dup     *updater // nil: no ON DUPLICATE KEY UPDATE
@@ -97,6 +98,11 @@ func (c *change) insertion(t *target) error {
 	var err error
 	if n.derived, err = c.compile(c.env, t, n.Derived, n.IDs, c.strict); err != nil {
 		return err
+	}
+	for _, f := range n.derived {
+		if t.st.Def.Cols[f.Col].Desc.Virtual {
+			n.virtual = append(n.virtual, f)
+		}
 	}
 	checks, err := c.compile(c.env, t, n.Checks, n.IDs, c.strict)
 	if err != nil {
@@ -503,8 +509,17 @@ func (w *writer) meet(p *pending, number int) (changed int, err error) {
 		return 0, err
 	}
 	for {
+		mark := w.e.Txn.Mark()
 		err := w.to.Insert(w.ctx, row)
 		old, duplicate := existing(err)
+		if duplicate && w.words() {
+			w.e.Txn.RollbackToMark(mark) // the words of the row came before it
+		}
+		if duplicate && len(n.virtual) > 0 {
+			if err := w.change.follow(n.rows, n.virtual, nil, [][]sql.Row{{old}}, number, nil); err != nil {
+				return 0, err
+			}
+		}
 		switch {
 		case err == nil:
 			w.inserted(row, counted)

@@ -65,6 +65,9 @@ func (c *change) references(t *target) (*references, error) {
 		return nil, nil
 	}
 	e, ok := h.Editor.Editor.(*table.Editor)
+	if w, words := h.Editor.Editor.(interface{ Rows() *table.Editor }); words {
+		e, ok = w.Rows(), true
+	}
 	if !ok {
 		return nil, left("foreign keys of a table with full text")
 	}
@@ -86,12 +89,17 @@ func (c *change) open(t *target, res *outcome) *writer {
 		w.e, w.to = t.refs.e, t.refs
 	} else {
 		w.e = t.st.Editor(c.ctx)
-		w.to = w.e
+		if w.to = w.e; w.words() && w.e.Err == nil {
+			w.to = t.st.Words(c.ctx, w.e).(editor)
+		}
 	}
 	w.e.Most = gathered
 	w.to.StatementBegin(c.ctx)
 	return w
 }
+
+// words reports whether the table has full-text indexes, whose words follow its rows one by one.
+func (w *writer) words() bool { return w.st.Def.HasFulltext() }
 
 // keys are the foreign keys, as package prefetch follows them.
 func (w *writer) keys() *plan.ForeignKeyEditor {
@@ -149,7 +157,7 @@ func (w *writer) follow(key base.Key, old, row sql.Row) (changed bool, err error
 // ahead has what the changes of the next rows look at read in a few steps.
 func (w *writer) ahead(from int) error {
 	n, fk := w.ins, w.keys()
-	if fk == nil && (n == nil && !w.ignore || n != nil && !n.meets()) {
+	if fk == nil && !w.words() && (n == nil && !w.ignore || n != nil && !n.meets()) {
 		return nil
 	}
 	if w.s.AloneAhead() {

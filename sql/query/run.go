@@ -285,6 +285,7 @@ func (st *statement) begin(text string) (bind.Stmt, error) {
 		return nil, err
 	}
 	st.env.Mem, st.env.Ctx = st.mem, st.paced()
+	st.cat.facts = func() *bind.Session { return st.r.facts(st.ctx, st.env.Ctx, st.cat, nil) }
 	return tree, nil
 }
 

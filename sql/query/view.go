@@ -88,8 +88,9 @@ func (r *Runner) updatable(ctx *sql.Context, v *algebra.View) bool {
 	}
 	cat := &catalog{ctx: ctx, cat: r.Engine.Analyzer.Catalog, reads: access.New(ctx), tables: map[[2]string]*access.Table{},
 		changes: true, db: r.Engine.Analyzer.Catalog.MySQLDb}
+	cat.facts = func() *bind.Session { return r.facts(ctx, ctx, cat, nil) }
 	defer cat.reads.Close()
-	ok, err := bind.Updatable(v, r.facts(ctx, ctx, cat, nil))
+	ok, err := bind.Updatable(v, cat.facts())
 	return err == nil && ok
 }
 

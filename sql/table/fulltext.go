@@ -21,6 +21,17 @@ func (t *Table) wrapped(ctx *sql.Context) sql.TableEditor {
 	return wrapped
 }
 
+// Words is the editor of the table, together with those of its full-text indexes, over an editor of
+// its rows.
+func (t *Table) Words(ctx *sql.Context, e *Editor) sql.TableEditor {
+	w, err := t.fulltextEditor(ctx, e)
+	if err != nil {
+		e.Err = err
+		return e
+	}
+	return w
+}
+
 func (t *Table) fulltextEditor(ctx *sql.Context, e *Editor) (sql.TableEditor, error) {
 	fe, err := t.FulltextOver(ctx, func(t *Table) fulltext.EditableTable { return t })
 	if err != nil {

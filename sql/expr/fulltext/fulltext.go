@@ -1,0 +1,326 @@
+// Package fulltext says which texts a MATCH ... AGAINST finds, and how well they fit: in natural
+// language and in boolean mode, as InnoDB has it. It knows no tables: who calls it counts in how
+// many rows a word stands.
+//
+// A text is words of letters, digits, underscores and single apostrophes inside. Words of less than
+// three letters and stop words are not found.
+package fulltext
+
+import (
+	"math"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// minLetters is innodb_ft_min_token_size.
+const minLetters = 3
+
+// stopwords are InnoDB's.
+var stopwords = func() map[string]bool {
+	out := map[string]bool{}
+	for _, w := range strings.Fields("a about an are as at be by com de en for from how i in is it la of on or that the this " +
+		"to was what when where who will with und the www") {
+		out[w] = true
+	}
+	return out
+}()
+
+// found reports whether a word may be found.
+func found(w string) bool {
+	return utf8.RuneCountInString(w) >= minLetters && !stopwords[strings.ToLower(w)]
+}
+
+// Words are all words of a text, in order.
+func Words(text string) (out []string) {
+	start := -1
+	end := func(i int) {
+		if start >= 0 {
+			out = append(out, strings.TrimRight(text[start:i], "'"))
+		}
+		start = -1
+	}
+	last := rune(0)
+	for i, r := range text {
+		letter := (unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.Is(unicode.Mn, r)) && !unicode.IsPunct(r) || r == '_'
+		switch {
+		case letter && start < 0:
+			start = i
+		case !letter && (r != '\'' || last == '\''):
+			end(i)
+		}
+		last = r
+	}
+	end(len(text))
+	return out
+}
+
+// Term is a part of a search: a word, the beginning of one (Prefix), a phrase, or a group.
+type Term struct {
+	Word   string
+	Prefix bool
+	Phrase []string
+	Group  []Term
+	// Must and Not are + and -. Weight is 1 with >, -1 with <. Ignored (~): it adds nothing to the
+	// rank.
+	Must, Not, Ignored bool
+	Weight             float64
+}
+
+// Search is a text that is searched for.
+type Search struct{ Terms []Term }
+
+// Parse reads the text behind AGAINST.
+func Parse(text string, boolean bool) Search {
+	if boolean {
+		p := &parser{s: text}
+		return Search{p.list()}
+	}
+	var s Search
+	for _, w := range Words(text) {
+		s.Terms = append(s.Terms, Term{Word: w})
+	}
+	return s
+}
+
+// parser reads a search in boolean mode.
+type parser struct {
+	s  string
+	at int
+}
+
+const operators = "+-><~"
+
+// list reads terms up to the end, or to a closing parenthesis.
+func (p *parser) list() (out []Term) {
+	for p.at < len(p.s) {
+		if p.s[p.at] == ')' {
+			p.at++
+			return out
+		}
+		var t Term
+		for p.at < len(p.s) && strings.IndexByte(operators, p.s[p.at]) >= 0 {
+			t.operator(p.s[p.at])
+			p.at++
+		}
+		out = append(out, p.term(t)...)
+	}
+	return out
+}
+
+func (t *Term) operator(c byte) {
+	switch c {
+	case '+':
+		t.Must, t.Not = true, false
+	case '-':
+		t.Must, t.Not = false, true
+	case '>':
+		t.Weight = 1
+	case '<':
+		t.Weight = -1
+	case '~':
+		t.Ignored = true
+	}
+}
+
+// term reads what the operators in t are in front of.
+func (p *parser) term(t Term) (out []Term) {
+	if p.at >= len(p.s) {
+		return nil
+	}
+	switch p.s[p.at] {
+	case '(':
+		p.at++
+		t.Group = p.list()
+		return []Term{t}
+	case '"':
+		p.at++
+		n := strings.IndexByte(p.s[p.at:], '"')
+		if n < 0 {
+			n = len(p.s) - p.at
+		}
+		t.Phrase = Words(p.s[p.at : p.at+n])
+		p.at = min(p.at+n+1, len(p.s))
+		p.distance()
+		return []Term{t}
+	}
+	n := strings.IndexAny(p.s[p.at:], " \t\r\n()\"*"+operators)
+	if n < 0 {
+		n = len(p.s) - p.at
+	}
+	for _, w := range Words(p.s[p.at : p.at+n]) {
+		t.Word = w
+		out = append(out, t)
+	}
+	if p.at += n; p.at < len(p.s) && p.s[p.at] == '*' {
+		if p.at++; len(out) > 0 {
+			out[len(out)-1].Prefix = true
+		}
+	} else if n == 0 {
+		p.at++ // a blank
+	}
+	return out
+}
+
+// distance skips @n behind a phrase.
+func (p *parser) distance() {
+	if p.at >= len(p.s) || p.s[p.at] != '@' {
+		return
+	}
+	for p.at++; p.at < len(p.s) && p.s[p.at] >= '0' && p.s[p.at] <= '9'; p.at++ {
+	}
+}
+
+// Leaves are the terms without operators below them that have one word: those of which it is to be
+// known in how many rows they stand.
+func (s Search) Leaves() []Term {
+	var out []Term
+	var walk func([]Term)
+	walk = func(ts []Term) {
+		for _, t := range ts {
+			switch {
+			case t.Not:
+			case t.Group != nil:
+				walk(t.Group)
+			case t.Phrase != nil:
+				for _, w := range t.Phrase {
+					if found(w) {
+						out = append(out, Term{Word: w, Ignored: t.Ignored})
+					}
+				}
+			case t.Findable():
+				out = append(out, t)
+			}
+		}
+	}
+	walk(s.Terms)
+	return out
+}
+
+// Findable reports whether a word or prefix may be found.
+func (t Term) Findable() bool { return t.Word != "" && (t.Prefix || found(t.Word)) }
+
+// Doc is a text that is searched.
+type Doc struct {
+	words []string // as keys
+	count map[string]int
+	key   func(string) string
+}
+
+// NewDoc takes a text apart. key makes equal strings of words that are equal, and keeps beginnings.
+func NewDoc(text string, key func(string) string) *Doc {
+	d := &Doc{count: map[string]int{}, key: key}
+	for _, w := range Words(text) {
+		k := key(w)
+		d.words = append(d.words, k)
+		if found(w) {
+			d.count[k]++
+		}
+	}
+	return d
+}
+
+// times is how often a word, or one with a beginning, stands in the text.
+func (d *Doc) times(t Term) (n int) {
+	if !t.Findable() {
+		return 0
+	}
+	k := d.key(t.Word)
+	if !t.Prefix {
+		return d.count[k]
+	}
+	for w, c := range d.count {
+		if strings.HasPrefix(w, k) {
+			n += c
+		}
+	}
+	return n
+}
+
+// has reports whether the text has a term.
+func (d *Doc) has(t Term) bool {
+	switch {
+	case t.Group != nil:
+		return d.matches(t.Group)
+	case t.Phrase != nil:
+		return d.phrase(t.Phrase)
+	}
+	return d.times(t) > 0
+}
+
+func (d *Doc) phrase(ws []string) bool {
+	if len(ws) == 0 {
+		return false
+	}
+	keys := make([]string, len(ws))
+	for i, w := range ws {
+		keys[i] = d.key(w)
+	}
+	for i := 0; i+len(keys) <= len(d.words); i++ {
+		ok := true
+		for j, k := range keys {
+			ok = ok && d.words[i+j] == k
+		}
+		if ok {
+			return true
+		}
+	}
+	return false
+}
+
+// matches reports whether the text has all that it must have, and nothing that it must not; without
+// the former, one of the terms.
+func (d *Doc) matches(ts []Term) bool {
+	must, some := false, false
+	for _, t := range ts {
+		has := d.has(t)
+		if t.Not && has || t.Must && !has {
+			return false
+		}
+		must = must || t.Must
+		some = some || has && !t.Not
+	}
+	return must || some
+}
+
+// Matches reports whether a text is found.
+func (s Search) Matches(d *Doc) bool { return d.matches(s.Terms) }
+
+// Rank is how well a text fits, 0 if it is not found. rows is the number of all rows, in how many of
+// them the leaves stand.
+func (s Search) Rank(d *Doc, rows float64, in []float64) float64 {
+	if !s.Matches(d) {
+		return 0
+	}
+	rank := max(-1, min(1, d.weight(s.Terms)))
+	seen := map[string]bool{}
+	for i, t := range s.Leaves() {
+		name := d.key(t.Word)
+		if t.Prefix {
+			name += "*"
+		}
+		if n := d.times(t); n > 0 && !t.Ignored && !seen[name] {
+			seen[name] = true
+			idf := math.Log10(1.0001)
+			if df := max(in[i], 1); rows > df {
+				idf = math.Log10(rows / df)
+			}
+			rank += float64(n) * idf * idf
+		}
+	}
+	return rank
+}
+
+// weight is what > and < say of the terms that the text has.
+func (d *Doc) weight(ts []Term) (w float64) {
+	for _, t := range ts {
+		if t.Not || !d.has(t) {
+			continue
+		}
+		w += t.Weight
+		if t.Group != nil {
+			w += d.weight(t.Group)
+		}
+	}
+	return w
+}
