@@ -10,6 +10,7 @@ import (
 	"github.com/pingcap/tidb/pkg/parser/ast"
 
 	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/bind/tree"
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
@@ -38,9 +39,19 @@ type Session struct {
 }
 
 // Mode is what of sql_mode matters to the binder.
-type Mode struct {
-	ANSIQuotes, PipesAsConcat, NoBackslashEscapes, IgnoreSpace, HighNotPrecedence bool
-	OnlyFullGroupBy, Strict                                                       bool
+type Mode = tree.Mode
+
+// ModeOf reads a sql_mode.
+func ModeOf(text string) Mode { return tree.ModeOf(text) }
+
+// Parse parses one statement. What the parser does not take is Unsupported: go-mysql-server has a
+// parser of its own, and words the error.
+func Parse(text string, m Mode) (Stmt, error) {
+	stmt, err := tree.Parse(text, m)
+	if err != nil {
+		return nil, unsupported("%s", err)
+	}
+	return stmt, nil
 }
 
 // Query is a SELECT that is bound.
@@ -152,7 +163,7 @@ func kindOf(stmt ast.StmtNode) string {
 	switch stmt.(type) {
 	case *ast.SelectStmt, *ast.SetOprStmt:
 		return "select"
-	case *ast.InsertStmt, *aliased:
+	case *ast.InsertStmt, *tree.Aliased:
 		return "insert"
 	case *ast.UpdateStmt:
 		return "update"
@@ -175,6 +186,7 @@ type binder struct {
 	updates []Use
 	// blocks is how many query blocks were bound, steps in how many recursive ones the binder is.
 	blocks, steps int
+	subs          expr.ColID // subqueries in expressions
 	// exists is the query of the EXISTS bound last: * in it reads no column.
 	exists ast.Node
 	ctes   *cteScope
@@ -197,6 +209,12 @@ func (b *binder) newID() expr.ColID {
 	id := b.next
 	b.next++
 	return id
+}
+
+// subNumber is a number for a subquery.
+func (b *binder) subNumber() expr.ColID {
+	b.subs++
+	return b.subs
 }
 
 // bound is a query expression that is bound.

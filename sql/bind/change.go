@@ -7,6 +7,7 @@ import (
 	"github.com/pingcap/tidb/pkg/parser/ast"
 
 	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/bind/tree"
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
@@ -88,9 +89,9 @@ func BindChange(stmt Stmt, s *Session) (*Change, error) {
 	case *ast.UpdateStmt:
 		err = c.update(n)
 	case *ast.InsertStmt:
-		err = c.insert(n, rowAlias{})
-	case *aliased:
-		err = c.insert(n.InsertStmt, n.alias)
+		err = c.insert(n, tree.RowAlias{})
+	case *tree.Aliased:
+		err = c.insert(n.InsertStmt, n.Alias)
 	default:
 		err = unsupported("statement %s", kindOf(stmt))
 	}

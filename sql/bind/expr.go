@@ -7,6 +7,7 @@ import (
 	"github.com/pingcap/tidb/pkg/parser/opcode"
 
 	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/bind/tree"
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
@@ -96,9 +97,9 @@ func (x *exprs) scalar(n ast.ExprNode) (expr.Node, error) {
 // node binds an expression.
 func (x *exprs) node(n ast.ExprNode) (expr.Node, error) {
 	switch n := n.(type) {
-	case *literal:
+	case *tree.Literal:
 		return x.literal(n)
-	case *param:
+	case *tree.Param:
 		return x.param(n)
 	case *ast.ParenthesesExpr:
 		return x.node(n.Expr)
@@ -407,6 +408,15 @@ func (x *exprs) binary(n *ast.BinaryOperationExpr) (expr.Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A truth value is one of a document's too, and no number.
+	if l.Type().Kind == expr.JSON && truth(n.R, r) {
+		r, err = truthToJSON(r, x.q.b.s.Collation)
+	} else if r.Type().Kind == expr.JSON && truth(n.L, l) {
+		l, err = truthToJSON(l, x.q.b.s.Collation)
+	}
+	if err != nil {
+		return nil, err
+	}
 	return call(name, l, r)
 }
 
@@ -448,12 +458,12 @@ func (x *exprs) rowSub(row *ast.RowExpr, sub *ast.SubqueryExpr) (expr.Node, erro
 		return nil, err
 	}
 	one := &algebra.Max1Row{In: x.q.b.subRel(r)}
-	return &expr.Sub{Number: x.q.b.newID(), Kind: expr.SubAny, Rel: one, Left: left, Cmp: "=", Outer: outer, T: expr.TypeBool}, nil
+	return &expr.Sub{Number: x.q.b.subNumber(), Kind: expr.SubAny, Rel: one, Left: left, Cmp: "=", Outer: outer, T: expr.TypeBool}, nil
 }
 
 func (x *exprs) unary(n *ast.UnaryOperationExpr) (expr.Node, error) {
 	if n.Op == opcode.Minus {
-		if l, ok := n.V.(*literal); ok {
+		if l, ok := n.V.(*tree.Literal); ok {
 			if c, err := x.negative(l); c != nil || err != nil {
 				return c, err
 			}
@@ -602,7 +612,7 @@ func (x *exprs) scalarSub(n *ast.SubqueryExpr) (expr.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &expr.Sub{Number: x.q.b.newID(), Kind: expr.SubScalar, Rel: x.q.b.subRel(r), Outer: outer, T: r.cols[0].typ.AsNull()}, nil
+	return &expr.Sub{Number: x.q.b.subNumber(), Kind: expr.SubScalar, Rel: x.q.b.subRel(r), Outer: outer, T: r.cols[0].typ.AsNull()}, nil
 }
 
 func (x *exprs) exists(n *ast.ExistsSubqueryExpr) (expr.Node, error) {
@@ -615,7 +625,7 @@ func (x *exprs) exists(n *ast.ExistsSubqueryExpr) (expr.Node, error) {
 	}
 	t := expr.TypeBool
 	t.NotNull = true
-	return not(n.Not, &expr.Sub{Number: x.q.b.newID(), Kind: expr.SubExists, Rel: r.rel, Outer: outer, T: t}, nil)
+	return not(n.Not, &expr.Sub{Number: x.q.b.subNumber(), Kind: expr.SubExists, Rel: r.rel, Outer: outer, T: t}, nil)
 }
 
 func (x *exprs) inSub(l expr.Node, n *ast.PatternInExpr) (expr.Node, error) {
@@ -652,5 +662,5 @@ func (x *exprs) quantified(kind expr.SubKind, cmp string, l expr.Node, n ast.Exp
 	if err != nil {
 		return nil, err
 	}
-	return &expr.Sub{Number: x.q.b.newID(), Kind: kind, Rel: x.q.b.subRel(r), Left: left, Cmp: cmp, Outer: outer, T: expr.TypeBool}, nil
+	return &expr.Sub{Number: x.q.b.subNumber(), Kind: kind, Rel: x.q.b.subRel(r), Left: left, Cmp: cmp, Outer: outer, T: expr.TypeBool}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/pingcap/tidb/pkg/parser/ast"
 
 	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/bind/tree"
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
@@ -17,6 +18,12 @@ var leftAlone = map[string]bool{
 	"load_file": true, "sleep": true, "values": true, "default": true, "name_const": true, "benchmark": true,
 	"nextval": true, "lastval": true, "setval": true,
 	"master_pos_wait": true,
+}
+
+// jsonValues are functions that make documents of their arguments, in which TRUE is no number.
+var jsonValues = map[string]bool{
+	"json_array": true, "json_object": true, "json_set": true, "json_insert": true, "json_replace": true,
+	"json_array_append": true, "json_array_insert": true, "json_memberof": true,
 }
 
 // renamed are functions that the parser knows by other names.
@@ -61,6 +68,16 @@ func (x *exprs) function(n *ast.FuncCallExpr) (expr.Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	if jsonValues[name] {
+		for i := range args {
+			if !truth(n.Args[i], args[i]) {
+				continue
+			}
+			if args[i], err = truthToJSON(args[i], x.q.b.s.Collation); err != nil {
+				return nil, err
+			}
+		}
+	}
 	if name == "last_insert_id" && len(args) == 0 {
 		name = "$last_insert_id"
 	}
@@ -80,10 +97,10 @@ func (x *exprs) function(n *ast.FuncCallExpr) (expr.Node, error) {
 
 // temporal binds DATE '...', TIME '...' and TIMESTAMP '...'.
 func (x *exprs) temporal(name string, arg ast.ExprNode) (expr.Node, error) {
-	l, ok := arg.(*literal)
+	l, ok := arg.(*tree.Literal)
 	s, text := "", false
 	if ok {
-		s, text = l.v.(string)
+		s, text = l.V.(string)
 	}
 	if !text {
 		return nil, unsupported("temporal literal")
@@ -109,7 +126,7 @@ func (x *exprs) convertUsing(n *ast.FuncCallExpr) (expr.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, ok := n.Args[1].(*literal)
+	l, ok := n.Args[1].(*tree.Literal)
 	if !ok {
 		return nil, unsupported("CONVERT USING")
 	}
@@ -193,11 +210,11 @@ func (x *exprs) aggArgs(n *ast.AggregateFuncExpr) (args []expr.Node, sep string,
 	sep = ","
 	switch fold(n.F) {
 	case "count":
-		if l, ok := in[0].(*literal); ok && len(in) == 1 && l.v != nil && !n.Distinct {
+		if l, ok := in[0].(*tree.Literal); ok && len(in) == 1 && l.V != nil && !n.Distinct {
 			return nil, sep, nil
 		}
 	case "group_concat":
-		if l, ok := in[len(in)-1].(*literal); ok {
+		if l, ok := in[len(in)-1].(*tree.Literal); ok {
 			sep, in = l.GetString(), in[:len(in)-1]
 		}
 	}

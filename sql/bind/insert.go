@@ -8,6 +8,7 @@ import (
 	"github.com/pingcap/tidb/pkg/parser/ast"
 
 	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/bind/tree"
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
@@ -56,7 +57,7 @@ type Cell struct {
 }
 
 // insert binds INSERT and REPLACE.
-func (c *changer) insert(n *ast.InsertStmt, alias rowAlias) error {
+func (c *changer) insert(n *ast.InsertStmt, alias tree.RowAlias) error {
 	c.out.Kind = Insert
 	if len(n.PartitionNames) > 0 {
 		return unsupported("AS OF, TABLESAMPLE or PARTITION")
@@ -417,7 +418,7 @@ func (c *changer) formula(a *assigned, text string) (expr.Node, error) {
 }
 
 // onDuplicate binds ON DUPLICATE KEY UPDATE.
-func (c *changer) onDuplicate(list []*ast.Assignment, a *assigned, alias rowAlias) error {
+func (c *changer) onDuplicate(list []*ast.Assignment, a *assigned, alias tree.RowAlias) error {
 	ins := c.out.Insert
 	if len(list) == 0 {
 		return nil
@@ -425,8 +426,8 @@ func (c *changer) onDuplicate(list []*ast.Assignment, a *assigned, alias rowAlia
 	old := c.newRow(a.Target, a.Table.Name())
 	ins.Old = old.ids
 	cols := readInto(old.names, &c.out.Reads)
-	if alias.name != "" {
-		named, err := alias.columns(a, ins.Cols)
+	if alias.Name != "" {
+		named, err := aliasColumns(alias, a, ins.Cols)
 		if err != nil {
 			return err
 		}
@@ -500,28 +501,22 @@ func (f *bareNames) Enter(n ast.Node) (ast.Node, bool) {
 // Leave implements ast.Visitor.
 func (f *bareNames) Leave(n ast.Node) (ast.Node, bool) { return n, true }
 
-// rowAlias is the name that VALUES (...) AS new(a, b) gives the new row, and its columns.
-type rowAlias struct {
-	name string
-	cols []string
-}
-
-// columns are those of the new row under the names of the alias. Without names of their own they
-// are found with the alias only.
-func (r rowAlias) columns(a *assigned, given []int) (out []column, err error) {
-	if r.cols == nil {
+// aliasColumns are those of the new row under the names of the alias. Without names of their own
+// they are found with the alias only.
+func aliasColumns(r tree.RowAlias, a *assigned, given []int) (out []column, err error) {
+	if r.Cols == nil {
 		for _, c := range a.names {
-			c.table, c.db, c.second = r.name, "", true
+			c.table, c.db, c.second = r.Name, "", true
 			out = append(out, c)
 		}
 		return out, nil
 	}
-	if len(r.cols) > len(given) {
+	if len(r.Cols) > len(given) {
 		return nil, unsupported("names of a row alias")
 	}
-	for i, name := range r.cols {
+	for i, name := range r.Cols {
 		c := a.cols[given[i]]
-		c.name, c.table, c.db = name, r.name, ""
+		c.name, c.table, c.db = name, r.Name, ""
 		out = append(out, c)
 	}
 	return out, nil

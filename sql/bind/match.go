@@ -156,7 +156,7 @@ func (x *exprs) rowsWith(m *matching, t fulltext.Term) (expr.Node, error) {
 		return nil, err
 	}
 	g := &algebra.GroupBy{In: rel, Aggs: []algebra.Agg{{ID: x.q.b.newID(), Name: "count", Call: n.(*expr.Agg)}}}
-	return &expr.Sub{Number: x.q.b.newID(), Kind: expr.SubScalar, Rel: g, T: n.Type().AsNull()}, nil
+	return &expr.Sub{Number: x.q.b.subNumber(), Kind: expr.SubScalar, Rel: g, T: n.Type().AsNull()}, nil
 }
 
 // matches are the conditions that a row is found. What the index cannot say is asked of the text.
@@ -229,7 +229,7 @@ func (x *exprs) found(m *matching, terms []fulltext.Term) (expr.Node, error) {
 		return nil, err
 	}
 	p := &algebra.Project{In: rel}
-	sub := &expr.Sub{Number: x.q.b.newID(), Kind: expr.SubAny, Cmp: "=", T: expr.TypeBool, Rel: p}
+	sub := &expr.Sub{Number: x.q.b.subNumber(), Kind: expr.SubAny, Cmp: "=", T: expr.TypeBool, Rel: p}
 	for i, pos := range m.index.Keys {
 		word, own := m.index.Words.Columns()[i+1], m.scan.Table.Columns()[pos]
 		p.Items = append(p.Items, algebra.Item{ID: s.IDs[i+1], Name: word.Name,

@@ -9,6 +9,7 @@ import (
 	"github.com/pingcap/tidb/pkg/parser/ast"
 
 	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/bind/tree"
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
@@ -312,15 +313,15 @@ func nameOf(f *ast.SelectField) string {
 	switch e := e.(type) {
 	case *ast.ColumnNameExpr:
 		return e.Name.Name.O
-	case *literal:
-		if s, ok := e.v.(string); ok {
-			if n := e.offset; n >= 0 && n <= len(s) {
+	case *tree.Literal:
+		if s, ok := e.V.(string); ok {
+			if n := e.Offset; n >= 0 && n <= len(s) {
 				s = s[:n]
 			}
 			return strings.TrimLeft(s, " \t\r\n")
 		}
 	}
-	return strings.TrimSpace(strings.TrimSuffix(unsigned(f.Text()), ";"))
+	return strings.TrimSpace(strings.TrimSuffix(tree.Unsigned(f.Text()), ";"))
 }
 
 // clauses binds HAVING and ORDER BY.

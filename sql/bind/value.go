@@ -10,6 +10,7 @@ import (
 	"github.com/pingcap/tidb/pkg/parser/mysql"
 	"github.com/pingcap/tidb/pkg/parser/types"
 
+	"github.com/godwitdb/godwit/sql/bind/tree"
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
@@ -18,8 +19,8 @@ func sortIDs(ids []expr.ColID) { slices.Sort(ids) }
 func typeName(n any) string { return fmt.Sprintf("%T", n) }
 
 // literal binds a constant.
-func (x *exprs) literal(l *literal) (expr.Node, error) {
-	switch v := l.v.(type) {
+func (x *exprs) literal(l *tree.Literal) (expr.Node, error) {
+	switch v := l.V.(type) {
 	case nil:
 		return expr.NullConst(), nil
 	case bool:
@@ -30,20 +31,20 @@ func (x *exprs) literal(l *literal) (expr.Node, error) {
 		return expr.UintConst(v), nil
 	case float64:
 		return expr.FloatConst(v), nil
-	case decimalText:
+	case tree.DecimalText:
 		return expr.NumberConst(string(v))
-	case hexLiteral:
+	case tree.HexLiteral:
 		if introduced(l) {
-			return x.introducer(string(v), l.charset)
+			return x.introducer(string(v), l.Charset)
 		}
 		return expr.HexConst(v), nil
 	case string:
 		if introduced(l) {
-			return x.introducer(v, l.charset)
+			return x.introducer(v, l.Charset)
 		}
 		return expr.TextConst(v, x.q.b.s.Collation), nil
 	}
-	return nil, unsupported("literal %T", l.v)
+	return nil, unsupported("literal %T", l.V)
 }
 
 // introducer binds a literal whose bytes are text of a character set.
@@ -66,13 +67,13 @@ func (x *exprs) introducer(v, charset string) (expr.Node, error) {
 	return expr.TextConst(string(text), coll), nil
 }
 
-func introduced(l *literal) bool {
+func introduced(l *tree.Literal) bool {
 	return l.GetType().GetFlag()&mysql.UnderScoreCharsetFlag != 0
 }
 
 // negative binds a number behind a minus; nil if it is none.
-func (x *exprs) negative(l *literal) (expr.Node, error) {
-	switch v := l.v.(type) {
+func (x *exprs) negative(l *tree.Literal) (expr.Node, error) {
+	switch v := l.V.(type) {
 	case int64:
 		return expr.IntConst(-v), nil
 	case uint64:
@@ -81,18 +82,18 @@ func (x *exprs) negative(l *literal) (expr.Node, error) {
 		}
 	case float64:
 		return expr.FloatConst(-v), nil
-	case decimalText:
+	case tree.DecimalText:
 		return expr.NumberConst("-" + string(v))
 	}
 	return nil, nil
 }
 
 // param binds a parameter of a prepared statement.
-func (x *exprs) param(p *param) (expr.Node, error) {
-	if p.order >= len(x.q.b.s.Params) {
+func (x *exprs) param(p *tree.Param) (expr.Node, error) {
+	if p.Order >= len(x.q.b.s.Params) {
 		return nil, unsupported("parameter without a value")
 	}
-	return x.q.b.s.Params[p.order], nil
+	return x.q.b.s.Params[p.Order], nil
 }
 
 // count binds a number of LIMIT.
@@ -180,11 +181,11 @@ var truths = map[string]bool{"=": true, "<>": true, "<": true, "<=": true, ">": 
 func truth(e ast.ExprNode, n expr.Node) bool {
 	switch n := n.(type) {
 	case *expr.Const:
-		l, ok := bare(e).(*literal)
+		l, ok := bare(e).(*tree.Literal)
 		if !ok {
 			return false
 		}
-		_, ok = l.v.(bool)
+		_, ok = l.V.(bool)
 		return ok
 	case *expr.Call:
 		return truths[n.Fn.Name]

@@ -360,8 +360,6 @@ func compareType(op string, l, r Node) (Type, error) {
 			a = b
 		}
 		return a.comparable(), nil
-	case a.Kind == JSON && b.truth() || b.Kind == JSON && a.truth():
-		return a, ErrUnsupported("document compared with a truth value") // 1 may be TRUE here
 	case a.Kind == JSON || b.Kind == JSON:
 		return TypeJSON, nil
 	case a.Kind == Opaque || b.Kind == Opaque:
@@ -380,9 +378,6 @@ func compareType(op string, l, r Node) (Type, error) {
 	c, err := MergeCollations(op, true, l, r)
 	return TextType(0, c.Id, c.Coerce), err
 }
-
-// truth reports whether a value may be a truth value, which is a boolean beside a document.
-func (t Type) truth() bool { return t.Kind == Int && t.Length == 1 }
 
 // equality are the operators that do not ask which of two values is the smaller one.
 var equality = map[string]bool{"=": true, "<>": true, "<=>": true, "in": true}

@@ -159,7 +159,7 @@ func (f *prediction) gone(ctx *sql.Context, t rowTask) bool {
 // follow says what becomes of the rows that refer to one that is deleted, or updated to row.
 func follow(a *plan.ForeignKeyRefActionData, action sql.ForeignKeyReferentialAction, row sql.Row) func(*prediction,
 	sql.Row) []rowTask {
-	e := editorOf(a.Editor.Editor)
+	e := RowEditor(a.Editor.Editor)
 	if e == nil {
 		return nil
 	}
@@ -192,15 +192,15 @@ func follow(a *plan.ForeignKeyRefActionData, action sql.ForeignKeyReferentialAct
 	}
 }
 
-// editorOf is our editor below those of full-text indexes.
-func editorOf(e any) *table.Editor {
+// RowEditor is our editor below those of full-text indexes.
+func RowEditor(e any) *table.Editor {
 	switch e := e.(type) {
 	case *table.Editor:
 		return e
 	case *aheadEditor:
 		return e.e
 	case fulltext.MultiTableEditor:
-		return editorOf(e.PrimaryEditor())
+		return RowEditor(e.PrimaryEditor())
 	}
 	return nil
 }
@@ -293,7 +293,7 @@ func (noRows) LookupPartitions(*sql.Context, sql.IndexLookup) (sql.PartitionIter
 // lookup adds the lookup that a foreign key makes for a row.
 func (f *prediction) lookup(ctx *sql.Context, out []wantedLookup, m *plan.ForeignKeyRowMapper, row sql.Row,
 	lock kv.LockMode, then func(*prediction, sql.Row) []rowTask) []wantedLookup {
-	e := editorOf(m.Updater)
+	e := RowEditor(m.Updater)
 	if e == nil {
 		return out
 	}

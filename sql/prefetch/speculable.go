@@ -99,7 +99,7 @@ func harmless(n sql.Node) bool {
 // writtenBy collects the tables that foreign keys change, through all levels.
 func writtenBy(fk *plan.ForeignKeyEditor, written map[base.TableID]bool) {
 	for _, a := range fk.RefActions {
-		if e := editorOf(a.Editor.Editor); e != nil && !written[e.Def.Desc.ID] {
+		if e := RowEditor(a.Editor.Editor); e != nil && !written[e.Def.Desc.ID] {
 			written[e.Def.Desc.ID] = true
 			writtenBy(a.Editor, written)
 		}

@@ -108,9 +108,6 @@ type aheadEditor struct {
 	kept  bool
 }
 
-// Rows is the editor of the rows.
-func (a *aheadEditor) Rows() *table.Editor { return a.e }
-
 func (a *aheadEditor) ahead(ctx *sql.Context, old, row sql.Row) error {
 	if a.e.Err != nil {
 		return a.e.Err

@@ -64,11 +64,8 @@ func (c *change) references(t *target) (*references, error) {
 	if !ok {
 		return nil, nil
 	}
-	e, ok := h.Editor.Editor.(*table.Editor)
-	if w, words := h.Editor.Editor.(interface{ Rows() *table.Editor }); words {
-		e, ok = w.Rows(), true
-	}
-	if !ok {
+	e := prefetch.RowEditor(h.Editor.Editor)
+	if e == nil {
 		return nil, left("foreign keys of a table with full text")
 	}
 	return &references{ForeignKeyHandler: h, e: e}, nil

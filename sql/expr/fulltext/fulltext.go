@@ -286,8 +286,8 @@ func (d *Doc) matches(ts []Term) bool {
 // Matches reports whether a text is found.
 func (s Search) Matches(d *Doc) bool { return d.matches(s.Terms) }
 
-// Rank is how well a text fits, 0 if it is not found. rows is the number of all rows, in how many of
-// them the leaves stand.
+// Rank is how well a text fits, 0 if it is not found. rows is the number of all rows, in how many
+// of them the leaves stand.
 func (s Search) Rank(d *Doc, rows float64, in []float64) float64 {
 	if !s.Matches(d) {
 		return 0

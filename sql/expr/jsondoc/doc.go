@@ -501,6 +501,9 @@ func Type(v any) string {
 	case uint64:
 		return "UNSIGNED INTEGER"
 	case Num:
+		if f, err := strconv.ParseFloat(string(v), 64); err == nil && FloatNum(f) != v && !strings.ContainsAny(string(v), "eE") {
+			return "DECIMAL" // a double is not shown like that
+		}
 		return "DOUBLE"
 	case string:
 		return "STRING"

@@ -1,4 +1,4 @@
-package bind
+package tree
 
 import (
 	"strings"
@@ -6,11 +6,17 @@ import (
 	"github.com/pingcap/tidb/pkg/parser/ast"
 )
 
-// aliased is an INSERT whose rows have a name, which the parser does not know: VALUES (1) AS new ON
+// Aliased is an INSERT whose rows have a name, which the parser does not know: VALUES (1) AS new ON
 // DUPLICATE KEY UPDATE a = new.a.
-type aliased struct {
+type Aliased struct {
 	*ast.InsertStmt
-	alias rowAlias
+	Alias RowAlias
+}
+
+// RowAlias is the name that VALUES (...) AS new(a, b) gives the new row, and its columns.
+type RowAlias struct {
+	Name string
+	Cols []string
 }
 
 // word is one of a text, or a single character between words.
@@ -78,7 +84,7 @@ func (w word) is(text string) bool { return !w.quoted && strings.EqualFold(w.tex
 
 // cutRowAlias finds the name of the new row before ON DUPLICATE KEY UPDATE, and is the text without
 // it; the name is empty if there is none.
-func cutRowAlias(text string) (plain string, alias rowAlias) {
+func cutRowAlias(text string) (plain string, alias RowAlias) {
 	ws := wordsOf(text)
 	for i, w := range ws {
 		if !w.is("as") || i == 0 {
@@ -88,12 +94,12 @@ func cutRowAlias(text string) (plain string, alias rowAlias) {
 		if len(rest) < 3 {
 			continue
 		}
-		a := rowAlias{name: rest[0].text}
+		a := RowAlias{Name: rest[0].text}
 		rest = rest[1:]
 		if rest[0].is("(") {
 			for rest = rest[1:]; len(rest) > 2 && !rest[0].is(")"); rest = rest[1:] {
 				if !rest[0].is(",") {
-					a.cols = append(a.cols, rest[0].text)
+					a.Cols = append(a.Cols, rest[0].text)
 				}
 			}
 			rest = rest[1:]
@@ -102,5 +108,5 @@ func cutRowAlias(text string) (plain string, alias rowAlias) {
 			return text[:w.from] + text[rest[0].from:], a
 		}
 	}
-	return "", rowAlias{}
+	return "", RowAlias{}
 }

@@ -1,7 +1,8 @@
-package bind
+package tree
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +11,18 @@ import (
 	"github.com/pingcap/tidb/pkg/parser/ast"
 	"github.com/pingcap/tidb/pkg/parser/mysql"
 )
+
+// What Parse does not take.
+var (
+	ErrSyntax  = errors.New("syntax")
+	ErrSeveral = errors.New("several statements")
+)
+
+// Mode is what of sql_mode matters to the meaning of a text.
+type Mode struct {
+	ANSIQuotes, PipesAsConcat, NoBackslashEscapes, IgnoreSpace, HighNotPrecedence bool
+	OnlyFullGroupBy, Strict                                                       bool
+}
 
 var parsers = sync.Pool{New: func() any { return parser.New() }}
 
@@ -55,8 +68,7 @@ func (m Mode) parser() (out mysql.SQLMode) {
 	return out
 }
 
-// Parse parses one statement. What the parser does not take is Unsupported: go-mysql-server has a
-// parser of its own, and words the error.
+// Parse parses one statement.
 func Parse(text string, m Mode) (ast.StmtNode, error) {
 	p := parsers.Get().(*parser.Parser)
 	defer parsers.Put(p)
@@ -66,18 +78,18 @@ func Parse(text string, m Mode) (ast.StmtNode, error) {
 	}
 	stmts, _, err := p.Parse(text, "", "")
 	if err != nil {
-		if plain, alias := cutRowAlias(text); alias.name != "" {
+		if plain, alias := cutRowAlias(text); alias.Name != "" {
 			if stmts, _, err = p.Parse(plain, "", ""); err == nil && len(stmts) == 1 {
 				if n, ok := stmts[0].(*ast.InsertStmt); ok && n.Select == nil {
 					number(n)
-					return &aliased{n, alias}, nil
+					return &Aliased{n, alias}, nil
 				}
 			}
 		}
-		return nil, unsupported("syntax")
+		return nil, ErrSyntax
 	}
 	if len(stmts) != 1 {
-		return nil, unsupported("several statements")
+		return nil, ErrSeveral
 	}
 	number(stmts[0])
 	return stmts[0], nil
@@ -87,17 +99,17 @@ func Parse(text string, m Mode) (ast.StmtNode, error) {
 func number(stmt ast.StmtNode) {
 	f := &paramFinder{}
 	stmt.Accept(f)
-	slices.SortFunc(f.found, func(a, b *param) int { return cmp.Compare(a.offset, b.offset) })
+	slices.SortFunc(f.found, func(a, b *Param) int { return cmp.Compare(a.at, b.at) })
 	for i, p := range f.found {
-		p.order = i
+		p.Order = i
 	}
 }
 
-type paramFinder struct{ found []*param }
+type paramFinder struct{ found []*Param }
 
 // Enter implements ast.Visitor.
 func (f *paramFinder) Enter(n ast.Node) (ast.Node, bool) {
-	if p, ok := n.(*param); ok {
+	if p, ok := n.(*Param); ok {
 		f.found = append(f.found, p)
 	}
 	return n, false

@@ -1,4 +1,4 @@
-package bind
+package tree
 
 import (
 	"encoding/hex"
@@ -14,113 +14,114 @@ import (
 // The parser leaves to its users what literals are. These here keep what was written.
 func init() {
 	ast.NewValueExpr = newLiteral
-	ast.NewParamMarkerExpr = func(offset int) ast.ParamMarkerExpr { return &param{offset: offset} }
-	ast.NewDecimal = func(s string) (any, error) { return decimalText(s), nil }
+	ast.NewParamMarkerExpr = func(offset int) ast.ParamMarkerExpr { return &Param{at: offset} }
+	ast.NewDecimal = func(s string) (any, error) { return DecimalText(s), nil }
 	ast.NewHexLiteral = func(s string) (any, error) { return hexBytes(s) }
 	ast.NewBitLiteral = func(s string) (any, error) { return bitBytes(s) }
 }
 
 type (
-	decimalText string // 1.50, as it was written
-	hexLiteral  []byte // x'41', 0x41, b'01'
+	DecimalText string // 1.50, as it was written
+	HexLiteral  []byte // x'41', 0x41, b'01'
 )
 
-// literal is a constant: nil, bool, int64, uint64, float64, string, decimalText or hexLiteral.
-type literal struct {
+// Literal is a constant: nil, bool, int64, uint64, float64, string, DecimalText or HexLiteral.
+type Literal struct {
 	ast.TexprNode
-	v       any
-	charset string // of an introducer
-	collate string
-	offset  int
+	V       any
+	Charset string // of an introducer
+	Collate string
+	Offset  int // of the end of the first of several texts side by side; -1: there is one
 }
 
 func newLiteral(v any, charset, collate string) ast.ValueExpr {
-	if l, ok := v.(*literal); ok {
+	if l, ok := v.(*Literal); ok {
 		return l
 	}
-	l := &literal{offset: -1, charset: charset, collate: collate}
+	l := &Literal{Offset: -1, Charset: charset, Collate: collate}
 	l.SetValue(v)
 	return l
 }
 
 // SetValue implements ast.ValueExpr.
-func (l *literal) SetValue(v any) {
+func (l *Literal) SetValue(v any) {
 	if n, ok := v.(int); ok {
 		v = int64(n)
 	}
-	l.v = v
+	l.V = v
 }
 
 // GetValue implements ast.ValueExpr.
-func (l *literal) GetValue() any { return l.v }
+func (l *Literal) GetValue() any { return l.V }
 
 // GetDatumString implements ast.ValueExpr.
-func (l *literal) GetDatumString() string { return l.GetString() }
+func (l *Literal) GetDatumString() string { return l.GetString() }
 
 // GetString implements ast.ValueExpr.
-func (l *literal) GetString() string {
-	s, _ := l.v.(string)
+func (l *Literal) GetString() string {
+	s, _ := l.V.(string)
 	return s
 }
 
 // GetProjectionOffset implements ast.ValueExpr.
-func (l *literal) GetProjectionOffset() int { return l.offset }
+func (l *Literal) GetProjectionOffset() int { return l.Offset }
 
 // SetProjectionOffset implements ast.ValueExpr.
-func (l *literal) SetProjectionOffset(n int) { l.offset = n }
+func (l *Literal) SetProjectionOffset(n int) { l.Offset = n }
 
 // Restore implements ast.Node.
-func (l *literal) Restore(ctx *format.RestoreCtx) error {
+func (l *Literal) Restore(ctx *format.RestoreCtx) error {
 	ctx.WritePlain(l.text())
 	return nil
 }
 
 // Format implements ast.ExprNode.
-func (l *literal) Format(w io.Writer) { fmt.Fprint(w, l.text()) }
+func (l *Literal) Format(w io.Writer) { fmt.Fprint(w, l.text()) }
 
-func (l *literal) text() string {
-	switch v := l.v.(type) {
+func (l *Literal) text() string {
+	switch v := l.V.(type) {
 	case nil:
 		return "NULL"
 	case string:
 		return "'" + strings.ReplaceAll(v, "'", "''") + "'"
-	case hexLiteral:
+	case HexLiteral:
 		return "x'" + hex.EncodeToString(v) + "'"
 	}
-	return fmt.Sprint(l.v)
+	return fmt.Sprint(l.V)
 }
 
 // Accept implements ast.Node.
-func (l *literal) Accept(v ast.Visitor) (ast.Node, bool) {
+func (l *Literal) Accept(v ast.Visitor) (ast.Node, bool) {
 	n, _ := v.Enter(l)
 	return v.Leave(n)
 }
 
-// param is a ? of a prepared statement.
-type param struct {
-	literal
-	offset, order int
+// Param is a ? of a prepared statement.
+type Param struct {
+	Literal
+	at    int // in the text
+	Order int
 }
 
 // SetOrder implements ast.ParamMarkerExpr.
-func (p *param) SetOrder(n int) { p.order = n }
+func (p *Param) SetOrder(n int) { p.Order = n }
 
 // Restore implements ast.Node.
-func (p *param) Restore(ctx *format.RestoreCtx) error {
+func (p *Param) Restore(ctx *format.RestoreCtx) error {
 	ctx.WritePlain("?")
 	return nil
 }
 
 // Format implements ast.ExprNode.
-func (p *param) Format(w io.Writer) { fmt.Fprint(w, "?") }
+func (p *Param) Format(w io.Writer) { fmt.Fprint(w, "?") }
 
 // Accept implements ast.Node.
-func (p *param) Accept(v ast.Visitor) (ast.Node, bool) {
+func (p *Param) Accept(v ast.Visitor) (ast.Node, bool) {
 	n, _ := v.Enter(p)
 	return v.Leave(n)
 }
 
-func hexBytes(s string) (hexLiteral, error) {
+func hexBytes(s string) (HexLiteral, error) {
 	switch {
 	case strings.HasPrefix(s, "0x"):
 		s = s[2:]
@@ -133,7 +134,7 @@ func hexBytes(s string) (hexLiteral, error) {
 	return hex.DecodeString(s)
 }
 
-func bitBytes(s string) (hexLiteral, error) {
+func bitBytes(s string) (HexLiteral, error) {
 	switch {
 	case strings.HasPrefix(s, "0b"):
 		s = s[2:]
@@ -143,7 +144,7 @@ func bitBytes(s string) (hexLiteral, error) {
 	for len(s)%8 != 0 {
 		s = "0" + s
 	}
-	out := make(hexLiteral, 0, len(s)/8)
+	out := make(HexLiteral, 0, len(s)/8)
 	for ; s != ""; s = s[8:] {
 		b, err := strconv.ParseUint(s[:8], 2, 8)
 		if err != nil {

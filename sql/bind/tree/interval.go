@@ -1,4 +1,4 @@
-package bind
+package tree
 
 import (
 	"strings"
@@ -46,5 +46,5 @@ func oneArgument(ws []word) bool {
 	return false
 }
 
-// unsigned is a text of a statement without what signIntervals has put into it.
-func unsigned(text string) string { return strings.ReplaceAll(text, intervalSign, "") }
+// Unsigned is a text of a statement without what signIntervals has put into it.
+func Unsigned(text string) string { return strings.ReplaceAll(text, intervalSign, "") }
