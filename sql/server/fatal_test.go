@@ -34,11 +34,11 @@ func TestFatalStatements(t *testing.T) {
 	exec(t, c, "CREATE TABLE base (a INT)")
 	exec(t, c, "CREATE VIEW w1 AS SELECT * FROM base")
 	exec(t, c, "DROP TABLE base")
-	exec(t, c, "SET sql_select_limit = 1000000") // our own engine sees cycles by itself
+	exec(t, c, "SET div_precision_increment = 5") // our own engine sees cycles by itself
 	if _, err := c.ExecContext(t.Context(), "CREATE VIEW base AS SELECT * FROM w1"); err == nil {
 		refused(t, c, 1462, "SELECT * FROM base")
 	}
-	exec(t, c, "SET sql_select_limit = DEFAULT")
+	exec(t, c, "SET div_precision_increment = DEFAULT")
 	exec(t, c, "CREATE PROCEDURE p() CALL p()")
 	refused(t, c, 1456, "CALL p()")
 	exec(t, c, "SET max_sp_recursion_depth = 255")
@@ -76,9 +76,9 @@ func TestFatalStatements(t *testing.T) {
 		{1235, "SELECT LENGTH(DATE_FORMAT(NOW(), REPEAT('%W', 30000000)))"},
 	} {
 		refused(t, c, x.code, x.q)
-		exec(t, c, "SET sql_select_limit = 1000000")
+		exec(t, c, "SET div_precision_increment = 5")
 		refused(t, c, x.code, x.q)
-		exec(t, c, "SET sql_select_limit = DEFAULT")
+		exec(t, c, "SET div_precision_increment = DEFAULT")
 	}
 	expect(t, c, "SELECT EXPORT_SET(5, 'Y', 'N', ',', 4), REGEXP_LIKE('abc', 'b+'), ST_ASTEXT(ST_GEOMFROMTEXT('POINT(1 2)'))",
 		"Y,N,Y,N|1|POINT(1 2)")
