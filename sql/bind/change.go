@@ -425,11 +425,28 @@ func (c *changer) set(t *assigned, pos int, e ast.ExprNode, all []*assigned) err
 			return unsupported("assignment that uses one before it, of several tables")
 		}
 	}
+	if err := typedDocument(n, t.cols[pos].typ); err != nil {
+		return err
+	}
 	if hasSub(n) || volatile(n) {
 		n = c.settle(n)
 	}
 	t.Sets = append(t.Sets, Set{Col: pos, Value: c.yield(t.cols[pos].name, n)})
 	return t.note(pos, n)
+}
+
+// typedDocument leaves CAST(x AS JSON) of what the text of a document does not tell the type of to
+// go-mysql-server, where a column is to hold it.
+func typedDocument(n expr.Node, to expr.Type) error {
+	c, ok := n.(*expr.Cast)
+	if !ok || to.Kind != expr.JSON || c.T.Kind != expr.JSON {
+		return nil
+	}
+	switch t := c.Arg.Type(); {
+	case t.Kind == expr.Uint || t.Kind == expr.Decimal || t.Temporal():
+		return unsupported("typed value as a JSON document")
+	}
+	return nil
 }
 
 // noDefault keeps what a column without a default holds after DEFAULT. In strict mode that is an
@@ -453,8 +470,16 @@ func (c *changer) noDefault(t *assigned, pos int) error {
 
 // note keeps the new value of a column for the expressions that use it.
 func (t *assigned) note(pos int, n expr.Node) (err error) {
-	t.vals[t.ids[pos]], err = castNode(n, t.cols[pos].typ)
+	t.vals[t.ids[pos]], err = stored(n, t.cols[pos].typ)
 	return err
+}
+
+// stored is a value as a column has it. A text that is stored in a column of JSON is a document.
+func stored(n expr.Node, t expr.Type) (expr.Node, error) {
+	if t.Kind == expr.JSON && n.Type().Kind == expr.Text {
+		return expr.NewCast(n, t), nil
+	}
+	return castNode(n, t)
 }
 
 // now is an expression over the new values of a table.

@@ -34,7 +34,7 @@ func Computed(t algebra.Target, s *Session, virtual func(pos int) bool) (map[int
 		if hasSub(n) || volatile(n) {
 			return nil, unsupported("virtual columns")
 		}
-		if out[pos], err = castNode(n, cols[pos].typ); err != nil {
+		if out[pos], err = stored(n, cols[pos].typ); err != nil {
 			return nil, err
 		}
 	}

@@ -151,12 +151,29 @@ func (c *changer) queryRows(n *ast.InsertStmt, a *assigned, cols []int) error {
 	c.rel = src.rel
 	for i, pos := range cols {
 		v := src.cols[i].node()
+		if err := typedSource(c.rel, v.ID, a.cols[pos].typ); err != nil {
+			return err
+		}
 		a.Sets = append(a.Sets, Set{Col: pos, Value: c.yield(a.cols[pos].name, v)})
 		if err := a.note(pos, v); err != nil {
 			return err
 		}
 	}
 	return c.others(a)
+}
+
+// typedSource is typedDocument for a column of a query.
+func typedSource(rel algebra.Rel, id expr.ColID, to expr.Type) error {
+	p, ok := rel.(*algebra.Project)
+	if !ok {
+		return nil
+	}
+	for _, it := range p.Items {
+		if it.ID == id {
+			return typedDocument(it.Node, to)
+		}
+	}
+	return nil
 }
 
 // others gives the columns their values that a query does not give.
@@ -267,6 +284,9 @@ func (r *valueRow) cell(pos int, e ast.ExprNode) error {
 	default:
 		x := &exprs{q: r.query, s: r.scope, clause: "field list"}
 		n, err = x.scalar(e)
+	}
+	if err == nil {
+		err = typedDocument(n, r.a.cols[pos].typ)
 	}
 	if err != nil {
 		return err

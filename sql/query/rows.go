@@ -75,6 +75,8 @@ func (e *encoder) box(v *expr.Vec, i int32, t expr.Type) (any, error) {
 		return uint16(v.I[i]), nil
 	case expr.Float:
 		x = v.F[i]
+	case expr.JSON:
+		return document(v.S[i])
 	default:
 		x = string(v.AppendText(nil, i))
 	}

@@ -42,7 +42,6 @@ func init() {
 	}
 	word("database", func(f *expr.Facts) string { return f.Database })
 	word("user", func(f *expr.Facts) string { return f.User })
-	word("version", func(f *expr.Facts) string { return f.Version })
 	// The value of a subquery of which there must be one row; the second argument counts them.
 	sig{names: "$one_row", min: 2, max: 2, args: "*i", nulls: true, volatile: false,
 		ret: func(c *expr.Call) (expr.Type, error) { return c.Args[0].Type().AsNull(), nil },
