@@ -20,11 +20,19 @@ var leftAlone = map[string]bool{
 	"master_pos_wait": true,
 }
 
-// jsonValues are functions that make documents of their arguments, in which TRUE is no number.
-var jsonValues = map[string]bool{
-	"json_array": true, "json_object": true, "json_set": true, "json_insert": true, "json_replace": true,
-	"json_array_append": true, "json_array_insert": true, "json_memberof": true,
-}
+// jsonValues are functions that take values into documents, where TRUE is no number, and say which
+// of their arguments these are.
+var jsonValues = func() map[string]func(i int) bool {
+	out := map[string]func(int) bool{
+		"json_array":    func(int) bool { return true },
+		"json_object":   func(i int) bool { return i%2 == 1 },
+		"json_memberof": func(i int) bool { return i == 0 },
+	}
+	for _, f := range []string{"json_set", "json_insert", "json_replace", "json_array_append", "json_array_insert"} {
+		out[f] = func(i int) bool { return i >= 2 && i%2 == 0 }
+	}
+	return out
+}()
 
 // renamed are functions that the parser knows by other names.
 var renamed = map[string]string{
@@ -68,9 +76,9 @@ func (x *exprs) function(n *ast.FuncCallExpr) (expr.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if jsonValues[name] {
+	if value := jsonValues[name]; value != nil {
 		for i := range args {
-			if !truth(n.Args[i], args[i]) {
+			if !value(i) || !truth(n.Args[i], args[i]) {
 				continue
 			}
 			if args[i], err = truthToJSON(args[i], x.q.b.s.Collation); err != nil {
