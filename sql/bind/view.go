@@ -7,6 +7,7 @@ import (
 	"github.com/pingcap/tidb/pkg/parser/ast"
 
 	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/bind/tree"
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
@@ -45,31 +46,8 @@ func mergeable(v *algebra.View, n *ast.SelectStmt) bool {
 		n.Having != nil || n.Limit != nil || n.SelectIntoOpt != nil {
 		return false
 	}
-	a := &aggregates{}
-	for _, f := range n.Fields.Fields {
-		if f.Expr != nil {
-			f.Expr.Accept(a)
-		}
-	}
-	return !a.found
+	return !tree.Aggregates(n.Fields)
 }
-
-// aggregates looks for aggregates and window functions outside of subqueries.
-type aggregates struct{ found bool }
-
-// Enter implements ast.Visitor.
-func (a *aggregates) Enter(n ast.Node) (ast.Node, bool) {
-	switch n.(type) {
-	case *ast.SubqueryExpr:
-		return n, true
-	case *ast.AggregateFuncExpr, *ast.WindowFuncExpr:
-		a.found = true
-	}
-	return n, a.found
-}
-
-// Leave implements ast.Visitor.
-func (a *aggregates) Leave(n ast.Node) (ast.Node, bool) { return n, true }
 
 // merged binds a view whose rows may be changed.
 func (q *query) merged(v *algebra.View, n *ast.SelectStmt, u Use, alias string) (algebra.Rel, []column, error) {
