@@ -77,11 +77,9 @@ func (g *Env) startLog(ctx *sql.Context, s *session.Session, st *Statement, l *l
 type logging struct {
 	*work
 	key  *archive.Key
-	from base.Timestamp        // all before is in segments
-	seen map[base.TableID]bool // tables whose rows the segments have as of from, or a backup has
+	from base.Timestamp // all before is in segments
 	last map[base.TableID]*schema.Table
 	held time.Time // when the hold was renewed
-	n    int64     // versions
 }
 
 // logTo is the checkpoint of a log.

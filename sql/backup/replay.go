@@ -202,15 +202,15 @@ func (r *replaying) home(c *change) base.RegionID {
 func (c *change) keys(ctx context.Context) ([]base.Key, error) {
 	def := c.t.def
 	if !c.rec.Deleted {
-		_, ref, err := decode(ctx, c.t.old, c.dec, &archive.Record{PK: c.pk, Value: c.rec.Value})
-		if err != nil {
+		if _, _, err := decode(ctx, c.t.old, c.dec, &archive.Record{PK: c.pk, Value: c.rec.Value}); err != nil {
 			return nil, err
 		}
 		row := make(sql.Row, len(def.Cols))
 		if err := def.DecodeRow(ctx, c.rec.Value, row); err != nil {
 			return nil, err
 		}
-		if ref, err = def.RefIn(ctx, row, schema.RowRef{PK: c.pk}); err != nil {
+		ref, err := def.RefIn(ctx, row, schema.RowRef{PK: c.pk})
+		if err != nil {
 			return nil, err
 		}
 		return []base.Key{def.RowKey(ref)}, nil

@@ -20,7 +20,10 @@ func (c *catalog) view(d sql.Database, name string) (algebra.Table, *algebra.Vie
 		return nil, nil, nil
 	}
 	def, ok, err := v.GetViewDefinition(c.ctx, name)
-	if err != nil || !ok {
+	if err != nil { // the engine tells it, such as of a view over a table that a temporary one hides
+		return nil, nil, left("error of the catalog")
+	}
+	if !ok {
 		return nil, nil, nil
 	}
 	out := viewOf(d.Name(), &def)
