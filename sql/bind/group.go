@@ -104,6 +104,9 @@ func (q *query) itemAsKey(it *item) (expr.Node, error) {
 	if len(q.aggsIn(it.node)) > 0 || len(q.winsIn(it.node)) > 0 {
 		return nil, fail(1056, "42000", "Can't group on '%s'", it.name)
 	}
+	if expr.Ordered(it.node) {
+		return nil, unsupported("GROUP BY of an assignment")
+	}
 	if hasSub(it.node) {
 		it.node = q.settleKey(it.id, it.name, it.node)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -52,6 +51,7 @@ type change struct {
 	params  []expr.Node
 	told    *uint64 // the last argument of LAST_INSERT_ID(x)
 	links   []*bind.Target
+	firing  map[*bind.Target]*triggers
 }
 
 // target is a table whose rows are changed.
@@ -70,6 +70,9 @@ type target struct {
 	zero bool
 	// refs follow the foreign keys that have to do with the change; nil: none do.
 	refs *references
+	// fires are its triggers; nil: none fire. routine runs them.
+	fires   *triggers
+	routine *routine
 }
 
 // pending is a row to be changed.
@@ -122,10 +125,10 @@ func (o *outcome) ok() types.OkResult {
 }
 
 // change runs a statement that changes rows; done is false if the engine has to.
-func (r *Runner) change(ctx *sql.Context, s *session.Session, text string, client bool,
+func (r *Runner) change(ctx *sql.Context, s *session.Session, in *inside, text string, client bool,
 	params func(sql.CollationID) ([]expr.Node, error)) (res *outcome, done bool, err error) {
 	c := &change{}
-	st, err := r.prepare(ctx, s, text, params, func(st *statement, text string, given []expr.Node) error {
+	st, err := r.prepareIn(ctx, s, in, text, params, func(st *statement, text string, given []expr.Node) error {
 		c.statement, st.client = st, client
 		return c.make(text, given)
 	})
@@ -208,12 +211,16 @@ func (c *change) modes() {
 	if !c.strict {
 		return
 	}
-	warn := c.env.Warn
-	c.env.Warn = func(code int, msg string) {
+	c.env.Warn = strictWarn(c.env.Warn, &c.failure)
+}
+
+// strictWarn makes the first warning that is an error of strict mode the failure.
+func strictWarn(warn func(int, string), failure *error) func(int, string) {
+	return func(code int, msg string) {
 		if !strictly[code] {
 			warn(code, msg)
-		} else if c.failure == nil {
-			c.failure = mysql.NewSQLError(code, states[code], "%s", msg)
+		} else if *failure == nil {
+			*failure = mysql.NewSQLError(code, states[code], "%s", msg)
 		}
 	}
 }
@@ -223,6 +230,9 @@ func (c *change) modes() {
 func (c *change) permitted(t *bind.Target) error {
 	ctx := c.ctx
 	if err := c.mayWrite(t); err != nil {
+		return err
+	}
+	if err := c.inUse(t); err != nil {
 		return err
 	}
 	what := []string{events[c.c.Kind]}
@@ -241,12 +251,13 @@ func (c *change) permitted(t *bind.Target) error {
 		return left("error of the catalog")
 	}
 	name := strings.ToLower(st.Def.Desc.Name)
-	for _, o := range d.Objects[schema.IxTrigger] {
-		for _, e := range what {
-			if fires(o.Trigger.CreateStatement, e, name) {
-				return left("triggers")
-			}
+	if tr, err := c.firings(d, name, what); err != nil {
+		return err
+	} else if tr != nil {
+		if c.firing == nil {
+			c.firing = map[*bind.Target]*triggers{}
 		}
+		c.firing[t] = tr
 	}
 	if intVar(ctx, "foreign_key_checks") != 0 && c.linked(t, st.Def, d.ReferencedBy[name]) {
 		c.links = append(c.links, t)
@@ -255,17 +266,6 @@ func (c *change) permitted(t *bind.Target) error {
 }
 
 var events = map[bind.ChangeKind]string{bind.Delete: "delete", bind.Update: "update", bind.Insert: "insert"}
-
-// triggerHead is the part of CREATE TRIGGER that says when it fires.
-var triggerHead = regexp.MustCompile("(?is)\\b(insert|update|delete)\\s+on\\s+" +
-	"(?:[`\\w$]+\\s*\\.\\s*)?([`\\w$]+)\\s+for\\s+each\\b")
-
-// fires reports whether a trigger may fire at an event of a table. One whose text is not understood
-// may.
-func fires(create, event, name string) bool {
-	m := triggerHead.FindStringSubmatch(create)
-	return m == nil || strings.EqualFold(m[1], event) && strings.EqualFold(strings.Trim(m[2], "`"), name)
-}
 
 // linked reports whether foreign keys have to do with a change.
 func (c *change) linked(t *bind.Target, def *schema.Table, by []sql.ForeignKeyConstraint) bool {
@@ -310,8 +310,11 @@ func callsUUID(c *bind.Change) bool {
 
 // target finds what the batches have of a table.
 func (c *change) target(b *bind.Target) error {
-	t := &target{Target: b, st: b.Table.(*access.Table).Stored(), at: -1}
+	t := &target{Target: b, st: b.Table.(*access.Table).Stored(), at: -1, fires: c.firing[b]}
 	c.targets = append(c.targets, t)
+	if err := c.fired(t); err != nil {
+		return err
+	}
 	if b.Row == 0 {
 		t.at, t.zero = t.st.Def.Desc.AutoIncCol(), sql.LoadSqlMode(c.ctx).ModeEnabled("NO_AUTO_VALUE_ON_ZERO")
 		if err := c.insertion(t); err != nil {
@@ -340,6 +343,9 @@ func (c *change) target(b *bind.Target) error {
 		if k.at, k.derived, k.missing = at, s.Derived, s.Missing; k.col.Desc.AutoInc && c.ins != nil {
 			k.nulls = takeNull
 		}
+		if t.fires.has(true, events[c.c.Kind]) {
+			k.nulls = takeNull // the triggers may give a value
+		}
 		t.sets = append(t.sets, k)
 	}
 	for _, s := range b.Olds {
@@ -367,7 +373,7 @@ func (c *change) run() (res *outcome, done bool, err error) {
 	s, ctx := c.s, c.ctx
 	explicit := s.Explicit(ctx)
 	s.Stmt.Planned, s.Stmt.Writes, s.Stmt.Locks = true, true, false
-	s.Stmt.PerRow = c.ignore || c.ins.meets()
+	s.Stmt.PerRow = c.ignore || c.ins.meets() || len(c.firing) > 0
 	s.Stmt.Blind = c.ins != nil && !explicit && !s.Stmt.PerRow
 	t := s.Txn()
 	if t == nil {
@@ -556,6 +562,7 @@ func (c *change) keepNew(t *target, b *expr.Batch, i int32) error {
 
 // apply writes what was kept. If that fails, nothing of it stays.
 func (c *change) apply() (*outcome, error) {
+	defer c.endFiring()
 	res := &outcome{kind: c.c.Kind, found: c.ctx.Client().Capabilities&mysql.CapabilityClientFoundRows != 0}
 	if c.ins != nil {
 		res.plain = c.ins.Values && len(c.ins.Rows) == 1
@@ -605,7 +612,17 @@ func (w *writer) write() error {
 		w.s.UseAhead()
 		defer w.s.ForgetAhead()
 	}
+	var rows *prefetch.RowsAhead
+	if w.fires != nil && !w.nested() {
+		rows = w.r.Prefetch.RowsAhead(w.s, w.st)
+		defer func() { rows.End() }()
+	}
 	for i := range w.pending {
+		if err := rows.Next(w.ctx, len(w.pending)-i, func(ctx *sql.Context, s *session.Session, k int) error {
+			return w.guess(ctx, s, i+k)
+		}); err != nil {
+			return err
+		}
 		if i%1024 == 0 {
 			if err := w.ctx.Err(); err != nil {
 				return err
@@ -630,14 +647,19 @@ func (w *writer) write() error {
 func (w *writer) one(i int) (n int, err error) {
 	p := &w.pending[i]
 	mark := -1
-	if w.ignore && (w.refs != nil || w.words()) {
+	if w.ignore && (w.refs != nil || w.fires != nil || w.words()) {
 		mark = w.e.Txn.Mark()
 	}
 	switch {
 	case w.ins.meets():
 		n, err = w.meet(p, i+1)
 	case w.ins != nil:
-		n, err = 1, w.insert(p)
+		n, err = 1, w.insert(p, i+1)
+	case w.fires != nil:
+		var changed bool
+		if changed, err = w.updating(p, i+1); changed && err == nil {
+			n = 1
+		}
 	default:
 		var changed bool
 		if changed, err = w.stored(p); changed && err == nil {
@@ -750,7 +772,10 @@ func (w *writer) check(name string, view bool) error {
 }
 
 // insert adds a row.
-func (w *writer) insert(p *pending) error {
+func (w *writer) insert(p *pending, number int) error {
+	if err := w.beforeInsert(p, number); err != nil {
+		return err
+	}
 	if p.failed != 0 {
 		return w.check(w.ins.checks[p.failed-1].Name, w.ins.checks[p.failed-1].View)
 	}
@@ -762,7 +787,11 @@ func (w *writer) insert(p *pending) error {
 		return err
 	}
 	w.inserted(p.vals, counted)
-	return w.to.Insert(w.ctx, p.vals)
+	if err := w.to.Insert(w.ctx, p.vals); err != nil {
+		return err
+	}
+	_, err = w.fire(false, "insert", nil, p.vals)
+	return err
 }
 
 // number gives a row its AUTO_INCREMENT value, or tells the counter which one it has. counted: the

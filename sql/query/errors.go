@@ -7,6 +7,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
 
+	"github.com/godwitdb/godwit/sql/program"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 )
@@ -40,6 +41,10 @@ func clientError(err error) error {
 	var ce *codedError
 	if errors.As(err, &ce) {
 		return ce.me
+	}
+	var pc *program.Condition
+	if errors.As(err, &pc) {
+		return pc.Unwrap()
 	}
 	return sql.CastSQLError(interrupted(err))
 }

@@ -88,7 +88,7 @@ func (c *change) insertion(t *target) error {
 		if err != nil {
 			return err
 		}
-		if err := s.noDefault(); err != nil {
+		if err := c.lacking(t, s); err != nil {
 			return refusal(c.ofView(t, err))
 		}
 		n.missing = append(n.missing, s)
@@ -138,6 +138,14 @@ func (c *change) ofView(t *target, err error) error {
 		"Field of view '%s.%s' underlying table doesn't have a default value", v.DB, v.Name)}
 }
 
+// lacking is what is to be said of a column that gets no value, unless triggers may give it one.
+func (c *change) lacking(t *target, s *setter) error {
+	if t.fires.has(true, "insert") {
+		return nil
+	}
+	return s.noDefault()
+}
+
 // noDefault is what is to be said of a column that gets no value and has no default. That of an
 // ENUM is its first member.
 func (s *setter) noDefault() error {
@@ -185,7 +193,7 @@ func (c *change) evaluate() error {
 	if err == nil || !c.opened && c.failure == nil {
 		return err
 	}
-	again, rerr := bind.BindChange(c.tree, c.r.facts(c.ctx, c.env.Ctx, c.cat, c.params))
+	again, rerr := bind.BindChange(c.tree, c.facts(c.params))
 	if rerr != nil {
 		return err
 	}
@@ -328,7 +336,7 @@ func (c *change) cellSetter(pos int, from expr.Type) (*setter, error) {
 	if err != nil {
 		return nil, &late{reasonOf(err)}
 	}
-	if s.col.Desc.AutoInc || s.col.Desc.Generated != nil {
+	if s.col.Desc.AutoInc || s.col.Desc.Generated != nil || n.t.fires.has(true, "insert") {
 		s.nulls = takeNull
 	} else if s.nulls == zeroNull && len(n.Rows) == 1 && !c.ignore {
 		s.nulls = refuseNull
@@ -340,6 +348,10 @@ func (c *change) cellSetter(pos int, from expr.Type) (*setter, error) {
 // add keeps a new row.
 func (c *change) add(t *target, row sql.Row) error {
 	for _, s := range c.ins.missing {
+		if t.fires.has(true, "insert") {
+			row[s.pos] = nil // until the triggers have run
+			continue
+		}
 		var err error
 		if row[s.pos], err = s.zero(); err != nil {
 			return err
@@ -497,6 +509,9 @@ func (u *updater) update(old, row sql.Row, number int) (next sql.Row, changed bo
 // meet adds a row that may meet others. It returns how many rows that changes, as MySQL counts.
 func (w *writer) meet(p *pending, number int) (changed int, err error) {
 	n := w.ins
+	if err := w.beforeInsert(p, number); err != nil {
+		return 0, err
+	}
 	if p.failed != 0 {
 		return 0, w.check(n.checks[p.failed-1].Name, n.checks[p.failed-1].View)
 	}
@@ -523,11 +538,18 @@ func (w *writer) meet(p *pending, number int) (changed int, err error) {
 		switch {
 		case err == nil:
 			w.inserted(row, counted)
-			return changed + 1, nil
+			_, err := w.fire(false, "insert", nil, row)
+			return changed + 1, err
 		case !duplicate:
 			return 0, err
 		case n.Replace:
+			if _, err := w.fire(true, "delete", old, nil); err != nil {
+				return 0, err
+			}
 			if err := w.to.Delete(w.ctx, old); err != nil {
+				return 0, err
+			}
+			if _, err := w.fire(false, "delete", old, nil); err != nil {
 				return 0, err
 			}
 			changed++
@@ -574,21 +596,29 @@ func existing(err error) (sql.Row, bool) {
 // instead updates the row that is there.
 func (w *writer) instead(old, row sql.Row, number int) (int, error) {
 	next, changed, check, err := w.ins.dup.update(old, row, number)
+	if err == nil && w.fires.has(true, "update") {
+		changed, check, err = w.beforeInstead(old, next, changed, check, number)
+	}
 	switch {
 	case err != nil:
 		return 0, err
 	case check != 0:
 		return 0, w.check(w.ins.dup.checks[check-1].Name, w.ins.dup.checks[check-1].View)
-	case !changed && w.res.found:
-		return 1, nil
 	case !changed:
+		if _, err := w.fire(false, "update", old, next); err != nil {
+			return 0, err
+		}
+		if w.res.found {
+			return 1, nil
+		}
 		return 0, nil
 	}
 	if err := w.to.Update(w.ctx, old, next); err != nil {
 		return 0, err
 	}
 	w.updated(next)
-	return 2, nil
+	_, err = w.fire(false, "update", old, next)
+	return 2, err
 }
 
 // ignored makes a warning of an error of a row that IGNORE leaves out.

@@ -125,7 +125,7 @@ var allowed = map[string][]string{
 	"sql/stats": nil,
 	// prefetch replaces how the engine asks for rows, and changes nothing.
 	"sql/prefetch": {"sql/rules", "sql/schema", "sql/session", "sql/table"},
-	"sql/ddl":      {"sql/function", "sql/schema", "sql/session", "sql/table"},
+	"sql/ddl":      {"sql/function", "sql/program", "sql/schema", "sql/session", "sql/table", "sql/token"},
 	"sql/fast":     {"kv/patch", "sql/rights", "sql/schema", "sql/schema/rowfmt", "sql/session", "sql/table"},
 	// bound counts what the engine keeps, and knows nothing of tables
 	"sql/bound": {"sql/admit", "sql/exec", "sql/rules"},
@@ -147,7 +147,7 @@ var allowed = map[string][]string{
 	"sql/virtual":    {"sql/session"},
 	"sql/statements": {"sql/ddl", "sql/digest", "sql/session", "sql/virtual"},
 	"sql/rights":     {"sql/schema", "sql/session"},
-	"sql/audited":    {"sql/session", "obs/audit"},
+	"sql/audited":    {"sql/bound", "sql/session", "obs/audit"},
 	"sql/sqltest":    nil,
 	// expr computes, exec moves batches: neither knows what a table, a key or a session is, so that
 	// both are tested in seconds.
@@ -164,10 +164,13 @@ var allowed = map[string][]string{
 	"sql/bind":    {"sql/algebra", "sql/bind/tree", "sql/expr", "sql/expr/fulltext"},
 	// tree knows texts only
 	"sql/bind/tree": nil,
-	"sql/opt":       {"sql/algebra", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar"},
+	// token splits texts, program runs control flow: neither knows a statement
+	"sql/token": nil, "sql/program": {"sql/expr", "sql/token"},
+	"sql/opt": {"sql/algebra", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar"},
 	// query runs SELECTs and changes: the only one who knows them all
 	"sql/query": {"sql/access", "sql/admit", "sql/algebra", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar",
-		"sql/expr/jsondoc", "sql/opt", "sql/prefetch", "sql/rights", "sql/schema", "sql/session", "sql/table"},
+		"sql/expr/jsondoc", "sql/opt", "sql/prefetch", "sql/program", "sql/rights", "sql/schema", "sql/session", "sql/table",
+		"sql/token"},
 	// access is where rows of the store become vectors: below it nobody knows of vectors, above it
 	// nobody of keys.
 	"sql/access": {"sql/algebra", "sql/exec", "sql/expr", "sql/expr/calendar", "sql/schema", "sql/schema/rowfmt",
