@@ -125,7 +125,7 @@ type Stmt = ast.StmtNode
 
 // Bind binds a SELECT.
 func Bind(stmt Stmt, s *Session) (q *Query, err error) {
-	err = withAssigned(s, func(a *varTypes) (err error) {
+	err = expr.Settle(s.UserVar, s.Collation, func(a *expr.Assigned) (err error) {
 		q, err = (&binder{s: s, next: 1, db: s.DB, vars: a}).bind(stmt)
 		return err
 	})
@@ -146,7 +146,7 @@ func (b *binder) bind(stmt Stmt) (*Query, error) {
 	if err != nil {
 		return nil, b.final(err)
 	}
-	if len(b.vars.found) > 0 {
+	if len(b.vars.Found) > 0 {
 		if err := inPlace(r.rel); err != nil {
 			return nil, err
 		}
@@ -212,7 +212,7 @@ type binder struct {
 	page    *algebra.Limit
 	cteNo   int
 	lock    algebra.LockKind // the strongest that a clause asks for
-	vars    *varTypes
+	vars    *expr.Assigned
 }
 
 // scanned is a scan, and what it reads.

@@ -78,7 +78,7 @@ type CheckValue struct {
 
 // BindChange binds a statement that changes rows.
 func BindChange(stmt Stmt, s *Session) (c *Change, err error) {
-	err = withAssigned(s, func(a *varTypes) (err error) {
+	err = expr.Settle(s.UserVar, s.Collation, func(a *expr.Assigned) (err error) {
 		c, err = (&binder{s: s, next: 1, db: s.DB, vars: a}).change(stmt)
 		return err
 	})
@@ -109,7 +109,7 @@ func (b *binder) change(stmt Stmt) (*Change, error) {
 		return c.out, nil
 	}
 	c.out.Rel = &algebra.Project{In: c.rel, Items: c.items}
-	if len(b.vars.found) > 0 {
+	if len(b.vars.Found) > 0 {
 		if err := inPlace(c.out.Rel); err != nil {
 			return nil, err
 		}
@@ -440,7 +440,7 @@ func (c *changer) set(t *assigned, pos int, e ast.ExprNode, all []*assigned) err
 	if err := typedDocument(n, t.cols[pos].typ); err != nil {
 		return err
 	}
-	if hasSub(n) || volatile(n) {
+	if expr.HasSub(n) || expr.Volatile(n) {
 		n = c.settle(n)
 	}
 	t.Sets = append(t.Sets, Set{Col: pos, Value: c.yield(t.cols[pos].name, n)})

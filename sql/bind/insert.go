@@ -301,7 +301,7 @@ func (r *valueRow) cell(pos int, e ast.ExprNode) error {
 			if n == nil {
 				return unsupported("use of a column without a value")
 			}
-			if hasSub(n) || volatile(n) {
+			if expr.HasSub(n) || expr.Volatile(n) {
 				n = r.settle(n)
 				r.nodes[i] = n
 				at := slices.IndexFunc(r.items, func(it algebra.Item) bool { return it.ID == r.cells[i].Value })
@@ -635,7 +635,7 @@ type Consequences struct {
 
 // Follows binds the consequences of a row of a table.
 func Follows(t algebra.Target, s *Session) (*Consequences, error) {
-	b := &binder{s: s, next: 1, db: s.DB, vars: &varTypes{known: map[string]expr.Type{}, found: map[string]expr.Type{}}}
+	b := &binder{s: s, next: 1, db: s.DB, vars: expr.NewAssigned(nil)}
 	q := newQuery(b, nil)
 	c := &changer{query: q, out: &Change{Query: &Query{}, Insert: &Insertion{}}}
 	a := c.newRow(&Target{Table: t}, t.Name())

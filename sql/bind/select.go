@@ -618,7 +618,7 @@ func (b *binder) values(n *ast.SelectStmt, outer *scope) (*bound, error) {
 func (b *binder) apartRows(v *algebra.Values, res *bound) algebra.Rel {
 	subs := false
 	for _, n := range v.Nodes() {
-		subs = subs || hasSub(n)
+		subs = subs || expr.HasSub(n)
 	}
 	if !subs || len(v.Rows) == 1 {
 		return v

@@ -15,47 +15,13 @@ import (
 // and those that it assigns, wherever they stand. So a statement that assigns variables is bound
 // again with the types that were found, until they stay the same.
 
-// mostRebinds is how often a statement is bound for the types of its variables. Those that still
-// change then are text.
-const mostRebinds = 4
-
-// varTypes are the types of the user variables that a statement assigns, by lower name.
-type varTypes struct {
-	known, found map[string]expr.Type
-}
-
-// withAssigned binds a statement until the types of its variables are known.
-func withAssigned(s *Session, bind func(*varTypes) error) error {
-	known := map[string]expr.Type{}
-	for i := 0; ; i++ {
-		a := &varTypes{known: known, found: map[string]expr.Type{}}
-		if err := bind(a); err != nil || len(a.found) == 0 {
-			return err
-		}
-		same := i > 0
-		for name, t := range a.found {
-			if n, err := s.UserVar(name); err == nil {
-				t = expr.UserVarMerged(n.Type(), t)
-			}
-			k, ok := known[name]
-			if same = same && ok && k.Kind == t.Kind && k.Scale == t.Scale; i >= mostRebinds {
-				t = expr.TextType(0, s.Collation, expr.CoerceImplicit)
-			}
-			known[name] = t
-		}
-		if same || i > mostRebinds {
-			return nil
-		}
-	}
-}
-
 // userVar binds @x.
 func (x *exprs) userVar(name string) (expr.Node, error) {
 	b := x.q.b
 	if b.vars == nil {
 		return b.s.UserVar(name)
 	}
-	t, ok := b.vars.known[fold(name)]
+	t, ok := b.vars.Known[fold(name)]
 	if !ok {
 		return b.s.UserVar(name)
 	}
@@ -64,22 +30,15 @@ func (x *exprs) userVar(name string) (expr.Node, error) {
 
 // assign binds @x := value.
 func (x *exprs) assign(n *ast.VariableExpr) (expr.Node, error) {
+	b, name := x.q.b, fold(n.Name)
 	v, err := x.scalar(n.Value)
 	if err != nil {
 		return nil, err
 	}
-	b, name := x.q.b, fold(n.Name)
 	if n.IsSystem || b.vars == nil {
 		return nil, unsupported("assignment to such a variable")
 	}
-	t := expr.UserVarType(v.Type())
-	if f, ok := b.vars.found[name]; ok {
-		t = expr.UserVarMerged(f, t)
-	}
-	b.vars.found[name] = t
-	if _, ok := b.vars.known[name]; !ok {
-		b.vars.known[name] = t // for what stands behind it
-	}
+	b.vars.Find(name, v.Type())
 	return call("@:=", expr.TextConst(name, b.s.Collation), v)
 }
 

@@ -129,3 +129,67 @@ func HasSub(n Node) bool {
 	})
 	return found
 }
+
+// Volatile reports whether an expression has another value each time that it is computed.
+func Volatile(n Node) bool {
+	found := false
+	Walk(n, func(n Node) bool {
+		c, ok := n.(*Call)
+		found = found || ok && c.Fn.Volatile
+		return !found
+	})
+	return found
+}
+
+// mostRebinds is how often a statement is bound for the types of its variables. Those that still
+// change then are text.
+const mostRebinds = 4
+
+// Assigned are the types of the user variables that a statement assigns, by lower name: those that
+// are Known, and those Found while it is bound.
+type Assigned struct{ Known, Found map[string]Type }
+
+// NewAssigned is for one more time that a statement is bound.
+func NewAssigned(known map[string]Type) *Assigned {
+	if known == nil {
+		known = map[string]Type{}
+	}
+	return &Assigned{known, map[string]Type{}}
+}
+
+// Settle binds a statement until the types of its variables are known.
+func Settle(now func(name string) (Node, error), coll sql.CollationID, bind func(*Assigned) error) error {
+	known := map[string]Type{}
+	for i := 0; ; i++ {
+		a := NewAssigned(known)
+		if err := bind(a); err != nil || len(a.Found) == 0 {
+			return err
+		}
+		same := i > 0
+		for name, t := range a.Found {
+			if n, err := now(name); err == nil {
+				t = UserVarMerged(n.Type(), t)
+			}
+			k, ok := known[name]
+			if same = same && ok && k.Kind == t.Kind && k.Scale == t.Scale; i >= mostRebinds {
+				t = TextType(0, coll, CoerceImplicit)
+			}
+			known[name] = t
+		}
+		if same || i > mostRebinds {
+			return nil
+		}
+	}
+}
+
+// Find notes that a value of a type is assigned to a variable.
+func (a *Assigned) Find(name string, t Type) {
+	t = UserVarType(t)
+	if f, ok := a.Found[name]; ok {
+		t = UserVarMerged(f, t)
+	}
+	a.Found[name] = t
+	if _, ok := a.Known[name]; !ok {
+		a.Known[name] = t // for what stands behind it
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/access"
 	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/assign"
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/prefetch"
@@ -220,7 +221,7 @@ func strictWarn(warn func(int, string), failure *error) func(int, string) {
 		if !strictly[code] {
 			warn(code, msg)
 		} else if *failure == nil {
-			*failure = mysql.NewSQLError(code, states[code], "%s", msg)
+			*failure = mysql.NewSQLError(code, assign.States[code], "%s", msg)
 		}
 	}
 }
@@ -340,11 +341,11 @@ func (c *change) target(b *bind.Target) error {
 		if err != nil {
 			return err
 		}
-		if k.at, k.derived, k.missing = at, s.Derived, s.Missing; k.col.Desc.AutoInc && c.ins != nil {
-			k.nulls = takeNull
+		if k.At, k.Derived, k.Missing = at, s.Derived, s.Missing; k.Col.Desc.AutoInc && c.ins != nil {
+			k.Nulls = assign.TakeNull
 		}
 		if t.fires.has(true, events[c.c.Kind]) {
-			k.nulls = takeNull // the triggers may give a value
+			k.Nulls = assign.TakeNull // the triggers may give a value
 		}
 		t.sets = append(t.sets, k)
 	}
@@ -354,7 +355,7 @@ func (c *change) target(b *bind.Target) error {
 		if err != nil {
 			return err
 		}
-		k.at, k.nulls = at, takeNull
+		k.At, k.Nulls = at, assign.TakeNull
 		t.olds = append(t.olds, k)
 	}
 	for _, k := range b.Checks {
@@ -385,7 +386,7 @@ func (c *change) run() (res *outcome, done bool, err error) {
 	err = c.gather()
 	reason, ok := c.refused(err)
 	if !ok {
-		reason, ok = isLate(err)
+		reason, ok = assign.IsLate(err)
 	}
 	if !ok {
 		reason, ok = bind.Reason(err)
@@ -460,7 +461,7 @@ func (c *change) gather() error {
 func (c *change) lenient(err error) error {
 	var me *mysql.SQLError
 	if c.ignore && errors.As(err, &me) && me.Num == 1242 {
-		return &late{"subquery with several rows under IGNORE"}
+		return &late{Reason: "subquery with several rows under IGNORE"}
 	}
 	return err
 }
@@ -508,21 +509,21 @@ func (c *change) keep(t *target, b *expr.Batch, i int32) error {
 	}
 	for k, s := range t.sets {
 		var err error
-		s.adjusted = false
-		if s.missing {
-			p.vals[k], err = s.byDefault()
+		s.Adjusted = false
+		if s.Missing {
+			p.vals[k], err = s.ByDefault()
 		} else {
-			p.vals[k], err = s.value(b.Cols[s.at], i, c.row)
+			p.vals[k], err = s.Value(b.Cols[s.At], i, c.row)
 		}
 		if err != nil {
 			return err
 		}
-		if s.adjusted && !s.missing && (len(t.sets) > 1 || len(t.checks) > 0) {
-			return &late{"use of a value that does not fit"}
+		if s.Adjusted && !s.Missing && (len(t.sets) > 1 || len(t.checks) > 0) {
+			return &late{Reason: "use of a value that does not fit"}
 		}
 	}
 	for _, s := range t.olds {
-		old, err := s.value(b.Cols[s.at], i, c.row)
+		old, err := s.Value(b.Cols[s.At], i, c.row)
 		if err != nil {
 			return err
 		}
@@ -551,11 +552,11 @@ func (c *change) keep(t *target, b *expr.Batch, i int32) error {
 func (c *change) keepNew(t *target, b *expr.Batch, i int32) error {
 	row := make(sql.Row, len(t.st.Def.Cols))
 	for _, s := range t.sets {
-		v, err := s.value(b.Cols[s.at], i, c.row)
+		v, err := s.Value(b.Cols[s.At], i, c.row)
 		if err != nil {
 			return c.stop(err)
 		}
-		row[s.pos] = v
+		row[s.Pos] = v
 	}
 	return c.add(t, row)
 }
@@ -679,7 +680,7 @@ func (w *writer) one(i int) (n int, err error) {
 // still there when it comes, must not hang on the plan.
 func (t *target) arrange() {
 	def := t.st.Def
-	if !slices.ContainsFunc(t.sets, func(s *setter) bool { return def.InPK(s.pos) || def.InIndex(s.pos) }) {
+	if !slices.ContainsFunc(t.sets, func(s *setter) bool { return def.InPK(s.Pos) || def.InIndex(s.Pos) }) {
 		return
 	}
 	slices.SortStableFunc(t.pending, func(a, b pending) int {
@@ -729,24 +730,24 @@ func (w *writer) changed(p *pending) (at kv.Row, old, row sql.Row, err error) {
 		return at, nil, nil, schema.ClientError(err)
 	}
 	for k, s := range w.olds {
-		old[s.pos] = p.olds[k]
+		old[s.Pos] = p.olds[k]
 	}
 	if w.c.Kind == bind.Delete {
 		return at, old, nil, nil
 	}
 	row = old.Copy()
 	for k, s := range w.sets {
-		if !s.derived {
-			row[s.pos] = p.vals[k]
+		if !s.Derived {
+			row[s.Pos] = p.vals[k]
 		}
 	}
 	row = def.RoundTimes(row)
 	changed := false
 	for _, s := range w.sets {
-		if s.derived || changed {
+		if s.Derived || changed {
 			continue
 		}
-		eq, err := same(w.ctx, s.col, old[s.pos], row[s.pos])
+		eq, err := assign.Same(w.ctx, s.Col, old[s.Pos], row[s.Pos])
 		if err != nil {
 			return at, nil, nil, err
 		}
@@ -756,8 +757,8 @@ func (w *writer) changed(p *pending) (at kv.Row, old, row sql.Row, err error) {
 		return at, old, nil, nil
 	}
 	for k, s := range w.sets {
-		if s.derived {
-			row[s.pos] = p.vals[k]
+		if s.Derived {
+			row[s.Pos] = p.vals[k]
 		}
 	}
 	return at, old, row, nil
@@ -768,7 +769,7 @@ func (w *writer) check(name string, view bool) error {
 	if view {
 		return mysql.NewSQLError(errViewCheck, "HY000", "CHECK OPTION failed '%s'", name)
 	}
-	return coded(errCheck, sql.ErrCheckConstraintViolated.New(name), "Check constraint '%s' is violated.", name)
+	return assign.Coded(errCheck, sql.ErrCheckConstraintViolated.New(name), "Check constraint '%s' is violated.", name)
 }
 
 // insert adds a row.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/godwitdb/godwit/sql/access"
 	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/assign"
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -54,13 +55,13 @@ func (n *insertion) meets() bool {
 
 // setter is one for a column of a target.
 func (c *change) setter(env *expr.Env, t *target, pos int, from expr.Type, strict bool) (*setter, error) {
-	s, err := newSetter(c.ctx, env, t.st.Def.Cols[pos], from)
+	s, err := assign.New(c.ctx, env, t.st.Def.Cols[pos], from)
 	if err != nil {
 		return nil, err
 	}
-	s.pos, s.strict = pos, strict
+	s.Pos, s.Strict = pos, strict
 	if !strict {
-		s.nulls = zeroNull
+		s.Nulls = assign.ZeroNull
 	}
 	return s, nil
 }
@@ -69,7 +70,7 @@ func (c *change) setter(env *expr.Env, t *target, pos int, from expr.Type, stric
 func refusal(err error) error {
 	var ce *codedError
 	if errors.As(err, &ce) {
-		return &bind.Refusal{Err: ce.me, Kind: ce.kind}
+		return &bind.Refusal{Err: ce.Me, Kind: ce.Kind}
 	}
 	return err
 }
@@ -134,7 +135,7 @@ func (c *change) ofView(t *target, err error) error {
 		return err
 	}
 	v := t.Steps[0]
-	return &codedError{ce.kind, mysql.NewSQLError(1423, "HY000",
+	return &codedError{Kind: ce.Kind, Me: mysql.NewSQLError(1423, "HY000",
 		"Field of view '%s.%s' underlying table doesn't have a default value", v.DB, v.Name)}
 }
 
@@ -143,25 +144,7 @@ func (c *change) lacking(t *target, s *setter) error {
 	if t.fires.has(true, "insert") {
 		return nil
 	}
-	return s.noDefault()
-}
-
-// noDefault is what is to be said of a column that gets no value and has no default. That of an
-// ENUM is its first member.
-func (s *setter) noDefault() error {
-	if s.to.Kind == expr.Enum {
-		return nil
-	}
-	kind := sql.ErrInsertIntoNonNullableDefaultNullColumn.New(s.col.Desc.Name)
-	return s.wrong(errNoDefault, kind, "Field '%s' doesn't have a default value", s.col.Desc.Name)
-}
-
-// byDefault is DEFAULT of a column that has none.
-func (s *setter) byDefault() (any, error) {
-	if err := s.noDefault(); err != nil {
-		return nil, err
-	}
-	return s.zero()
+	return s.NoDefault()
 }
 
 // takeValues keeps what the query of VALUES yields: one row with the values of all that are no
@@ -298,7 +281,7 @@ func (c *change) cell(pos int, cell bind.Cell, row int) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return s.byDefault()
+		return s.ByDefault()
 	}
 	if cell.Const == nil {
 		v := n.values.Cols[n.cells[cell.Value]]
@@ -306,7 +289,7 @@ func (c *change) cell(pos int, cell bind.Cell, row int) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return s.value(v, 0, row)
+		return s.Value(v, 0, row)
 	}
 	k := cell.Const
 	s, err := c.cellSetter(pos, k.T)
@@ -314,7 +297,7 @@ func (c *change) cell(pos int, cell bind.Cell, row int) (any, error) {
 		return nil, err
 	}
 	t, v := k.T, k.V
-	if k.Hex && s.to.Numeric() && s.to.Kind != expr.Bit {
+	if k.Hex && s.To.Numeric() && s.To.Kind != expr.Bit {
 		t, v = expr.TypeUint, expr.Value{Kind: expr.Uint}
 		for _, b := range []byte(k.V.S) {
 			v.I = v.I<<8 | int64(b)
@@ -322,7 +305,7 @@ func (c *change) cell(pos int, cell bind.Cell, row int) (any, error) {
 	}
 	n.one.Reset(t, 1)
 	n.one.Put(0, v)
-	return s.value(&n.one, 0, row)
+	return s.Value(&n.one, 0, row)
 }
 
 // cellSetter is the setter of a column for values of a type.
@@ -334,12 +317,12 @@ func (c *change) cellSetter(pos int, from expr.Type) (*setter, error) {
 	}
 	s, err := c.setter(c.env, n.t, pos, from, c.strict)
 	if err != nil {
-		return nil, &late{reasonOf(err)}
+		return nil, &late{Reason: reasonOf(err)}
 	}
-	if s.col.Desc.AutoInc || s.col.Desc.Generated != nil || n.t.fires.has(true, "insert") {
-		s.nulls = takeNull
-	} else if s.nulls == zeroNull && len(n.Rows) == 1 && !c.ignore {
-		s.nulls = refuseNull
+	if s.Col.Desc.AutoInc || s.Col.Desc.Generated != nil || n.t.fires.has(true, "insert") {
+		s.Nulls = assign.TakeNull
+	} else if s.Nulls == assign.ZeroNull && len(n.Rows) == 1 && !c.ignore {
+		s.Nulls = assign.RefuseNull
 	}
 	n.types[key] = s
 	return s, nil
@@ -349,11 +332,11 @@ func (c *change) cellSetter(pos int, from expr.Type) (*setter, error) {
 func (c *change) add(t *target, row sql.Row) error {
 	for _, s := range c.ins.missing {
 		if t.fires.has(true, "insert") {
-			row[s.pos] = nil // until the triggers have run
+			row[s.Pos] = nil // until the triggers have run
 			continue
 		}
 		var err error
-		if row[s.pos], err = s.zero(); err != nil {
+		if row[s.Pos], err = s.Zero(); err != nil {
 			return err
 		}
 	}
@@ -482,7 +465,7 @@ func (u *updater) update(old, row sql.Row, number int) (next sql.Row, changed bo
 	}
 	next = u.t.st.Def.RoundTimes(next)
 	for _, f := range u.updates {
-		eq, err := same(u.c.ctx, u.t.st.Def.Cols[f.Col], old[f.Col], next[f.Col])
+		eq, err := assign.Same(u.c.ctx, u.t.st.Def.Cols[f.Col], old[f.Col], next[f.Col])
 		if err != nil {
 			return nil, false, 0, err
 		}

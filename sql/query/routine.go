@@ -13,6 +13,7 @@ import (
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 
 	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/assign"
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/program"
@@ -191,16 +192,16 @@ func (p *routine) Assign(f *program.Frame, v *program.Variable, x program.Value)
 
 // converted is a value as a variable holds it.
 func (p *routine) converted(st *statement, v *program.Variable, x program.Value) (expr.Value, error) {
-	s, err := newSetter(p.ctx, st.env, v.Decl.(*schema.Column), x.T)
+	s, err := assign.New(p.ctx, st.env, v.Decl.(*schema.Column), x.T)
 	if err != nil {
 		return expr.Converted(x.V, x.T, v.T, st.env)
 	}
-	s.strict = sql.LoadSqlMode(p.ctx).Strict()
+	s.Strict = sql.LoadSqlMode(p.ctx).Strict()
 	var in, out expr.Vec
 	in.Reset(x.T, 1)
 	in.Put(0, x.V)
-	stored, err := s.value(&in, 0, 0)
-	if _, ok := isLate(err); ok {
+	stored, err := s.Value(&in, 0, 0)
+	if _, ok := assign.IsLate(err); ok {
 		return expr.Converted(x.V, x.T, v.T, st.env)
 	}
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
 
+	"github.com/godwitdb/godwit/sql/assign"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/program"
 	"github.com/godwitdb/godwit/sql/session"
@@ -131,7 +132,7 @@ func (e *encoder) box(v *expr.Vec, i int32, t expr.Type) (any, error) {
 	case expr.Float:
 		x = v.F[i]
 	case expr.JSON:
-		return document(v.S[i])
+		return assign.Document(v.S[i])
 	default:
 		x = string(v.AppendText(nil, i))
 	}

@@ -273,7 +273,7 @@ func (r *Runner) prepareIn(ctx *sql.Context, s *session.Session, in *inside, tex
 	var refused *bind.Refusal
 	if errors.As(err, &refused) {
 		if refused.Kind != nil {
-			return nil, &codedError{refused.Kind, refused.Err.(*mysql.SQLError)}
+			return nil, &codedError{Kind: refused.Kind, Me: refused.Err.(*mysql.SQLError)}
 		}
 		return nil, refused.Err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/access"
+	"github.com/godwitdb/godwit/sql/assign"
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/program"
@@ -335,20 +336,20 @@ func (p *routine) stored(st *statement, col *schema.Column, x program.Value) (an
 	if x.V.IsNull() {
 		return nil, nil
 	}
-	s, err := newSetter(p.ctx, st.env, col, x.T)
+	s, err := assign.New(p.ctx, st.env, col, x.T)
 	if err != nil && x.T.Kind == expr.JSON {
 		x.V.Kind, x.T = expr.Text, expr.TextType(0, sql.Collation_utf8mb4_bin, expr.CoerceImplicit)
-		s, err = newSetter(p.ctx, st.env, col, x.T)
+		s, err = assign.New(p.ctx, st.env, col, x.T)
 	}
 	if err != nil {
 		return nil, mysql.NewSQLError(1235, "42000", "This version of Godwit doesn't yet support '%s'", reasonOf(err))
 	}
-	s.strict, s.nulls = sql.LoadSqlMode(p.ctx).Strict(), takeNull
+	s.Strict, s.Nulls = sql.LoadSqlMode(p.ctx).Strict(), assign.TakeNull
 	var in expr.Vec
 	in.Reset(x.T, 1)
 	in.Put(0, x.V)
-	v, err := s.value(&in, 0, 1)
-	if reason, ok := isLate(err); ok {
+	v, err := s.Value(&in, 0, 1)
+	if reason, ok := assign.IsLate(err); ok {
 		return nil, mysql.NewSQLError(1235, "42000", "This version of Godwit doesn't yet support '%s'", reason)
 	}
 	return v, err
@@ -384,11 +385,11 @@ func (w *writer) filled(row, old sql.Row) error {
 		if err != nil {
 			return err
 		}
-		missing := w.ins != nil && slices.ContainsFunc(w.ins.missing, func(m *setter) bool { return m.pos == pos })
+		missing := w.ins != nil && slices.ContainsFunc(w.ins.missing, func(m *setter) bool { return m.Pos == pos })
 		if missing {
-			row[pos], err = s.byDefault()
+			row[pos], err = s.ByDefault()
 		} else {
-			row[pos], err = s.null()
+			row[pos], err = s.Null()
 		}
 		if err != nil {
 			return err
@@ -463,7 +464,7 @@ func (w *writer) updating(p *pending, number int) (changed bool, err error) {
 			copy(row, old) // also what follows from the values that the triggers took back
 		} else {
 			for _, f := range w.fires.touched {
-				if same, err := same(w.ctx, w.st.Def.Cols[f.Col], old[f.Col], row[f.Col]); err != nil || !same {
+				if same, err := assign.Same(w.ctx, w.st.Def.Cols[f.Col], old[f.Col], row[f.Col]); err != nil || !same {
 					continue
 				}
 				if err := w.touch(f, row, number); err != nil {
@@ -514,7 +515,7 @@ func (w *writer) differs(old, row sql.Row) (bool, error) {
 		if col.Desc.Generated != nil {
 			continue
 		}
-		eq, err := same(w.ctx, col, old[pos], row[pos])
+		eq, err := assign.Same(w.ctx, col, old[pos], row[pos])
 		if err != nil || !eq {
 			return !eq, err
 		}

@@ -83,12 +83,11 @@ type single struct {
 
 // tooManyRows is error 1172, wrongWidth 1222.
 func tooManyRows() error {
-	return &codedError{sql.ErrMoreThanOneRow.New(), mysql.NewSQLError(1172, "42000", "Result consisted of more than one row")}
+	return &codedError{Kind: sql.ErrMoreThanOneRow.New(), Me: mysql.NewSQLError(1172, "42000", "Result consisted of more than one row")}
 }
 
 func wrongWidth() error {
-	return &codedError{sql.ErrColumnNumberDoesNotMatch.New(),
-		mysql.NewSQLError(1222, "21000", "The used SELECT statements have a different number of columns")}
+	return &codedError{Kind: sql.ErrColumnNumberDoesNotMatch.New(), Me: mysql.NewSQLError(1222, "21000", "The used SELECT statements have a different number of columns")}
 }
 
 // take implements the consumer of batches.
