@@ -10,7 +10,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/policy/advice"
-	"github.com/godwitdb/godwit/sql/bind"
+	"github.com/godwitdb/godwit/sql/bind/tree"
 	"github.com/godwitdb/godwit/sql/digest"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/server"
@@ -160,7 +160,7 @@ func tableKey(db, name string) string { return strings.ToLower(db + "." + name) 
 
 // adviceUse is what a digest does with tables; false: nothing that the adviser knows.
 func adviceUse(f *advice.Facts, r *digest.Row) (u advice.Use, ok bool) {
-	acc, ok := bind.AccessOf(r.Text)
+	acc, ok := tree.AccessOf(r.Text)
 	if !ok || r.Count == 0 {
 		return u, false
 	}

@@ -27,6 +27,9 @@ type Session struct {
 	// SysVar is the value of a system variable, UserVar that of a user variable.
 	SysVar  func(name string, global bool) (expr.Node, error)
 	UserVar func(name string) (expr.Node, error)
+	// Local is the value of a local variable of a stored program, or of a column of OLD or NEW
+	// (row); nil: there is none of that name.
+	Local func(row, name string) (expr.Node, error)
 	// Params are the values of the parameters of a prepared statement, by number from 0.
 	Params []expr.Node
 	// Limit is sql_select_limit, of statements without LIMIT; nil: there is none.
@@ -121,8 +124,15 @@ func (c *Columns) add(name string, star bool) {
 type Stmt = ast.StmtNode
 
 // Bind binds a SELECT.
-func Bind(stmt Stmt, s *Session) (*Query, error) {
-	b := &binder{s: s, next: 1, db: s.DB}
+func Bind(stmt Stmt, s *Session) (q *Query, err error) {
+	err = expr.Settle(s.UserVar, s.Collation, func(a *expr.Assigned) (err error) {
+		q, err = (&binder{s: s, next: 1, db: s.DB, vars: a}).bind(stmt)
+		return err
+	})
+	return q, err
+}
+
+func (b *binder) bind(stmt Stmt) (*Query, error) {
 	n, ok := stmt.(ast.ResultSetNode)
 	if !ok {
 		return nil, unsupported("statement %s", kindOf(stmt))
@@ -136,8 +146,13 @@ func Bind(stmt Stmt, s *Session) (*Query, error) {
 	if err != nil {
 		return nil, b.final(err)
 	}
-	if limit == nil && s.Limit != nil {
-		r.rel = &algebra.Limit{In: r.rel, Count: s.Limit}
+	if len(b.vars.Found) > 0 {
+		if err := inPlace(r.rel); err != nil {
+			return nil, err
+		}
+	}
+	if limit == nil && b.s.Limit != nil {
+		r.rel = &algebra.Limit{In: r.rel, Count: b.s.Limit}
 	}
 	q := &Query{Page: b.page, Rel: r.rel, Uses: b.uses, Updates: b.updates, Next: b.next, Lock: b.lock}
 	for i := range r.cols {
@@ -197,6 +212,7 @@ type binder struct {
 	page    *algebra.Limit
 	cteNo   int
 	lock    algebra.LockKind // the strongest that a clause asks for
+	vars    *expr.Assigned
 }
 
 // scanned is a scan, and what it reads.

@@ -77,8 +77,15 @@ type CheckValue struct {
 }
 
 // BindChange binds a statement that changes rows.
-func BindChange(stmt Stmt, s *Session) (*Change, error) {
-	b := &binder{s: s, next: 1, db: s.DB}
+func BindChange(stmt Stmt, s *Session) (c *Change, err error) {
+	err = expr.Settle(s.UserVar, s.Collation, func(a *expr.Assigned) (err error) {
+		c, err = (&binder{s: s, next: 1, db: s.DB, vars: a}).change(stmt)
+		return err
+	})
+	return c, err
+}
+
+func (b *binder) change(stmt Stmt) (*Change, error) {
 	q := newQuery(b, nil)
 	q.merges = true
 	c := &changer{query: q, out: &Change{Query: &Query{}}}
@@ -102,6 +109,11 @@ func BindChange(stmt Stmt, s *Session) (*Change, error) {
 		return c.out, nil
 	}
 	c.out.Rel = &algebra.Project{In: c.rel, Items: c.items}
+	if len(b.vars.Found) > 0 {
+		if err := inPlace(c.out.Rel); err != nil {
+			return nil, err
+		}
+	}
 	for _, it := range c.items {
 		c.out.Out = append(c.out.Out, Output{ID: it.ID, Name: it.Name, Type: it.Node.Type()})
 	}
@@ -428,7 +440,7 @@ func (c *changer) set(t *assigned, pos int, e ast.ExprNode, all []*assigned) err
 	if err := typedDocument(n, t.cols[pos].typ); err != nil {
 		return err
 	}
-	if hasSub(n) || volatile(n) {
+	if expr.HasSub(n) || expr.Volatile(n) {
 		n = c.settle(n)
 	}
 	t.Sets = append(t.Sets, Set{Col: pos, Value: c.yield(t.cols[pos].name, n)})
@@ -616,7 +628,7 @@ func (q *query) definition(text string, cols []column) (expr.Node, error) {
 	if !ok || s.Fields == nil || len(s.Fields.Fields) != 1 || s.Fields.Fields[0].WildCard != nil || s.From != nil {
 		return nil, unsupported("expression of a definition")
 	}
-	x := &exprs{q: q, s: &scope{q: q, cols: cols}, clause: "field list"}
+	x := &exprs{q: q, s: &scope{q: q, cols: cols}, clause: "field list", definition: true}
 	n, err := x.scalar(s.Fields.Fields[0].Expr)
 	if err != nil {
 		if _, ok := Reason(err); !ok {

@@ -31,7 +31,7 @@ func Computed(t algebra.Target, s *Session, virtual func(pos int) bool) (map[int
 		if err != nil {
 			return nil, err
 		}
-		if hasSub(n) || volatile(n) {
+		if expr.HasSub(n) || expr.Volatile(n) {
 			return nil, unsupported("virtual columns")
 		}
 		if out[pos], err = stored(n, cols[pos].typ); err != nil {

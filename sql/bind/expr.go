@@ -21,6 +21,8 @@ type exprs struct {
 	// spec is the window whose specification this is part of.
 	spec  string
 	names names
+	// definition: it is part of the definition of a table.
+	definition bool
 	// inserted are the columns of the new row, for VALUES(column) in ON DUPLICATE KEY UPDATE.
 	inserted []column
 }
@@ -488,6 +490,9 @@ func (x *exprs) unary(n *ast.UnaryOperationExpr) (expr.Node, error) {
 
 // column binds the name of a column.
 func (x *exprs) column(n *ast.ColumnName) (expr.Node, error) {
+	if local, err := x.local(n); local != nil || err != nil {
+		return local, err
+	}
 	if x.names == inHaving {
 		return x.havingColumn(n)
 	}
@@ -517,6 +522,16 @@ func (x *exprs) column(n *ast.ColumnName) (expr.Node, error) {
 	return col, nil
 }
 
+// local finds a variable of a stored program. It goes before columns of the name, but in the texts
+// of views and tables.
+func (x *exprs) local(n *ast.ColumnName) (expr.Node, error) {
+	b := x.q.b
+	if b.s.Local == nil || x.definition || len(b.views) > 0 || n.Schema.O != "" {
+		return nil, nil
+	}
+	return b.s.Local(n.Table.O, n.Name.O)
+}
+
 // havingColumn finds a name in HAVING: among the keys of the grouping, then in the SELECT list.
 func (x *exprs) havingColumn(n *ast.ColumnName) (expr.Node, error) {
 	c, err := x.s.find(n.Schema.O, n.Table.O, n.Name.O, x.clause)
@@ -535,6 +550,9 @@ func (x *exprs) havingColumn(n *ast.ColumnName) (expr.Node, error) {
 		return nil, err2
 	}
 	if it != nil {
+		if expr.Ordered(it.node) {
+			return nil, unsupported("HAVING names an assignment")
+		}
 		if len(x.q.winsIn(it.node)) > 0 {
 			return nil, refuse(3594, "HY000", "You cannot use the alias '%s' of an expression "+
 				"containing a window function in this context.'", it.name)

@@ -115,21 +115,10 @@ func (x *exprs) windowKey(n ast.ExprNode) (expr.Node, error) {
 			"which is not supported, use expression.", x.spec)
 	}
 	e, err := x.scalar(n)
-	if err == nil && volatile(e) {
+	if err == nil && expr.Volatile(e) {
 		return nil, unsupported("window ordered by what changes")
 	}
 	return e, err
-}
-
-// volatile reports whether an expression has another value each time that it is computed.
-func volatile(n expr.Node) bool {
-	found := false
-	expr.Walk(n, func(n expr.Node) bool {
-		c, ok := n.(*expr.Call)
-		found = found || ok && c.Fn.Volatile
-		return !found
-	})
-	return found
 }
 
 // frame binds a frame. Without one it is the whole partition, or, if there is an order, what is up

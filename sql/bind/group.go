@@ -85,7 +85,7 @@ func (q *query) groupKey(n ast.ExprNode) (expr.Node, error) {
 	}
 	x := &exprs{q: q, s: q.scope, clause: "group statement", agg: false, names: inGroup}
 	k, err := x.scalar(n)
-	if err == nil && hasSub(k) {
+	if err == nil && expr.HasSub(k) {
 		k = q.settleKey(q.b.newID(), "", k)
 	}
 	return k, err
@@ -104,20 +104,13 @@ func (q *query) itemAsKey(it *item) (expr.Node, error) {
 	if len(q.aggsIn(it.node)) > 0 || len(q.winsIn(it.node)) > 0 {
 		return nil, fail(1056, "42000", "Can't group on '%s'", it.name)
 	}
-	if hasSub(it.node) {
+	if expr.Ordered(it.node) {
+		return nil, unsupported("GROUP BY of an assignment")
+	}
+	if expr.HasSub(it.node) {
 		it.node = q.settleKey(it.id, it.name, it.node)
 	}
 	return it.node, nil
-}
-
-func hasSub(n expr.Node) bool {
-	found := false
-	expr.Walk(n, func(n expr.Node) bool {
-		_, ok := n.(*expr.Sub)
-		found = found || ok
-		return !found
-	})
-	return found
 }
 
 // aggsIn are the aggregates of this query that an expression uses.

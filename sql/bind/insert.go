@@ -301,7 +301,7 @@ func (r *valueRow) cell(pos int, e ast.ExprNode) error {
 			if n == nil {
 				return unsupported("use of a column without a value")
 			}
-			if hasSub(n) || volatile(n) {
+			if expr.HasSub(n) || expr.Volatile(n) {
 				n = r.settle(n)
 				r.nodes[i] = n
 				at := slices.IndexFunc(r.items, func(it algebra.Item) bool { return it.ID == r.cells[i].Value })
@@ -622,6 +622,35 @@ func (c *changer) given(t *Target, names []*ast.ColumnName) (out []int, err erro
 		}
 		seen[at] = true
 		out = append(out, at)
+	}
+	return out, nil
+}
+
+// Consequences are what follows from the values of a row of a table, whatever statement it comes
+// from: generated columns, conditions, and columns ON UPDATE.
+type Consequences struct {
+	IDs                       []expr.ColID
+	Derived, Checks, OnUpdate []Formula
+}
+
+// Follows binds the consequences of a row of a table.
+func Follows(t algebra.Target, s *Session) (*Consequences, error) {
+	b := &binder{s: s, next: 1, db: s.DB, vars: expr.NewAssigned(nil)}
+	q := newQuery(b, nil)
+	c := &changer{query: q, out: &Change{Query: &Query{}, Insert: &Insertion{}}}
+	a := c.newRow(&Target{Table: t}, t.Name())
+	if err := c.formulas(a); err != nil {
+		return nil, err
+	}
+	out := &Consequences{IDs: a.ids, Derived: c.out.Insert.Derived, Checks: c.out.Insert.Checks}
+	for pos := range a.ids {
+		if u := t.Rule(pos).OnUpdate; u != "" {
+			n, err := c.definition(u, nil)
+			if err != nil {
+				return nil, err
+			}
+			out.OnUpdate = append(out.OnUpdate, Formula{Col: pos, Name: a.cols[pos].name, Node: n})
+		}
 	}
 	return out, nil
 }

@@ -67,7 +67,7 @@ func (x *exprs) match(n *ast.MatchAgainst) (*matching, error) {
 
 // readsNothing reports whether an expression reads no row.
 func readsNothing(n expr.Node) bool {
-	used := hasSub(n)
+	used := expr.HasSub(n)
 	expr.Cols(n, func(expr.ColID) { used = true })
 	return !used
 }

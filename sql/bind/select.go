@@ -209,7 +209,13 @@ func (q *query) finish(rel algebra.Rel, n *ast.SelectStmt) (*bound, error) {
 	if q.match != nil && len(c.order) == 0 && !q.grouped && !q.several && !n.Distinct {
 		c.order = append(c.order, algebra.Order{Expr: q.match, Desc: true}) // the best rows first
 	}
-	rel = q.project(q.windows(rel), c)
+	rel = q.windows(rel)
+	if q.assigns() && !n.Distinct {
+		if sorted, ok, err := q.inOrder(rel, c, n.Limit); ok || err != nil {
+			return &bound{rel: sorted, cols: q.output(), outer: q.outer}, err
+		}
+	}
+	rel = q.project(rel, c)
 	if n.Distinct {
 		if rel, err = q.distinct(rel, c); err != nil {
 			return nil, err
@@ -612,7 +618,7 @@ func (b *binder) values(n *ast.SelectStmt, outer *scope) (*bound, error) {
 func (b *binder) apartRows(v *algebra.Values, res *bound) algebra.Rel {
 	subs := false
 	for _, n := range v.Nodes() {
-		subs = subs || hasSub(n)
+		subs = subs || expr.HasSub(n)
 	}
 	if !subs || len(v.Rows) == 1 {
 		return v

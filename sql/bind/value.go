@@ -118,11 +118,11 @@ func (x *exprs) count(n ast.ExprNode) (expr.Node, error) {
 func (x *exprs) variable(n *ast.VariableExpr) (expr.Node, error) {
 	switch {
 	case n.Value != nil:
-		return nil, unsupported("assignment to a variable")
+		return x.assign(n)
 	case n.IsSystem:
 		return x.q.b.s.SysVar(n.Name, n.IsGlobal)
 	}
-	return x.q.b.s.UserVar(n.Name)
+	return x.userVar(n.Name)
 }
 
 // collate binds x COLLATE c.

@@ -59,8 +59,9 @@ type Env struct {
 	CompileSub func(s *Sub, layout []ColID, env *Env) (Expr, error)
 	// Warn notes a warning; nil drops them.
 	Warn func(code int, msg string)
-	// UserVar reads a user variable.
-	UserVar func(name string) (Value, Type)
+	// UserVar reads a user variable, SetUserVar assigns it.
+	UserVar    func(name string) (Value, Type, error)
+	SetUserVar func(name string, x Value, t Type) error
 	// TellID is told the arguments of LAST_INSERT_ID(x); nil: nobody is.
 	TellID func(id uint64)
 	// SysVar answers DATABASE(), USER(), CONNECTION_ID() and the like.

@@ -17,6 +17,9 @@ type Func struct {
 	// PerStatement functions are constant in a statement, but not in a cached plan (NOW, USER
 	// ...).
 	PerStatement bool
+	// Ordered functions are volatile, and are called row by row, in the order of the rows: each one
+	// may see what those before it have done (user variables).
+	Ordered bool
 	// Derive sets the type of a call and wraps its arguments in casts.
 	Derive func(*Call) error
 	// Post, if there is one, puts something around a call that has its type.

@@ -71,7 +71,7 @@ func (b *builder) bare(p *Plan) (exec.Op, error) {
 	case OpShared:
 		return b.sharedRows(p)
 	case OpFilter:
-		if p.In[0].Op == OpScan && p.In[0].Read.Limit == 0 {
+		if p.In[0].Op == OpScan && p.In[0].Read.Limit == 0 && !anyOrdered(p.Conds) {
 			return b.scan(p.In[0], p.Conds)
 		}
 	}
@@ -89,6 +89,9 @@ func (b *builder) bare(p *Plan) (exec.Op, error) {
 }
 
 func (b *builder) unary(p *Plan, in exec.Op) (exec.Op, error) {
+	if ordered(p) {
+		in = exec.NewSerial(in)
+	}
 	switch p.Op {
 	case OpFilter:
 		return exec.NewFilter(in, p.Conds), nil
@@ -114,6 +117,28 @@ func (b *builder) unary(p *Plan, in exec.Op) (exec.Op, error) {
 	}
 	return nil, left("operator without a form in exec")
 }
+
+// ordered reports whether the expressions of an operator must see its rows one by one.
+func ordered(p *Plan) bool {
+	ns := slices.Clone(p.Conds)
+	for _, it := range p.Items {
+		ns = append(ns, it.Node)
+	}
+	for _, k := range p.Keys {
+		ns = append(ns, k.Expr)
+	}
+	if p.Group != nil {
+		for _, n := range p.Group.Nodes() {
+			ns = append(ns, n)
+		}
+	}
+	if p.Window != nil {
+		ns = append(ns, p.Window.Nodes()...)
+	}
+	return anyOrdered(ns)
+}
+
+func anyOrdered(ns []expr.Node) bool { return slices.ContainsFunc(ns, expr.Ordered) }
 
 func columns(items []algebra.Item) []exec.Column {
 	out := make([]exec.Column, len(items))

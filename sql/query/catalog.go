@@ -30,6 +30,8 @@ type catalog struct {
 	db *mysql_db.MySQLDb
 	// facts are what the texts of definitions hang on.
 	facts func() *bind.Session
+	// command is the first word of a statement of a stored program; empty: it is one of a client.
+	command string
 }
 
 // As implements algebra.Definers. An account that does not exist is refused later.
@@ -56,6 +58,9 @@ func (c *catalog) Resolve(db, name string) (algebra.Table, *algebra.View, error)
 	}
 	d, err := c.cat.Database(c.ctx, db)
 	if err != nil {
+		if err := c.unseen(db, name); err != nil {
+			return nil, nil, err
+		}
 		return nil, nil, left("unknown database")
 	}
 	t, ok, err := d.GetTableInsensitive(c.ctx, name)
@@ -63,6 +68,9 @@ func (c *catalog) Resolve(db, name string) (algebra.Table, *algebra.View, error)
 		return nil, nil, left("error of the catalog")
 	}
 	if !ok {
+		if err := c.unseen(db, name); err != nil {
+			return nil, nil, err
+		}
 		return c.view(d, name)
 	}
 	st := table.Of(t)
@@ -120,6 +128,19 @@ func (c *catalog) search(d sql.Database, a *access.Table) error {
 		a.Search(f)
 	}
 	return nil
+}
+
+// unseen is the refusal of a table that a program names and its definer does not see; nil: there
+// is no such table.
+func (c *catalog) unseen(db, name string) error {
+	s := session.Of(c.ctx)
+	if c.command == "" || s == nil {
+		return nil
+	}
+	if snap, err := s.Snapshot(c.ctx); err != nil || snap.Table(db, name) == nil {
+		return nil
+	}
+	return &bind.Refusal{Err: rights.Refusal(c.ctx, c.command, name)}
 }
 
 // ordered reports whether the cluster orders transactions by timestamps. A transaction that reads a

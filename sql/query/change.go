@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/access"
 	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/assign"
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/prefetch"
@@ -52,6 +52,7 @@ type change struct {
 	params  []expr.Node
 	told    *uint64 // the last argument of LAST_INSERT_ID(x)
 	links   []*bind.Target
+	firing  map[*bind.Target]*triggers
 }
 
 // target is a table whose rows are changed.
@@ -70,6 +71,9 @@ type target struct {
 	zero bool
 	// refs follow the foreign keys that have to do with the change; nil: none do.
 	refs *references
+	// fires are its triggers; nil: none fire. routine runs them.
+	fires   *triggers
+	routine *routine
 }
 
 // pending is a row to be changed.
@@ -122,10 +126,10 @@ func (o *outcome) ok() types.OkResult {
 }
 
 // change runs a statement that changes rows; done is false if the engine has to.
-func (r *Runner) change(ctx *sql.Context, s *session.Session, text string, client bool,
+func (r *Runner) change(ctx *sql.Context, s *session.Session, in *inside, text string, client bool,
 	params func(sql.CollationID) ([]expr.Node, error)) (res *outcome, done bool, err error) {
 	c := &change{}
-	st, err := r.prepare(ctx, s, text, params, func(st *statement, text string, given []expr.Node) error {
+	st, err := r.prepareIn(ctx, s, in, text, params, func(st *statement, text string, given []expr.Node) error {
 		c.statement, st.client = st, client
 		return c.make(text, given)
 	})
@@ -208,12 +212,16 @@ func (c *change) modes() {
 	if !c.strict {
 		return
 	}
-	warn := c.env.Warn
-	c.env.Warn = func(code int, msg string) {
+	c.env.Warn = strictWarn(c.env.Warn, &c.failure)
+}
+
+// strictWarn makes the first warning that is an error of strict mode the failure.
+func strictWarn(warn func(int, string), failure *error) func(int, string) {
+	return func(code int, msg string) {
 		if !strictly[code] {
 			warn(code, msg)
-		} else if c.failure == nil {
-			c.failure = mysql.NewSQLError(code, states[code], "%s", msg)
+		} else if *failure == nil {
+			*failure = mysql.NewSQLError(code, assign.States[code], "%s", msg)
 		}
 	}
 }
@@ -223,6 +231,9 @@ func (c *change) modes() {
 func (c *change) permitted(t *bind.Target) error {
 	ctx := c.ctx
 	if err := c.mayWrite(t); err != nil {
+		return err
+	}
+	if err := c.inUse(t); err != nil {
 		return err
 	}
 	what := []string{events[c.c.Kind]}
@@ -241,12 +252,13 @@ func (c *change) permitted(t *bind.Target) error {
 		return left("error of the catalog")
 	}
 	name := strings.ToLower(st.Def.Desc.Name)
-	for _, o := range d.Objects[schema.IxTrigger] {
-		for _, e := range what {
-			if fires(o.Trigger.CreateStatement, e, name) {
-				return left("triggers")
-			}
+	if tr, err := c.firings(d, name, what); err != nil {
+		return err
+	} else if tr != nil {
+		if c.firing == nil {
+			c.firing = map[*bind.Target]*triggers{}
 		}
+		c.firing[t] = tr
 	}
 	if intVar(ctx, "foreign_key_checks") != 0 && c.linked(t, st.Def, d.ReferencedBy[name]) {
 		c.links = append(c.links, t)
@@ -255,17 +267,6 @@ func (c *change) permitted(t *bind.Target) error {
 }
 
 var events = map[bind.ChangeKind]string{bind.Delete: "delete", bind.Update: "update", bind.Insert: "insert"}
-
-// triggerHead is the part of CREATE TRIGGER that says when it fires.
-var triggerHead = regexp.MustCompile("(?is)\\b(insert|update|delete)\\s+on\\s+" +
-	"(?:[`\\w$]+\\s*\\.\\s*)?([`\\w$]+)\\s+for\\s+each\\b")
-
-// fires reports whether a trigger may fire at an event of a table. One whose text is not understood
-// may.
-func fires(create, event, name string) bool {
-	m := triggerHead.FindStringSubmatch(create)
-	return m == nil || strings.EqualFold(m[1], event) && strings.EqualFold(strings.Trim(m[2], "`"), name)
-}
 
 // linked reports whether foreign keys have to do with a change.
 func (c *change) linked(t *bind.Target, def *schema.Table, by []sql.ForeignKeyConstraint) bool {
@@ -310,8 +311,11 @@ func callsUUID(c *bind.Change) bool {
 
 // target finds what the batches have of a table.
 func (c *change) target(b *bind.Target) error {
-	t := &target{Target: b, st: b.Table.(*access.Table).Stored(), at: -1}
+	t := &target{Target: b, st: b.Table.(*access.Table).Stored(), at: -1, fires: c.firing[b]}
 	c.targets = append(c.targets, t)
+	if err := c.fired(t); err != nil {
+		return err
+	}
 	if b.Row == 0 {
 		t.at, t.zero = t.st.Def.Desc.AutoIncCol(), sql.LoadSqlMode(c.ctx).ModeEnabled("NO_AUTO_VALUE_ON_ZERO")
 		if err := c.insertion(t); err != nil {
@@ -337,8 +341,11 @@ func (c *change) target(b *bind.Target) error {
 		if err != nil {
 			return err
 		}
-		if k.at, k.derived, k.missing = at, s.Derived, s.Missing; k.col.Desc.AutoInc && c.ins != nil {
-			k.nulls = takeNull
+		if k.At, k.Derived, k.Missing = at, s.Derived, s.Missing; k.Col.Desc.AutoInc && c.ins != nil {
+			k.Nulls = assign.TakeNull
+		}
+		if t.fires.has(true, events[c.c.Kind]) {
+			k.Nulls = assign.TakeNull // the triggers may give a value
 		}
 		t.sets = append(t.sets, k)
 	}
@@ -348,7 +355,7 @@ func (c *change) target(b *bind.Target) error {
 		if err != nil {
 			return err
 		}
-		k.at, k.nulls = at, takeNull
+		k.At, k.Nulls = at, assign.TakeNull
 		t.olds = append(t.olds, k)
 	}
 	for _, k := range b.Checks {
@@ -367,7 +374,7 @@ func (c *change) run() (res *outcome, done bool, err error) {
 	s, ctx := c.s, c.ctx
 	explicit := s.Explicit(ctx)
 	s.Stmt.Planned, s.Stmt.Writes, s.Stmt.Locks = true, true, false
-	s.Stmt.PerRow = c.ignore || c.ins.meets()
+	s.Stmt.PerRow = c.ignore || c.ins.meets() || len(c.firing) > 0
 	s.Stmt.Blind = c.ins != nil && !explicit && !s.Stmt.PerRow
 	t := s.Txn()
 	if t == nil {
@@ -379,7 +386,7 @@ func (c *change) run() (res *outcome, done bool, err error) {
 	err = c.gather()
 	reason, ok := c.refused(err)
 	if !ok {
-		reason, ok = isLate(err)
+		reason, ok = assign.IsLate(err)
 	}
 	if !ok {
 		reason, ok = bind.Reason(err)
@@ -454,7 +461,7 @@ func (c *change) gather() error {
 func (c *change) lenient(err error) error {
 	var me *mysql.SQLError
 	if c.ignore && errors.As(err, &me) && me.Num == 1242 {
-		return &late{"subquery with several rows under IGNORE"}
+		return &late{Reason: "subquery with several rows under IGNORE"}
 	}
 	return err
 }
@@ -502,21 +509,21 @@ func (c *change) keep(t *target, b *expr.Batch, i int32) error {
 	}
 	for k, s := range t.sets {
 		var err error
-		s.adjusted = false
-		if s.missing {
-			p.vals[k], err = s.byDefault()
+		s.Adjusted = false
+		if s.Missing {
+			p.vals[k], err = s.ByDefault()
 		} else {
-			p.vals[k], err = s.value(b.Cols[s.at], i, c.row)
+			p.vals[k], err = s.Value(b.Cols[s.At], i, c.row)
 		}
 		if err != nil {
 			return err
 		}
-		if s.adjusted && !s.missing && (len(t.sets) > 1 || len(t.checks) > 0) {
-			return &late{"use of a value that does not fit"}
+		if s.Adjusted && !s.Missing && (len(t.sets) > 1 || len(t.checks) > 0) {
+			return &late{Reason: "use of a value that does not fit"}
 		}
 	}
 	for _, s := range t.olds {
-		old, err := s.value(b.Cols[s.at], i, c.row)
+		old, err := s.Value(b.Cols[s.At], i, c.row)
 		if err != nil {
 			return err
 		}
@@ -545,17 +552,18 @@ func (c *change) keep(t *target, b *expr.Batch, i int32) error {
 func (c *change) keepNew(t *target, b *expr.Batch, i int32) error {
 	row := make(sql.Row, len(t.st.Def.Cols))
 	for _, s := range t.sets {
-		v, err := s.value(b.Cols[s.at], i, c.row)
+		v, err := s.Value(b.Cols[s.At], i, c.row)
 		if err != nil {
 			return c.stop(err)
 		}
-		row[s.pos] = v
+		row[s.Pos] = v
 	}
 	return c.add(t, row)
 }
 
 // apply writes what was kept. If that fails, nothing of it stays.
 func (c *change) apply() (*outcome, error) {
+	defer c.endFiring()
 	res := &outcome{kind: c.c.Kind, found: c.ctx.Client().Capabilities&mysql.CapabilityClientFoundRows != 0}
 	if c.ins != nil {
 		res.plain = c.ins.Values && len(c.ins.Rows) == 1
@@ -605,7 +613,17 @@ func (w *writer) write() error {
 		w.s.UseAhead()
 		defer w.s.ForgetAhead()
 	}
+	var rows *prefetch.RowsAhead
+	if w.fires != nil && !w.nested() {
+		rows = w.r.Prefetch.RowsAhead(w.s, w.st)
+		defer func() { rows.End() }()
+	}
 	for i := range w.pending {
+		if err := rows.Next(w.ctx, len(w.pending)-i, func(ctx *sql.Context, s *session.Session, k int) error {
+			return w.guess(ctx, s, i+k)
+		}); err != nil {
+			return err
+		}
 		if i%1024 == 0 {
 			if err := w.ctx.Err(); err != nil {
 				return err
@@ -630,14 +648,19 @@ func (w *writer) write() error {
 func (w *writer) one(i int) (n int, err error) {
 	p := &w.pending[i]
 	mark := -1
-	if w.ignore && (w.refs != nil || w.words()) {
+	if w.ignore && (w.refs != nil || w.fires != nil || w.words()) {
 		mark = w.e.Txn.Mark()
 	}
 	switch {
 	case w.ins.meets():
 		n, err = w.meet(p, i+1)
 	case w.ins != nil:
-		n, err = 1, w.insert(p)
+		n, err = 1, w.insert(p, i+1)
+	case w.fires != nil:
+		var changed bool
+		if changed, err = w.updating(p, i+1); changed && err == nil {
+			n = 1
+		}
 	default:
 		var changed bool
 		if changed, err = w.stored(p); changed && err == nil {
@@ -657,7 +680,7 @@ func (w *writer) one(i int) (n int, err error) {
 // still there when it comes, must not hang on the plan.
 func (t *target) arrange() {
 	def := t.st.Def
-	if !slices.ContainsFunc(t.sets, func(s *setter) bool { return def.InPK(s.pos) || def.InIndex(s.pos) }) {
+	if !slices.ContainsFunc(t.sets, func(s *setter) bool { return def.InPK(s.Pos) || def.InIndex(s.Pos) }) {
 		return
 	}
 	slices.SortStableFunc(t.pending, func(a, b pending) int {
@@ -707,24 +730,24 @@ func (w *writer) changed(p *pending) (at kv.Row, old, row sql.Row, err error) {
 		return at, nil, nil, schema.ClientError(err)
 	}
 	for k, s := range w.olds {
-		old[s.pos] = p.olds[k]
+		old[s.Pos] = p.olds[k]
 	}
 	if w.c.Kind == bind.Delete {
 		return at, old, nil, nil
 	}
 	row = old.Copy()
 	for k, s := range w.sets {
-		if !s.derived {
-			row[s.pos] = p.vals[k]
+		if !s.Derived {
+			row[s.Pos] = p.vals[k]
 		}
 	}
 	row = def.RoundTimes(row)
 	changed := false
 	for _, s := range w.sets {
-		if s.derived || changed {
+		if s.Derived || changed {
 			continue
 		}
-		eq, err := same(w.ctx, s.col, old[s.pos], row[s.pos])
+		eq, err := assign.Same(w.ctx, s.Col, old[s.Pos], row[s.Pos])
 		if err != nil {
 			return at, nil, nil, err
 		}
@@ -734,8 +757,8 @@ func (w *writer) changed(p *pending) (at kv.Row, old, row sql.Row, err error) {
 		return at, old, nil, nil
 	}
 	for k, s := range w.sets {
-		if s.derived {
-			row[s.pos] = p.vals[k]
+		if s.Derived {
+			row[s.Pos] = p.vals[k]
 		}
 	}
 	return at, old, row, nil
@@ -746,11 +769,14 @@ func (w *writer) check(name string, view bool) error {
 	if view {
 		return mysql.NewSQLError(errViewCheck, "HY000", "CHECK OPTION failed '%s'", name)
 	}
-	return coded(errCheck, sql.ErrCheckConstraintViolated.New(name), "Check constraint '%s' is violated.", name)
+	return assign.Coded(errCheck, sql.ErrCheckConstraintViolated.New(name), "Check constraint '%s' is violated.", name)
 }
 
 // insert adds a row.
-func (w *writer) insert(p *pending) error {
+func (w *writer) insert(p *pending, number int) error {
+	if err := w.beforeInsert(p, number); err != nil {
+		return err
+	}
 	if p.failed != 0 {
 		return w.check(w.ins.checks[p.failed-1].Name, w.ins.checks[p.failed-1].View)
 	}
@@ -762,7 +788,11 @@ func (w *writer) insert(p *pending) error {
 		return err
 	}
 	w.inserted(p.vals, counted)
-	return w.to.Insert(w.ctx, p.vals)
+	if err := w.to.Insert(w.ctx, p.vals); err != nil {
+		return err
+	}
+	_, err = w.fire(false, "insert", nil, p.vals)
+	return err
 }
 
 // number gives a row its AUTO_INCREMENT value, or tells the counter which one it has. counted: the

@@ -7,39 +7,40 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
 
+	"github.com/godwitdb/godwit/sql/assign"
+	"github.com/godwitdb/godwit/sql/program"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 )
 
-// codedError is an error of a change: for a client it has MySQL's number and words, for the engine
-// it is one of its kinds.
-type codedError struct {
-	kind error
-	me   *mysql.SQLError
-}
+// What package assign says of values.
+type (
+	setter     = assign.Setter
+	late       = assign.Late
+	codedError = assign.Error
+)
 
-// Error implements error.
-func (e *codedError) Error() string { return e.me.Message }
-
-// Unwrap is the error as the client is told.
-func (e *codedError) Unwrap() error { return e.me }
-
-// states are the SQLSTATEs of MySQL's numbers.
-var states = map[int]string{
-	errNull: "23000", errOutOfRange: "22003", errTruncated: "01000", errIncorrect: "22007", errNoDefault: "HY000",
-	errNotOfType: "HY000", errTooLong: "22001", errCheck: "HY000", errDivision: "22012",
-	1260: "HY000", 1411: "HY000", 1441: "22008", 3020: "2201E",
-}
-
-func coded(code int, kind error, format string, args ...any) error {
-	return &codedError{kind, mysql.NewSQLError(code, states[code], format, args...)}
-}
+const (
+	errNull       = assign.ErrNull
+	errOutOfRange = assign.ErrOutOfRange
+	errTruncated  = assign.ErrTruncated
+	errIncorrect  = assign.ErrIncorrect
+	errNoDefault  = assign.ErrNoDefault
+	errNotOfType  = assign.ErrNotOfType
+	errCheck      = assign.ErrCheck
+	errViewCheck  = assign.ErrViewCheck
+	errDivision   = assign.ErrDivision
+)
 
 // clientError is an error as a client is told.
 func clientError(err error) error {
 	var ce *codedError
 	if errors.As(err, &ce) {
-		return ce.me
+		return ce.Me
+	}
+	var pc *program.Condition
+	if errors.As(err, &pc) {
+		return pc.Unwrap()
 	}
 	return sql.CastSQLError(interrupted(err))
 }
@@ -55,8 +56,8 @@ func interrupted(err error) error {
 // engineError is an error as the engine has it.
 func engineError(err error) error {
 	var ce *codedError
-	if errors.As(err, &ce) && ce.kind != nil {
-		return ce.kind
+	if errors.As(err, &ce) && ce.Kind != nil {
+		return ce.Kind
 	}
 	return err
 }

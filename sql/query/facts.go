@@ -51,14 +51,6 @@ func sysVar(ctx *sql.Context, name string, global bool) (expr.Node, error) {
 	return constant(v, ctx.GetCollation())
 }
 
-func userVar(ctx *sql.Context, name string) (expr.Node, error) {
-	_, v, err := ctx.GetUserVariable(ctx, name)
-	if err != nil {
-		return nil, left("user variable")
-	}
-	return constant(v, ctx.GetCollation())
-}
-
 // constant is a Go value of the engine as a constant.
 func constant(v any, coll sql.CollationID) (expr.Node, error) {
 	switch x := v.(type) {
@@ -132,6 +124,8 @@ func (r *Runner) environment(ctx *sql.Context) (*expr.Env, error) {
 		return nil, err
 	}
 	e.Loc, e.Now = zone, e.Now.In(zone)
+	e.UserVar = func(name string) (expr.Value, expr.Type, error) { return readVar(ctx, name) }
+	e.SetUserVar = func(name string, x expr.Value, t expr.Type) error { return writeVar(ctx, name, x, t) }
 	e.Warn = func(code int, msg string) { ctx.Warn(code, "%s", msg) }
 	e.TellID = func(id uint64) { ctx.GetLastQueryInfo().LastInsertId.Store(int64(id)) }
 	client, info := ctx.Client(), ctx.GetLastQueryInfo()

@@ -110,9 +110,9 @@ func (r *rowset) set(f *formula, rows [][]sql.Row, first int) error {
 		var x any
 		var err error
 		if v == nil {
-			x, err = f.to.byDefault()
+			x, err = f.to.ByDefault()
 		} else {
-			x, err = f.to.value(v, int32(i), first+i)
+			x, err = f.to.Value(v, int32(i), first+i)
 		}
 		if err != nil {
 			return err

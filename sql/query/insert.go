@@ -11,6 +11,7 @@ import (
 
 	"github.com/godwitdb/godwit/sql/access"
 	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/assign"
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -54,13 +55,13 @@ func (n *insertion) meets() bool {
 
 // setter is one for a column of a target.
 func (c *change) setter(env *expr.Env, t *target, pos int, from expr.Type, strict bool) (*setter, error) {
-	s, err := newSetter(c.ctx, env, t.st.Def.Cols[pos], from)
+	s, err := assign.New(c.ctx, env, t.st.Def.Cols[pos], from)
 	if err != nil {
 		return nil, err
 	}
-	s.pos, s.strict = pos, strict
+	s.Pos, s.Strict = pos, strict
 	if !strict {
-		s.nulls = zeroNull
+		s.Nulls = assign.ZeroNull
 	}
 	return s, nil
 }
@@ -69,7 +70,7 @@ func (c *change) setter(env *expr.Env, t *target, pos int, from expr.Type, stric
 func refusal(err error) error {
 	var ce *codedError
 	if errors.As(err, &ce) {
-		return &bind.Refusal{Err: ce.me, Kind: ce.kind}
+		return &bind.Refusal{Err: ce.Me, Kind: ce.Kind}
 	}
 	return err
 }
@@ -88,7 +89,7 @@ func (c *change) insertion(t *target) error {
 		if err != nil {
 			return err
 		}
-		if err := s.noDefault(); err != nil {
+		if err := c.lacking(t, s); err != nil {
 			return refusal(c.ofView(t, err))
 		}
 		n.missing = append(n.missing, s)
@@ -134,26 +135,16 @@ func (c *change) ofView(t *target, err error) error {
 		return err
 	}
 	v := t.Steps[0]
-	return &codedError{ce.kind, mysql.NewSQLError(1423, "HY000",
+	return &codedError{Kind: ce.Kind, Me: mysql.NewSQLError(1423, "HY000",
 		"Field of view '%s.%s' underlying table doesn't have a default value", v.DB, v.Name)}
 }
 
-// noDefault is what is to be said of a column that gets no value and has no default. That of an
-// ENUM is its first member.
-func (s *setter) noDefault() error {
-	if s.to.Kind == expr.Enum {
+// lacking is what is to be said of a column that gets no value, unless triggers may give it one.
+func (c *change) lacking(t *target, s *setter) error {
+	if t.fires.has(true, "insert") {
 		return nil
 	}
-	kind := sql.ErrInsertIntoNonNullableDefaultNullColumn.New(s.col.Desc.Name)
-	return s.wrong(errNoDefault, kind, "Field '%s' doesn't have a default value", s.col.Desc.Name)
-}
-
-// byDefault is DEFAULT of a column that has none.
-func (s *setter) byDefault() (any, error) {
-	if err := s.noDefault(); err != nil {
-		return nil, err
-	}
-	return s.zero()
+	return s.NoDefault()
 }
 
 // takeValues keeps what the query of VALUES yields: one row with the values of all that are no
@@ -185,7 +176,7 @@ func (c *change) evaluate() error {
 	if err == nil || !c.opened && c.failure == nil {
 		return err
 	}
-	again, rerr := bind.BindChange(c.tree, c.r.facts(c.ctx, c.env.Ctx, c.cat, c.params))
+	again, rerr := bind.BindChange(c.tree, c.facts(c.params))
 	if rerr != nil {
 		return err
 	}
@@ -290,7 +281,7 @@ func (c *change) cell(pos int, cell bind.Cell, row int) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return s.byDefault()
+		return s.ByDefault()
 	}
 	if cell.Const == nil {
 		v := n.values.Cols[n.cells[cell.Value]]
@@ -298,7 +289,7 @@ func (c *change) cell(pos int, cell bind.Cell, row int) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return s.value(v, 0, row)
+		return s.Value(v, 0, row)
 	}
 	k := cell.Const
 	s, err := c.cellSetter(pos, k.T)
@@ -306,7 +297,7 @@ func (c *change) cell(pos int, cell bind.Cell, row int) (any, error) {
 		return nil, err
 	}
 	t, v := k.T, k.V
-	if k.Hex && s.to.Numeric() && s.to.Kind != expr.Bit {
+	if k.Hex && s.To.Numeric() && s.To.Kind != expr.Bit {
 		t, v = expr.TypeUint, expr.Value{Kind: expr.Uint}
 		for _, b := range []byte(k.V.S) {
 			v.I = v.I<<8 | int64(b)
@@ -314,7 +305,7 @@ func (c *change) cell(pos int, cell bind.Cell, row int) (any, error) {
 	}
 	n.one.Reset(t, 1)
 	n.one.Put(0, v)
-	return s.value(&n.one, 0, row)
+	return s.Value(&n.one, 0, row)
 }
 
 // cellSetter is the setter of a column for values of a type.
@@ -326,12 +317,12 @@ func (c *change) cellSetter(pos int, from expr.Type) (*setter, error) {
 	}
 	s, err := c.setter(c.env, n.t, pos, from, c.strict)
 	if err != nil {
-		return nil, &late{reasonOf(err)}
+		return nil, &late{Reason: reasonOf(err)}
 	}
-	if s.col.Desc.AutoInc || s.col.Desc.Generated != nil {
-		s.nulls = takeNull
-	} else if s.nulls == zeroNull && len(n.Rows) == 1 && !c.ignore {
-		s.nulls = refuseNull
+	if s.Col.Desc.AutoInc || s.Col.Desc.Generated != nil || n.t.fires.has(true, "insert") {
+		s.Nulls = assign.TakeNull
+	} else if s.Nulls == assign.ZeroNull && len(n.Rows) == 1 && !c.ignore {
+		s.Nulls = assign.RefuseNull
 	}
 	n.types[key] = s
 	return s, nil
@@ -340,8 +331,12 @@ func (c *change) cellSetter(pos int, from expr.Type) (*setter, error) {
 // add keeps a new row.
 func (c *change) add(t *target, row sql.Row) error {
 	for _, s := range c.ins.missing {
+		if t.fires.has(true, "insert") {
+			row[s.Pos] = nil // until the triggers have run
+			continue
+		}
 		var err error
-		if row[s.pos], err = s.zero(); err != nil {
+		if row[s.Pos], err = s.Zero(); err != nil {
 			return err
 		}
 	}
@@ -470,7 +465,7 @@ func (u *updater) update(old, row sql.Row, number int) (next sql.Row, changed bo
 	}
 	next = u.t.st.Def.RoundTimes(next)
 	for _, f := range u.updates {
-		eq, err := same(u.c.ctx, u.t.st.Def.Cols[f.Col], old[f.Col], next[f.Col])
+		eq, err := assign.Same(u.c.ctx, u.t.st.Def.Cols[f.Col], old[f.Col], next[f.Col])
 		if err != nil {
 			return nil, false, 0, err
 		}
@@ -497,6 +492,9 @@ func (u *updater) update(old, row sql.Row, number int) (next sql.Row, changed bo
 // meet adds a row that may meet others. It returns how many rows that changes, as MySQL counts.
 func (w *writer) meet(p *pending, number int) (changed int, err error) {
 	n := w.ins
+	if err := w.beforeInsert(p, number); err != nil {
+		return 0, err
+	}
 	if p.failed != 0 {
 		return 0, w.check(n.checks[p.failed-1].Name, n.checks[p.failed-1].View)
 	}
@@ -523,11 +521,18 @@ func (w *writer) meet(p *pending, number int) (changed int, err error) {
 		switch {
 		case err == nil:
 			w.inserted(row, counted)
-			return changed + 1, nil
+			_, err := w.fire(false, "insert", nil, row)
+			return changed + 1, err
 		case !duplicate:
 			return 0, err
 		case n.Replace:
+			if _, err := w.fire(true, "delete", old, nil); err != nil {
+				return 0, err
+			}
 			if err := w.to.Delete(w.ctx, old); err != nil {
+				return 0, err
+			}
+			if _, err := w.fire(false, "delete", old, nil); err != nil {
 				return 0, err
 			}
 			changed++
@@ -574,21 +579,29 @@ func existing(err error) (sql.Row, bool) {
 // instead updates the row that is there.
 func (w *writer) instead(old, row sql.Row, number int) (int, error) {
 	next, changed, check, err := w.ins.dup.update(old, row, number)
+	if err == nil && w.fires.has(true, "update") {
+		changed, check, err = w.beforeInstead(old, next, changed, check, number)
+	}
 	switch {
 	case err != nil:
 		return 0, err
 	case check != 0:
 		return 0, w.check(w.ins.dup.checks[check-1].Name, w.ins.dup.checks[check-1].View)
-	case !changed && w.res.found:
-		return 1, nil
 	case !changed:
+		if _, err := w.fire(false, "update", old, next); err != nil {
+			return 0, err
+		}
+		if w.res.found {
+			return 1, nil
+		}
 		return 0, nil
 	}
 	if err := w.to.Update(w.ctx, old, next); err != nil {
 		return 0, err
 	}
 	w.updated(next)
-	return 2, nil
+	_, err = w.fire(false, "update", old, next)
+	return 2, err
 }
 
 // ignored makes a warning of an error of a row that IGNORE leaves out.

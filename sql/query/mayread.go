@@ -18,6 +18,11 @@ func (c *change) mayRead() error {
 		return err
 	}
 	mine := c.rights()
+	for _, t := range c.c.Targets {
+		if p := privileges[c.c.Kind]; c.in != nil && !mine.SomeColumn(t.Table.DB(), t.Table.Name(), p) {
+			return &bind.Refusal{Err: rights.Refusal(c.ctx, strings.ToUpper(events[c.c.Kind]), t.Table.Name())}
+		}
+	}
 	var others []bind.Use
 	for _, u := range c.c.Uses {
 		if !c.changes(u) || c.again(u) {
@@ -38,6 +43,10 @@ func (c *change) mayRead() error {
 	}
 	return nil
 }
+
+// privileges are what changes take.
+var privileges = map[bind.ChangeKind]sql.PrivilegeType{bind.Delete: sql.PrivilegeType_Delete,
+	bind.Update: sql.PrivilegeType_Update, bind.Insert: sql.PrivilegeType_Insert}
 
 // mayWrite checks that the user may change a table as the statement does, and that so may the
 // definers of the views through which it is changed.

@@ -4,8 +4,11 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
 
+	"github.com/godwitdb/godwit/sql/assign"
 	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/program"
 	"github.com/godwitdb/godwit/sql/session"
+	"github.com/godwitdb/godwit/sql/token"
 )
 
 // Rows runs a statement as the engine would, and yields its rows in the engine's form; done is
@@ -13,22 +16,57 @@ import (
 func (r *Runner) Rows(ctx *sql.Context, s *session.Session, text string,
 	params []expr.Node) (sch sql.Schema, rows []sql.Row, done bool, err error) {
 	kind := kindOf(text)
-	if r.Off || kind == other {
+	if kind == calling && !r.Off {
+		return r.callRows(ctx, s, text, params)
+	}
+	if r.Off || kind == other || kind == setting || kind == calling {
 		return nil, nil, false, nil
 	}
 	given := func(sql.CollationID) ([]expr.Node, error) { return params, nil }
 	if kind == changing {
-		res, done, err := r.change(ctx, s, text, false, given)
+		res, done, err := r.change(ctx, s, nil, text, false, given)
 		if err != nil || !done {
 			return nil, nil, done, engineError(err)
 		}
 		return types.OkResultSchema, []sql.Row{{res.ok()}}, true, nil
+	}
+	in, err := intoOf(ctx, text)
+	if err != nil {
+		return nil, nil, true, err
+	}
+	if in != nil {
+		text = in.Text
 	}
 	st, err := r.prepare(ctx, s, text, given, (*statement).make)
 	if st == nil {
 		return nil, nil, false, engineError(err)
 	}
 	defer st.close()
+	if in != nil {
+		res, done, err := st.into(in)
+		if err != nil || !done {
+			return nil, nil, done, engineError(err)
+		}
+		return types.OkResultSchema, []sql.Row{{types.OkResult{RowsAffected: res.RowsAffected}}}, true, nil
+	}
+	if rows, done, err = st.engineRows(); err != nil || !done {
+		return nil, nil, done, err
+	}
+	return st.schema(), rows, true, nil
+}
+
+// schema is that of the result in the engine's form.
+func (st *statement) schema() (sch sql.Schema) {
+	for _, c := range st.out {
+		sch = append(sch, &sql.Column{
+			Name: c.Name, Type: c.Type.ClientType(), Nullable: !c.Type.NotNull, Source: c.Table, DatabaseSource: c.DB,
+		})
+	}
+	return sch
+}
+
+// engineRows runs a query, and yields its rows in the engine's form.
+func (st *statement) engineRows() (rows []sql.Row, done bool, err error) {
 	var enc *encoder
 	done, err = st.run(func(b *expr.Batch) error {
 		if enc == nil {
@@ -46,16 +84,34 @@ func (r *Runner) Rows(ctx *sql.Context, s *session.Session, text string,
 		}
 		return nil
 	})
-	if err != nil || !done {
-		return nil, nil, done, err
+	if err == nil && done {
+		st.count(len(rows))
 	}
-	st.count(len(rows))
-	for _, c := range st.out {
-		sch = append(sch, &sql.Column{
-			Name: c.Name, Type: c.Type.ClientType(), Nullable: !c.Type.NotNull, Source: c.Table, DatabaseSource: c.DB,
-		})
+	return rows, done, err
+}
+
+// callRows runs a CALL so.
+func (r *Runner) callRows(ctx *sql.Context, s *session.Session, text string,
+	params []expr.Node) (sch sql.Schema, rows []sql.Row, done bool, err error) {
+	n, err := program.ParseCall(text, token.ModeOf(sql.LoadSqlMode(ctx).String()))
+	if err != nil {
+		return nil, nil, false, nil
 	}
-	return sch, rows, true, nil
+	p := r.newRoutine(ctx, s)
+	defer p.close()
+	p.params, p.boxed = params, true
+	o, err := p.find("", n)
+	if err != nil || o == nil {
+		return nil, nil, err != nil, err
+	}
+	s.ClearWarnings()
+	if err := p.callFrom(&program.Frame{Host: p}, n, o); err != nil {
+		return nil, nil, true, engineError(err)
+	}
+	if p.sch == nil {
+		return types.OkResultSchema, []sql.Row{{types.NewOkResult(int(max(0, p.RowCount())))}}, true, nil
+	}
+	return p.sch, p.boxedRows, true, nil
 }
 
 // box is a value in the engine's form.
@@ -76,7 +132,7 @@ func (e *encoder) box(v *expr.Vec, i int32, t expr.Type) (any, error) {
 	case expr.Float:
 		x = v.F[i]
 	case expr.JSON:
-		return document(v.S[i])
+		return assign.Document(v.S[i])
 	default:
 		x = string(v.AppendText(nil, i))
 	}

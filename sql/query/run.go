@@ -24,6 +24,8 @@ import (
 	"github.com/godwitdb/godwit/sql/exec"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/opt"
+	"github.com/godwitdb/godwit/sql/prefetch"
+	"github.com/godwitdb/godwit/sql/program"
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
@@ -36,6 +38,10 @@ type Runner struct {
 	Engine *sqle.Engine
 	// Sessions makes the contexts of statements. It is set before the first statement.
 	Sessions *server.SessionManager
+	// Inner has the engine run the statements of stored programs that only it knows.
+	Inner sql.StatementRunner
+	// Prefetch has what triggers ask for read ahead; nil: nobody does.
+	Prefetch *prefetch.Planner
 	// Off leaves all statements to the engine.
 	Off bool
 	// Options steer the planner, for tests.
@@ -53,6 +59,8 @@ type Runner struct {
 
 	mem *exec.Mem
 	one sync.Once
+	// programs are stored programs that were parsed.
+	programs program.Cache
 }
 
 // What one statement may keep in memory at most, and all statements of a node unless Limit says
@@ -119,6 +127,14 @@ type statement struct {
 	// locks: it has FOR UPDATE or FOR SHARE.
 	locks bool
 	shown bool // EXPLAIN
+	in    *inside
+}
+
+// inside is where a statement of a stored program stands; nil is the statement of a client.
+type inside struct {
+	local func(row, name string) (expr.Node, error)
+	parse func(text string) (bind.Stmt, error)
+	frame *program.Frame
 }
 
 // Try runs a statement of a client if it can; done is false if the engine has to. p is nil for
@@ -129,6 +145,17 @@ func (r *Runner) Try(ctx context.Context, s *session.Session, c *mysql.Conn, tex
 		return false, nil
 	}
 	kind := kindOf(text)
+	if kind == calling {
+		return r.call(ctx, s, c, text, p, sent, send)
+	}
+	if kind == setting {
+		binds := map[string]*querypb.BindVariable{}
+		if p != nil {
+			binds = p.BindVars
+		}
+		given := func(coll sql.CollationID) ([]expr.Node, error) { return params(binds, coll) }
+		return r.set(ctx, s, c, text, given, sent, send)
+	}
 	if kind == other {
 		if x := explainOf(text); x != nil && p == nil {
 			return r.explain(ctx, s, c, text, x, sent, send)
@@ -151,7 +178,7 @@ func (r *Runner) Try(ctx context.Context, s *session.Session, c *mysql.Conn, tex
 	defer r.Engine.ProcessList.EndQuery(sctx)
 	given := func(coll sql.CollationID) ([]expr.Node, error) { return params(binds, coll) }
 	if kind == changing {
-		res, done, err := r.change(sctx, s, text, true, given)
+		res, done, err := r.change(sctx, s, nil, text, true, given)
 		if err != nil {
 			return done, clientError(err)
 		}
@@ -161,6 +188,13 @@ func (r *Runner) Try(ctx context.Context, s *session.Session, c *mysql.Conn, tex
 		*sent = true
 		return true, send(res.result())
 	}
+	in, err := intoOf(sctx, text)
+	if err != nil {
+		return true, err
+	}
+	if in != nil {
+		text = in.Text
+	}
 	st, err := r.prepare(sctx, s, text, given, (*statement).makeClients)
 	if st == nil && err != nil {
 		return true, clientError(err)
@@ -169,6 +203,17 @@ func (r *Runner) Try(ctx context.Context, s *session.Session, c *mysql.Conn, tex
 		return false, nil
 	}
 	defer st.close()
+	if in != nil {
+		res, done, err := st.into(in)
+		if err != nil {
+			return done, clientError(err)
+		}
+		if !done {
+			return false, nil
+		}
+		*sent = true
+		return true, send(res)
+	}
 	out := &sender{st: st, send: func(res *sqltypes.Result) error {
 		*sent = true
 		return send(res)
@@ -205,7 +250,14 @@ func params(binds map[string]*querypb.BindVariable, coll sql.CollationID) ([]exp
 func (r *Runner) prepare(ctx *sql.Context, s *session.Session, text string,
 	params func(sql.CollationID) ([]expr.Node, error),
 	build func(*statement, string, []expr.Node) error) (*statement, error) {
-	st := &statement{r: r, s: s, ctx: ctx, mem: r.Budget(), turn: r.Turn(ctx, s, text)}
+	return r.prepareIn(ctx, s, nil, text, params, build)
+}
+
+// prepareIn does so for a statement of a stored program.
+func (r *Runner) prepareIn(ctx *sql.Context, s *session.Session, in *inside, text string,
+	params func(sql.CollationID) ([]expr.Node, error),
+	build func(*statement, string, []expr.Node) error) (*statement, error) {
+	st := &statement{r: r, s: s, ctx: ctx, mem: r.Budget(), turn: r.Turn(ctx, s, text), in: in}
 	err := st.ready()
 	var given []expr.Node
 	if err == nil {
@@ -221,7 +273,7 @@ func (r *Runner) prepare(ctx *sql.Context, s *session.Session, text string,
 	var refused *bind.Refusal
 	if errors.As(err, &refused) {
 		if refused.Kind != nil {
-			return nil, &codedError{refused.Kind, refused.Err.(*mysql.SQLError)}
+			return nil, &codedError{Kind: refused.Kind, Me: refused.Err.(*mysql.SQLError)}
 		}
 		return nil, refused.Err
 	}
@@ -254,7 +306,7 @@ var seen = map[int]bool{1267: true, 1270: true, 1271: true, 1140: true, 1111: tr
 func (st *statement) ready() error {
 	t := st.s.Txn()
 	switch {
-	case st.s.Nested() || st.s.Speculation != nil:
+	case st.in == nil && (st.s.Nested() || st.s.Speculation != nil):
 		return left("in a procedure")
 	case st.s.NextAsOf != 0 || t != nil && t.AsOf != 0:
 		return left("AS OF")
@@ -273,12 +325,19 @@ func (st *statement) ready() error {
 
 // begin parses the text, and makes what binding and running it need.
 func (st *statement) begin(text string) (bind.Stmt, error) {
-	tree, err := bind.Parse(text, bind.ModeOf(sql.LoadSqlMode(st.ctx).String()))
+	parse := func(text string) (bind.Stmt, error) {
+		return bind.Parse(text, bind.ModeOf(sql.LoadSqlMode(st.ctx).String()))
+	}
+	if st.in != nil {
+		parse = st.in.parse
+	}
+	tree, err := parse(text)
 	if err != nil {
 		return nil, err
 	}
 	st.cat = &catalog{
-		ctx: st.ctx, cat: st.r.Engine.Analyzer.Catalog, reads: access.New(st.ctx), tables: map[[2]string]*access.Table{},
+		command: commandOf(text, st.in),
+		ctx:     st.ctx, cat: st.r.Engine.Analyzer.Catalog, reads: access.New(st.ctx), tables: map[[2]string]*access.Table{},
 		db: st.r.Engine.Analyzer.Catalog.MySQLDb,
 	}
 	if st.env, err = st.r.environment(st.ctx); err != nil {
@@ -289,12 +348,26 @@ func (st *statement) begin(text string) (bind.Stmt, error) {
 	return tree, nil
 }
 
+// commandOf is the first word of a statement of a program; empty of one of a client.
+func commandOf(text string, in *inside) string {
+	if in == nil {
+		return ""
+	}
+	word, _, _ := strings.Cut(strings.ToUpper(strings.TrimSpace(text)), " ")
+	return word
+}
+
 // make binds and plans.
 func (st *statement) make(text string, params []expr.Node) error {
 	tree, err := st.begin(text)
 	if err != nil {
 		return err
 	}
+	return st.makeTree(tree, params)
+}
+
+// makeTree binds and plans a syntax tree.
+func (st *statement) makeTree(tree bind.Stmt, params []expr.Node) error {
 	q, err := bind.Bind(tree, st.facts(params))
 	if err != nil {
 		return err
@@ -329,6 +402,9 @@ func (st *statement) facts(params []expr.Node) *bind.Session {
 			}
 			f.Limit = expr.UintConst(n)
 		}
+	}
+	if st.in != nil {
+		f.Local = st.in.local
 	}
 	if st.client {
 		f.MayRead = func(uses []bind.Use) bool { return st.allowed(uses) == nil }
@@ -404,6 +480,9 @@ func (st *statement) allowed(uses []bind.Use) error {
 	for _, u := range uses {
 		if u.As == ([2]string{}) {
 			if !mine.SomeColumn(u.DB, u.Name, sql.PrivilegeType_Select) {
+				if st.in != nil {
+					return &bind.Refusal{Err: rights.Refusal(st.ctx, "SELECT", u.Name)}
+				}
 				return left("privileges")
 			}
 			if err := mine.Reads(st.ctx, u.DB, u.Name, u.Columns.Names, u.Columns.Star); err != nil {

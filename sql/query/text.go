@@ -9,6 +9,8 @@ const (
 	other    kind = iota
 	reading       // SELECT
 	changing      // UPDATE, DELETE, INSERT, REPLACE
+	setting       // SET
+	calling       // CALL
 )
 
 // kindOf reads the first words of a statement.
@@ -31,6 +33,10 @@ func kindOf(text string) kind {
 	switch strings.ToLower(text[:n]) {
 	case "select", "values", "table":
 		return reading
+	case "call":
+		return calling
+	case "set":
+		return setting
 	case "with":
 		return behindWith(text[n:])
 	case "update", "delete", "insert", "replace":

@@ -7,11 +7,11 @@ func TestKinds(t *testing.T) {
 	for text, want := range map[string]kind{
 		"SELECT 1":   reading,
 		"(select 1)": reading,
-		"/* note */ WITH x AS (SELECT 1) SELECT * FROM x":     reading,
-		"update t set a = 1":                                  changing,
-		"DELETE\nFROM t":                                      changing,
-		"updates":                                             other,
-		"SET a = 1":                                           other,
+		"/* note */ WITH x AS (SELECT 1) SELECT * FROM x": reading,
+		"update t set a = 1":                              changing,
+		"DELETE\nFROM t":                                  changing,
+		"updates":                                         other,
+		"SET a = 1":                                       setting, "call p(1)": calling, "CALL": other,
 		"INSERT INTO t SELECT 1":                              changing,
 		"insert into t(a, `select`) (select 1, 2)":            changing,
 		"WITH x AS (DELETE) SELECT 1":                         reading,
@@ -28,25 +28,6 @@ func TestKinds(t *testing.T) {
 	} {
 		if got := kindOf(text); got != want {
 			t.Errorf("%s: %d, not %d", text, got, want)
-		}
-	}
-}
-
-// TestTriggersFire: a trigger is asked for by its event and its table, whatever else its text says.
-func TestTriggersFire(t *testing.T) {
-	const create = "CREATE TRIGGER x BEFORE UPDATE ON `d`.`T1` FOR EACH ROW INSERT INTO t2 VALUES (1)"
-	for _, c := range []struct {
-		text, event, table string
-		want               bool
-	}{
-		{create, "update", "t1", true},
-		{create, "delete", "t1", false},
-		{create, "insert", "t2", false},
-		{"create trigger x after delete on a\n for  each row set @x = 1", "delete", "a", true},
-		{"create trigger x after delete /* odd */ on a for each row set @x = 1", "insert", "b", true},
-	} {
-		if got := fires(c.text, c.event, c.table); got != c.want {
-			t.Errorf("%s of %s: %v: %s", c.event, c.table, got, c.text)
 		}
 	}
 }

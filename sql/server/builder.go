@@ -1,9 +1,6 @@
 package server
 
 import (
-	"io"
-
-	sqle "github.com/dolthub/go-mysql-server"
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/analyzer"
 	"github.com/dolthub/go-mysql-server/sql/expression"
@@ -11,10 +8,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/planbuilder"
 	"github.com/dolthub/go-mysql-server/sql/transform"
 	"github.com/dolthub/go-mysql-server/sql/types"
-	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/kv"
-	"github.com/godwitdb/godwit/sql/audited"
 	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/prefetch"
@@ -264,29 +259,11 @@ func (b *builder) truncate(ctx *sql.Context, s *session.Session, n *plan.Truncat
 	}
 	s.Stmt.PerRow, s.Stmt.Blind = false, false
 	return &onceIter{func(ctx *sql.Context) (sql.Row, error) {
-		all := table.New(b.g.tableEnv(), t.Def)
-		all.Access.Lock, all.Access.Target, all.Access.Whole = kv.LockExclusive, true, true
-		it, err := all.ScanAll(ctx)
+		n, err := table.New(b.g.tableEnv(), t.Def).DeleteAll(ctx)
 		if err != nil {
 			return nil, err
 		}
-		e := all.Editor(ctx)
-		e.StatementBegin(ctx)
-		n := 0
-		for {
-			row, err := it.Next(ctx)
-			if err == io.EOF {
-				return sql.NewRow(types.NewOkResult(n)), e.StatementComplete(ctx)
-			}
-			if err == nil {
-				err = e.Delete(ctx, row)
-			}
-			if err != nil {
-				_ = e.DiscardChanges(ctx, err)
-				return nil, err
-			}
-			n++
-		}
+		return sql.NewRow(types.NewOkResult(n)), nil
 	}}, nil
 }
 
@@ -324,26 +301,4 @@ func (b *builder) addColumn(ctx *sql.Context, n *plan.AddColumn) (sql.RowIter, e
 		}
 		return sql.NewRow(types.NewOkResult(0)), nil
 	}}, nil
-}
-
-// runner runs the statements of stored procedures, which come as syntax trees.
-type runner struct {
-	*sqle.Engine
-	audit *audited.Recorder
-}
-
-// QueryWithBindings implements sql.StatementRunner.
-func (r runner) QueryWithBindings(ctx *sql.Context, query string, parsed sqlparser.Statement,
-	bindings map[string]sqlparser.Expr, flags *sql.QueryFlags) (sql.Schema, sql.RowIter, *sql.QueryFlags, error) {
-	if session.SkipsLocks(parsed) {
-		return nil, nil, nil, session.ErrSkipsLocks("in a procedure")
-	}
-	if s := session.Of(ctx); s != nil {
-		s.Stmt.Tree, s.Stmt.Binds, s.Stmt.Lock = parsed, nil, session.LockClause(parsed)
-	}
-	sch, it, flags, err := r.Engine.QueryWithBindings(ctx, query, parsed, bindings, flags)
-	if it, err = r.audit.Inner(session.Of(ctx), parsed, it, err); err == nil {
-		it = bound.Results(ctx, it)
-	}
-	return sch, it, flags, err
 }

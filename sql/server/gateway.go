@@ -123,7 +123,9 @@ func newGateway(cfg Config) *gateway {
 	g.query.Engine, g.query.Limit, g.query.Turns = g.engine, cfg.Memory, cfg.Turns
 	g.query.Fallbacks.On, g.query.Where, g.query.Meter = cfg.OnFallback, g.explained, measured
 	g.View = g.query.CheckView
-	a.Runner = runner{g.engine, g.audit}
+	a.Runner = audited.Runner{Engine: g.engine, Audit: g.audit}
+	g.query.Prefetch = g.prefetch
+	g.query.Inner = audited.Runner{Engine: g.engine, Audit: g.audit}
 	g.logins = newLogins(g)
 	g.backups = &backup.Env{Env: g.Env, Policy: cfg.Backups, Rights: g.rights, Closing: g.draining.Load, Pace: cfg.BackupPace,
 		Resolve: func(ctx *sql.Context, t *schema.Table) sql.Schema {

@@ -115,12 +115,23 @@ func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb 
 
 // ComMultiQuery implements mysql.Handler.
 func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string, cb mysql.ResultSpoolFn) (string, error) {
+	if query == session.MoreResults {
+		s := h.session(c)
+		r, err := s.NextResult()
+		if err != nil {
+			return "", err
+		}
+		return s.Rest(), cb(r, s.Rest() != "")
+	}
 	var rest string
 	ctx, over := h.timed(ctx, c, query)
 	err := h.run(ctx, c, query, func(s *session.Session, sent *bool) error {
-		one := func(r *sqltypes.Result) error { s.Answered(r); return cb(r, false) }
+		s.BeginResults()
+		one := func(r *sqltypes.Result) error { s.Answered(r); return cb(r, s.Rest() != "") }
 		f, done, err := h.short(ctx, s, c, query, nil, sent, one)
+		s.TakesResults = false
 		if done {
+			rest = s.Rest()
 			return err
 		}
 		ctx, stop := h.left(ctx, s, c, query)

@@ -93,6 +93,11 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 	}
 	defer done()
 	stmt, q, rest, err := p.Parser.ParseWithOptions(ctx, rewrite.Text(query), delim, multi, o)
+	if err != nil || ddl.MakesProcedure(ctx, query, stmt) {
+		if own := ddl.ProgramTree(rewrite.Text(query), o); own != nil {
+			stmt, q, rest, err = own, rewrite.Text(query), "", nil
+		}
+	}
 	if own := p.accounts(stmt, query); own != nil && err == nil {
 		stmt = own
 	}
@@ -117,6 +122,11 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 	defer done()
 	text := rewrite.Text(query)
 	stmt, n, err := p.Parser.ParseOneWithOptions(ctx, text, o)
+	if err != nil {
+		if own := ddl.ProgramTree(text, o); own != nil {
+			stmt, n, err = own, len(text), nil
+		}
+	}
 	if own := p.accounts(stmt, query); own != nil && err == nil {
 		stmt = own
 	}

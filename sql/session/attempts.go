@@ -39,7 +39,9 @@ func (s *Session) BeginTry(again bool) {
 	s.aborted, s.retrying = false, again
 	if again {
 		s.retries++
+		s.restoreVariables()
 	}
+	s.before = nil
 }
 
 // Patience is that of the present statement with nodes that do not answer.

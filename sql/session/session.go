@@ -80,6 +80,9 @@ type Session struct {
 	acting *mysql_db.PrivilegeSet
 	temp   *temporaries // nil: the session never had any
 	kept   kept
+	results
+	// before are the user variables that the statement has assigned, as they were.
+	before map[string]userVariable
 }
 
 var (
@@ -375,6 +378,14 @@ func (s *Session) SetUserVariable(ctx *sql.Context, name string, v any, typ sql.
 	if err := s.keep("@"+strings.ToLower(name), sizeOfValue(ctx, v), false); err != nil {
 		return err
 	}
+	if name := strings.ToLower(name); !s.keeps(name) {
+		if t, old, err := s.BaseSession.GetUserVariable(ctx, name); err == nil {
+			if s.before == nil {
+				s.before = map[string]userVariable{}
+			}
+			s.before[name] = userVariable{t, old}
+		}
+	}
 	return s.BaseSession.SetUserVariable(ctx, name, v, typ)
 }
 
@@ -385,6 +396,28 @@ const mostWarnings = 1024
 func (s *Session) Warn(w *sql.Warning) {
 	if s.BaseSession.WarningCount() < mostWarnings {
 		s.BaseSession.Warn(w)
+	}
+}
+
+func (s *Session) keeps(name string) bool {
+	_, ok := s.before[name]
+	return ok
+}
+
+// userVariable is one as it was before the statement.
+type userVariable struct {
+	typ sql.Type
+	val any
+}
+
+// KeepVariables lets user variables stay as they are now if what follows is tried again.
+func (s *Session) KeepVariables() { s.before = nil }
+
+// restoreVariables brings the user variables back that an attempt to execute a statement has
+// assigned.
+func (s *Session) restoreVariables() {
+	for name, v := range s.before {
+		_ = s.BaseSession.SetUserVariable(sql.NewContext(context.Background(), sql.WithSession(s)), name, v.val, v.typ)
 	}
 }
 

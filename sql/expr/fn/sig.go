@@ -24,12 +24,13 @@ type sig struct {
 	nulls        bool
 	volatile     bool
 	perStatement bool
+	ordered      bool
 	make         func(c *expr.Call, k *expr.Compiler) (rowEval, error)
 }
 
 func (s sig) register() {
 	names := strings.Fields(s.names)
-	f := &expr.Func{Name: names[0], Min: s.min, Max: s.max, Volatile: s.volatile, PerStatement: s.perStatement}
+	f := &expr.Func{Name: names[0], Min: s.min, Max: s.max, Volatile: s.volatile, PerStatement: s.perStatement, Ordered: s.ordered}
 	f.Derive = func(c *expr.Call) error {
 		for i := range c.Args {
 			c.Args[i] = s.coerce(c.Args[i], s.letter(i))

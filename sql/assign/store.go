@@ -1,4 +1,4 @@
-package query
+package assign
 
 import (
 	"fmt"
@@ -23,59 +23,59 @@ import (
 
 // MySQL's numbers of what may be wrong with a value.
 const (
-	errNull       = 1048
-	errOutOfRange = 1264
-	errTruncated  = 1265
-	errIncorrect  = 1292 // of dates and times
-	errNoDefault  = 1364
-	errNotOfType  = 1366
-	errTooLong    = 1406
-	errCheck      = 3819
-	errViewCheck  = 1369
-	errDivision   = 1365
+	ErrNull       = 1048
+	ErrOutOfRange = 1264
+	ErrTruncated  = 1265
+	ErrIncorrect  = 1292 // of dates and times
+	ErrNoDefault  = 1364
+	ErrNotOfType  = 1366
+	ErrTooLong    = 1406
+	ErrCheck      = 3819
+	ErrViewCheck  = 1369
+	ErrDivision   = 1365
 )
 
 // wrong is an error in strict mode, else a warning.
-func (s *setter) wrong(code int, kind error, format string, args ...any) error {
-	s.adjusted = true
-	if s.strict {
-		return coded(code, kind, format, args...)
+func (s *Setter) wrong(code int, kind error, format string, args ...any) error {
+	s.Adjusted = true
+	if s.Strict {
+		return Coded(code, kind, format, args...)
 	}
 	s.ctx.Warn(code, format, args...)
 	return nil
 }
 
 // note is a remark in any mode.
-func (s *setter) note(row int) {
-	text := fmt.Sprintf("Data truncated for column '%s' at row %d", s.col.Desc.Name, row)
-	s.ctx.Session.Warn(&sql.Warning{Level: "Note", Code: errTruncated, Message: text})
+func (s *Setter) note(row int) {
+	text := fmt.Sprintf("Data truncated for column '%s' at row %d", s.Col.Desc.Name, row)
+	s.ctx.Session.Warn(&sql.Warning{Level: "Note", Code: ErrTruncated, Message: text})
 }
 
-func (s *setter) outOfRange(row int) error {
-	kind := sql.ErrValueOutOfRange.New(s.shown(), s.col.Type)
-	if s.to.Kind == expr.Decimal {
+func (s *Setter) outOfRange(row int) error {
+	kind := sql.ErrValueOutOfRange.New(s.shown(), s.Col.Type)
+	if s.To.Kind == expr.Decimal {
 		kind = types.ErrConvertToDecimalLimit.New()
 	}
-	return s.wrong(errOutOfRange, kind, "Out of range value for column '%s' at row %d", s.col.Desc.Name, row)
+	return s.wrong(ErrOutOfRange, kind, "Out of range value for column '%s' at row %d", s.Col.Desc.Name, row)
 }
 
-func (s *setter) truncated(row int) error {
-	kind := types.ErrDataTruncatedForColumnAtRow.New(s.col.Desc.Name, row)
-	return s.wrong(errTruncated, kind, "Data truncated for column '%s' at row %d", s.col.Desc.Name, row)
+func (s *Setter) truncated(row int) error {
+	kind := types.ErrDataTruncatedForColumnAtRow.New(s.Col.Desc.Name, row)
+	return s.wrong(ErrTruncated, kind, "Data truncated for column '%s' at row %d", s.Col.Desc.Name, row)
 }
 
-func (s *setter) tooLong(row int) error {
-	kind := types.ErrLengthBeyondLimit.New(s.shown(), s.col.Desc.Name)
-	return s.wrong(errTooLong, kind, "Data too long for column '%s' at row %d", s.col.Desc.Name, row)
+func (s *Setter) tooLong(row int) error {
+	kind := types.ErrLengthBeyondLimit.New(s.shown(), s.Col.Desc.Name)
+	return s.wrong(ErrTooLong, kind, "Data too long for column '%s' at row %d", s.Col.Desc.Name, row)
 }
 
-func (s *setter) notOfType(typ, text string, row int) error {
-	kind := sql.ErrInvalidValue.New(text, s.col.Type)
+func (s *Setter) notOfType(typ, text string, row int) error {
+	kind := sql.ErrInvalidValue.New(text, s.Col.Type)
 	if typ == "string" {
-		kind = types.ErrBadCharsetString.New(text, s.col.Desc.Name, row)
+		kind = types.ErrBadCharsetString.New(text, s.Col.Desc.Name, row)
 	}
-	return s.wrong(errNotOfType, kind, "Incorrect %s value: '%s' for column '%s' at row %d", typ, clipped(text),
-		s.col.Desc.Name, row)
+	return s.wrong(ErrNotOfType, kind, "Incorrect %s value: '%s' for column '%s' at row %d", typ, clipped(text),
+		s.Col.Desc.Name, row)
 }
 
 // clipped is a value as messages show it.
@@ -87,9 +87,9 @@ func clipped(text string) string {
 }
 
 // fit brings a value that is not NULL to the column.
-func (s *setter) fit(v *expr.Vec, i int32, row int) (any, error) {
+func (s *Setter) fit(v *expr.Vec, i int32, row int) (any, error) {
 	s.v, s.i = v, i
-	switch s.to.Kind {
+	switch s.To.Kind {
 	case expr.Int, expr.Uint:
 		return s.integer(v, i, row)
 	case expr.Decimal:
@@ -117,7 +117,7 @@ func (s *setter) fit(v *expr.Vec, i int32, row int) (any, error) {
 }
 
 // shown is the value at hand as text.
-func (s *setter) shown() string {
+func (s *Setter) shown() string {
 	if s.v == nil {
 		return ""
 	}
@@ -125,7 +125,7 @@ func (s *setter) shown() string {
 }
 
 // textOf is the text of a value; a TIMESTAMP is shown as the session's clock shows it.
-func (s *setter) textOf(v *expr.Vec, i int32) string {
+func (s *Setter) textOf(v *expr.Vec, i int32) string {
 	if v.T.Kind == expr.Timestamp {
 		x := expr.Value{Kind: expr.Datetime, I: calendar.Shift(v.I[i], expr.Utc, s.env.Zone())}
 		return x.Text(expr.DatetimeType(v.T.Scale))
@@ -135,7 +135,7 @@ func (s *setter) textOf(v *expr.Vec, i int32) string {
 
 // decimalOf is a number, or what is one as a number, as a decimal. ok is false if it is a text that
 // is none; left says that something follows the number.
-func (s *setter) decimalOf(v *expr.Vec, i int32) (d *apd.Decimal, ok, left bool, err error) {
+func (s *Setter) decimalOf(v *expr.Vec, i int32) (d *apd.Decimal, ok, left bool, err error) {
 	switch v.T.Kind {
 	case expr.Text, expr.Bytes:
 		num, whole := expr.NumberPrefix(v.S[i])
@@ -166,7 +166,7 @@ func (s *setter) decimalOf(v *expr.Vec, i int32) (d *apd.Decimal, ok, left bool,
 }
 
 // numberOf is decimalOf with the errors of a column of whole numbers or decimals.
-func (s *setter) numberOf(v *expr.Vec, i int32, row int, typ string) (*apd.Decimal, error) {
+func (s *Setter) numberOf(v *expr.Vec, i int32, row int, typ string) (*apd.Decimal, error) {
 	d, ok, left, err := s.decimalOf(v, i)
 	switch {
 	case err != nil:
@@ -180,7 +180,7 @@ func (s *setter) numberOf(v *expr.Vec, i int32, row int, typ string) (*apd.Decim
 }
 
 // integer is a value for a column of whole numbers: DOUBLEs round to even, others half up.
-func (s *setter) integer(v *expr.Vec, i int32, row int) (any, error) {
+func (s *Setter) integer(v *expr.Vec, i int32, row int) (any, error) {
 	var d *apd.Decimal
 	if v.T.Kind == expr.Float {
 		f := math.RoundToEven(v.F[i])
@@ -202,11 +202,11 @@ func (s *setter) integer(v *expr.Vec, i int32, row int) (any, error) {
 			if r.Negative {
 				x = -x
 			}
-			if out, ok := s.col.Int(x, false); ok {
+			if out, ok := s.Col.Int(x, false); ok {
 				return out, nil
 			}
 		} else if n.IsUint64() && !r.Negative {
-			if out, ok := s.col.Int(int64(n.Uint64()), true); ok {
+			if out, ok := s.Col.Int(int64(n.Uint64()), true); ok {
 				return out, nil
 			}
 		}
@@ -218,29 +218,29 @@ func (s *setter) integer(v *expr.Vec, i int32, row int) (any, error) {
 }
 
 // edge is the least or the largest value of a column of whole numbers.
-func (s *setter) edge(least bool) any {
-	most := s.col.LargestInt()
+func (s *Setter) edge(least bool) any {
+	most := s.Col.LargestInt()
 	var out any
 	switch {
-	case s.col.Kind == schema.KindUint && least:
-		out, _ = s.col.Int(0, true)
-	case s.col.Kind == schema.KindUint:
-		out, _ = s.col.Int(int64(most), true)
+	case s.Col.Kind == schema.KindUint && least:
+		out, _ = s.Col.Int(0, true)
+	case s.Col.Kind == schema.KindUint:
+		out, _ = s.Col.Int(int64(most), true)
 	case least:
-		out, _ = s.col.Int(-int64(most)-1, false)
+		out, _ = s.Col.Int(-int64(most)-1, false)
 	default:
-		out, _ = s.col.Int(int64(most), false)
+		out, _ = s.Col.Int(int64(most), false)
 	}
 	return out
 }
 
 // fixed is a value for a DECIMAL.
-func (s *setter) fixed(v *expr.Vec, i int32, row int) (any, error) {
+func (s *Setter) fixed(v *expr.Vec, i int32, row int) (any, error) {
 	d, err := s.numberOf(v, i, row, "decimal")
 	if err != nil {
 		return nil, err
 	}
-	r, ok := expr.FitDecimal(d, s.to.Precision, s.to.Scale)
+	r, ok := expr.FitDecimal(d, s.To.Precision, s.To.Scale)
 	switch {
 	case !ok:
 		if err := s.outOfRange(row); err != nil {
@@ -257,7 +257,7 @@ func (s *setter) fixed(v *expr.Vec, i int32, row int) (any, error) {
 }
 
 // float is a value for a FLOAT or DOUBLE.
-func (s *setter) float(v *expr.Vec, i int32, row int) (any, error) {
+func (s *Setter) float(v *expr.Vec, i int32, row int) (any, error) {
 	var f float64
 	switch v.T.Kind {
 	case expr.Float:
@@ -282,7 +282,7 @@ func (s *setter) float(v *expr.Vec, i int32, row int) (any, error) {
 			return nil, err
 		}
 	}
-	if s.col.Type.Type() != sqltypes.Float32 {
+	if s.Col.Type.Type() != sqltypes.Float32 {
 		return f, nil
 	}
 	if math.Abs(f) > math.MaxFloat32 {
@@ -295,7 +295,7 @@ func (s *setter) float(v *expr.Vec, i int32, row int) (any, error) {
 }
 
 // year is a value for a YEAR: two digits are those of 1970 to 2069.
-func (s *setter) year(v *expr.Vec, i int32, row int) (any, error) {
+func (s *Setter) year(v *expr.Vec, i int32, row int) (any, error) {
 	if v.T.Kind == expr.Year {
 		return int16(v.I[i]), nil
 	}
@@ -319,7 +319,7 @@ func (s *setter) year(v *expr.Vec, i int32, row int) (any, error) {
 	return s.yearOf(n, row)
 }
 
-func (s *setter) yearOf(n int64, row int) (any, error) {
+func (s *Setter) yearOf(n int64, row int) (any, error) {
 	if n != 0 && (n < 1901 || n > 2155) {
 		n = 0
 		if err := s.outOfRange(row); err != nil {
@@ -330,7 +330,7 @@ func (s *setter) yearOf(n int64, row int) (any, error) {
 }
 
 // string is a value for a column of text.
-func (s *setter) string(v *expr.Vec, i int32, row int) (any, error) {
+func (s *Setter) string(v *expr.Vec, i int32, row int) (any, error) {
 	text := s.textOf(v, i)
 	if !utf8.ValidString(text) {
 		if !s.utf8 {
@@ -368,13 +368,13 @@ func (s *setter) string(v *expr.Vec, i int32, row int) (any, error) {
 }
 
 // short cuts a text to the length of the column. Blanks at the end count for nothing.
-func (s *setter) short(text string, row int) (string, error) {
-	st, ok := s.col.Type.(sql.StringType)
+func (s *Setter) short(text string, row int) (string, error) {
+	st, ok := s.Col.Type.(sql.StringType)
 	if !ok {
 		return text, nil
 	}
 	at := len(text)
-	if s.col.Type.Type() == sqltypes.Text {
+	if s.Col.Type.Type() == sqltypes.Text {
 		if most := st.MaxByteLength(); int64(at) > most {
 			for at = int(most); at > 0 && !utf8.RuneStart(text[at]); at-- {
 			}
@@ -396,23 +396,23 @@ func (s *setter) short(text string, row int) (string, error) {
 }
 
 // cut is what is to be said of a text that is too long.
-func (s *setter) cut(blanks bool, row int) error {
+func (s *Setter) cut(blanks bool, row int) error {
 	switch {
-	case blanks && s.col.Type.Type() != sqltypes.Char:
+	case blanks && s.Col.Type.Type() != sqltypes.Char:
 		s.note(row)
 		return nil
 	case blanks:
 		return nil
-	case s.strict:
+	case s.Strict:
 		return s.tooLong(row)
 	}
 	return s.truncated(row)
 }
 
 // bytes is a value for a column of bytes. Those of BINARY are filled up.
-func (s *setter) bytes(v *expr.Vec, i int32, row int) (any, error) {
+func (s *Setter) bytes(v *expr.Vec, i int32, row int) (any, error) {
 	text := s.textOf(v, i)
-	st, ok := s.col.Type.(sql.StringType)
+	st, ok := s.Col.Type.(sql.StringType)
 	if !ok {
 		return []byte(text), nil
 	}
@@ -424,31 +424,31 @@ func (s *setter) bytes(v *expr.Vec, i int32, row int) (any, error) {
 		text = text[:most]
 	}
 	out := []byte(text)
-	if s.col.Type.Type() == sqltypes.Binary {
+	if s.Col.Type.Type() == sqltypes.Binary {
 		out = append(out, make([]byte, int(most)-len(out))...)
 	}
 	return out, nil
 }
 
 // dated is a value for a DATE, DATETIME or TIMESTAMP.
-func (s *setter) dated(v *expr.Vec, i int32, row int) (any, error) {
+func (s *Setter) dated(v *expr.Vec, i int32, row int) (any, error) {
 	p, trailing, ok, ranged := s.moment(v, i)
 	if ok && p != 0 && !calendar.Complete(p) {
 		if s.env.Mode&expr.NoZeroInDate == 0 {
-			return nil, &late{"date with a zero"}
+			return nil, &Late{"date with a zero"}
 		}
 		ok, ranged = false, true
 	}
-	if ok && s.to.Kind == expr.Date {
+	if ok && s.To.Kind == expr.Date {
 		if calendar.ClockOf(p) != 0 {
 			s.note(row)
 		}
 		p = calendar.DateOf(p)
 	} else if ok && p != 0 {
-		p, ok = calendar.Round(p, s.to.Scale)
+		p, ok = calendar.Round(p, s.To.Scale)
 		ranged = !ok
 	}
-	if ok && p != 0 && s.to.Kind == expr.Timestamp && !s.ofEpoch(p) {
+	if ok && p != 0 && s.To.Kind == expr.Timestamp && !s.ofEpoch(p) {
 		ok, ranged = false, true
 	}
 	if ok && p == 0 && s.env.Mode&expr.NoZeroDate != 0 {
@@ -469,23 +469,23 @@ func (s *setter) dated(v *expr.Vec, i int32, row int) (any, error) {
 }
 
 // ofEpoch reports whether a time of the session's clock is one of those that TIMESTAMP has.
-func (s *setter) ofEpoch(p int64) bool {
+func (s *Setter) ofEpoch(p int64) bool {
 	at := calendar.ToGo(p, s.env.Zone()).Unix()
 	return at >= 1 && at <= math.MaxInt32
 }
 
 // incorrect is what is to be said of a date or time; ranged: it looks like one.
-func (s *setter) incorrect(v *expr.Vec, i int32, row int, ranged bool) error {
+func (s *Setter) incorrect(v *expr.Vec, i int32, row int, ranged bool) error {
 	switch {
-	case s.strict:
+	case s.Strict:
 		typ := "datetime"
-		if s.to.Kind == expr.Date {
+		if s.To.Kind == expr.Date {
 			typ = "date"
-		} else if s.to.Kind == expr.Duration {
+		} else if s.To.Kind == expr.Duration {
 			typ = "time"
 		}
-		return s.wrong(errIncorrect, sql.ErrInvalidValue.New(s.shown(), s.col.Type),
-			"Incorrect %s value: '%s' for column '%s' at row %d", typ, clipped(s.textOf(v, i)), s.col.Desc.Name, row)
+		return s.wrong(ErrIncorrect, sql.ErrInvalidValue.New(s.shown(), s.Col.Type),
+			"Incorrect %s value: '%s' for column '%s' at row %d", typ, clipped(s.textOf(v, i)), s.Col.Desc.Name, row)
 	case ranged:
 		return s.outOfRange(row)
 	}
@@ -494,7 +494,7 @@ func (s *setter) incorrect(v *expr.Vec, i int32, row int, ranged bool) error {
 
 // moment is a value as a date with a time, by the session's clock. trailing: something follows it.
 // If it is none (ok), ranged says that it looks like one.
-func (s *setter) moment(v *expr.Vec, i int32) (p int64, trailing, ok, ranged bool) {
+func (s *Setter) moment(v *expr.Vec, i int32) (p int64, trailing, ok, ranged bool) {
 	switch v.T.Kind {
 	case expr.Date, expr.Datetime:
 		return v.I[i], false, true, false
@@ -519,7 +519,7 @@ func (s *setter) moment(v *expr.Vec, i int32) (p int64, trailing, ok, ranged boo
 	return s.momentOf(string(v.AppendText(nil, i)))
 }
 
-func (s *setter) momentOf(text string) (p int64, trailing, ok, ranged bool) {
+func (s *Setter) momentOf(text string) (p int64, trailing, ok, ranged bool) {
 	x, ok := calendar.ParseDatetime(text)
 	if !ok {
 		return 0, false, false, x.Fields >= 3
@@ -539,7 +539,7 @@ func (s *setter) momentOf(text string) (p int64, trailing, ok, ranged bool) {
 	return p, x.Trailing, ok, true
 }
 
-func (s *setter) validDay(t calendar.Time) bool {
+func (s *Setter) validDay(t calendar.Time) bool {
 	if t.Year == 0 && t.Month == 0 && t.Day == 0 {
 		return true
 	}
@@ -547,7 +547,7 @@ func (s *setter) validDay(t calendar.Time) bool {
 }
 
 // duration is a value for a TIME.
-func (s *setter) duration(v *expr.Vec, i int32, row int) (any, error) {
+func (s *Setter) duration(v *expr.Vec, i int32, row int) (any, error) {
 	var us int64
 	in, ok := true, true
 	switch v.T.Kind {
@@ -575,15 +575,15 @@ func (s *setter) duration(v *expr.Vec, i int32, row int) (any, error) {
 	if !ok {
 		us = 0
 	}
-	us = calendar.RoundMicros(us, s.to.Scale)
+	us = calendar.RoundMicros(us, s.To.Scale)
 	return types.Timespan(min(max(us, -calendar.MaxDuration), calendar.MaxDuration)), nil
 }
 
 // member is the number of a member of an ENUM or SET by its text, from 1; 0: it is none.
-func (s *setter) member(text string) uint64 {
+func (s *Setter) member(text string) uint64 {
 	var from, to expr.Vec
-	from.Reset(expr.TextType(0, s.to.Coll, expr.CoerceImplicit), 1)
-	t := s.to
+	from.Reset(expr.TextType(0, s.To.Coll, expr.CoerceImplicit), 1)
+	t := s.To
 	t.Kind = expr.Enum
 	to.Reset(t, 1)
 	from.S[0] = text
@@ -600,7 +600,7 @@ func ordinal(text string) (uint64, bool) {
 }
 
 // enum is a value for an ENUM: a member, or its number.
-func (s *setter) enum(v *expr.Vec, i int32, row int) (any, error) {
+func (s *Setter) enum(v *expr.Vec, i int32, row int) (any, error) {
 	var n uint64
 	if v.T.Numeric() {
 		d, err := s.numberOf(v, i, row, "integer")
@@ -616,7 +616,7 @@ func (s *setter) enum(v *expr.Vec, i int32, row int) (any, error) {
 			n, _ = ordinal(text)
 		}
 	}
-	if n == 0 || n > uint64(len(s.to.Values)) {
+	if n == 0 || n > uint64(len(s.To.Values)) {
 		n = 0
 		if err := s.truncated(row); err != nil {
 			return nil, err
@@ -626,8 +626,8 @@ func (s *setter) enum(v *expr.Vec, i int32, row int) (any, error) {
 }
 
 // set is a value for a SET: members, or their bits.
-func (s *setter) set(v *expr.Vec, i int32, row int) (any, error) {
-	all := uint64(1)<<len(s.to.Values) - 1
+func (s *Setter) set(v *expr.Vec, i int32, row int) (any, error) {
+	all := uint64(1)<<len(s.To.Values) - 1
 	bits, wrong := uint64(0), false
 	if v.T.Numeric() {
 		d, err := s.numberOf(v, i, row, "integer")
@@ -661,7 +661,7 @@ func (s *setter) set(v *expr.Vec, i int32, row int) (any, error) {
 }
 
 // bit is a value for a BIT.
-func (s *setter) bit(v *expr.Vec, i int32, row int) (any, error) {
+func (s *Setter) bit(v *expr.Vec, i int32, row int) (any, error) {
 	var n uint64
 	over := false
 	switch v.T.Kind {
@@ -681,10 +681,10 @@ func (s *setter) bit(v *expr.Vec, i int32, row int) (any, error) {
 		x, ok := expr.UintOfDec(d)
 		n, over = x, !ok
 	}
-	width := max(s.to.Length, 1)
+	width := max(s.To.Length, 1)
 	if over || width < 64 && n>>width != 0 {
 		n = 1<<width - 1
-		if s.strict {
+		if s.Strict {
 			return nil, s.tooLong(row)
 		}
 		if err := s.outOfRange(row); err != nil {
@@ -694,9 +694,9 @@ func (s *setter) bit(v *expr.Vec, i int32, row int) (any, error) {
 	return n, nil
 }
 
-// zero is what a column that is NOT NULL holds if it gets no value.
-func (s *setter) zero() (any, error) {
-	switch s.to.Kind {
+// Zero is what a column that is NOT NULL holds if it gets no value.
+func (s *Setter) Zero() (any, error) {
+	switch s.To.Kind {
 	case expr.Text:
 		return "", nil
 	case expr.Date, expr.Datetime, expr.Timestamp:
@@ -708,12 +708,12 @@ func (s *setter) zero() (any, error) {
 	case expr.Set, expr.Bit:
 		return uint64(0), nil
 	case expr.Bytes:
-		if s.col.Type.Type() == sqltypes.Binary {
-			return make([]byte, s.col.Type.(sql.StringType).MaxByteLength()), nil
+		if s.Col.Type.Type() == sqltypes.Binary {
+			return make([]byte, s.Col.Type.(sql.StringType).MaxByteLength()), nil
 		}
 		return []byte{}, nil
 	case expr.JSON:
-		return nil, &late{"implicit default of JSON"}
+		return nil, &Late{"implicit default of JSON"}
 	}
 	return s.convert(int64(0))
 }

@@ -1,12 +1,10 @@
-package bind
+package tree
 
 import (
 	"strings"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
 	"github.com/pingcap/tidb/pkg/parser/opcode"
-
-	"github.com/godwitdb/godwit/sql/bind/tree"
 )
 
 // Access is what a statement does with tables, as far as its text tells. It says nothing of views
@@ -62,7 +60,7 @@ type accessFinder struct {
 
 // begin notes the kind of the statement, and which tables it changes.
 func (f *accessFinder) begin(stmt ast.StmtNode) bool {
-	if a, ok := stmt.(*tree.Aliased); ok {
+	if a, ok := stmt.(*Aliased); ok {
 		stmt = a.InsertStmt
 	}
 	switch n := stmt.(type) {

@@ -1,4 +1,4 @@
-package query
+package assign
 
 import (
 	"strconv"
@@ -15,8 +15,8 @@ import (
 // A JSON document of an expression is text. What that does not tell is which of its numbers are
 // decimals: those that a double would not be shown as.
 
-// document is a JSON value as a JSON column stores it.
-func document(text string) (any, error) {
+// Document is a JSON value as a JSON column stores it.
+func Document(text string) (any, error) {
 	d, err := jsondoc.Read(text)
 	if err != nil {
 		return nil, err
@@ -53,12 +53,12 @@ func plain(v any) any {
 
 // ofJSON is a JSON value as a column of another type has it: a string as its text, a truth value as
 // a number. Arrays and objects are texts only.
-func (s *setter) ofJSON(v *expr.Vec, i int32, row int) (any, error) {
+func (s *Setter) ofJSON(v *expr.Vec, i int32, row int) (any, error) {
 	text := v.S[i]
 	one := &expr.Vec{}
 	one.Reset(expr.TextType(0, s.env.Box.GetCollation(), expr.CoerceImplicit), 1)
 	one.S[0] = text
-	if s.to.Stringy() {
+	if s.To.Stringy() {
 		return s.fit(one, 0, row)
 	}
 	d, err := jsondoc.Read(text)
@@ -74,20 +74,20 @@ func (s *setter) ofJSON(v *expr.Vec, i int32, row int) (any, error) {
 			one.S[0] = "1"
 		}
 	case nil, []any, *jsondoc.Object:
-		s.adjusted = true
-		me := mysql.NewSQLError(3156, "22018", "Invalid JSON value for CAST to %s from column %s at row %d", s.to.Kind,
-			s.col.Desc.Name, row)
-		if s.strict {
+		s.Adjusted = true
+		me := mysql.NewSQLError(3156, "22018", "Invalid JSON value for CAST to %s from column %s at row %d", s.To.Kind,
+			s.Col.Desc.Name, row)
+		if s.Strict {
 			return nil, me
 		}
 		s.ctx.Warn(me.Num, "%s", me.Message)
-		return s.zero()
+		return s.Zero()
 	}
 	return s.fit(one, 0, row)
 }
 
 // noJSON is the error of a value that is neither a text nor JSON for a column of JSON.
-func (s *setter) noJSON() error {
+func (s *Setter) noJSON() error {
 	return mysql.NewSQLError(3140, "22032", "Invalid JSON text: \"not a JSON text, may need CAST\" at position 0 in value for "+
-		"column '%s'.", s.col.Desc.Name)
+		"column '%s'.", s.Col.Desc.Name)
 }

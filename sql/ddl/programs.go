@@ -1,0 +1,40 @@
+package ddl
+
+import (
+	"context"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/sql/program"
+	"github.com/godwitdb/godwit/sql/token"
+)
+
+// ProgramTree is the tree of a CREATE of a stored program whose body only our own interpreter
+// knows; nil if it is none. The body in it is another one, which fails.
+func ProgramTree(query string, o sqlparser.ParserOptions) sqlparser.Statement {
+	if !base.ContainsFold(query, "CREATE") || !base.ContainsFold(query, "PROCEDURE") && !base.ContainsFold(query, "TRIGGER") {
+		return nil
+	}
+	head, prog, ok := program.Skeleton(query, token.Mode{ANSIQuotes: o.AnsiQuotes})
+	if !ok || prog.Kind == program.Function {
+		return nil
+	}
+	stmt, _, err := sqlparser.ParseOneWithOptions(context.Background(), head, o)
+	d, is := stmt.(*sqlparser.DDL)
+	if err != nil || !is {
+		return nil
+	}
+	d.SubStatementPositionStart, d.SubStatementPositionEnd = prog.From, prog.To
+	return d
+}
+
+// MakesProcedure reports whether a statement is the client's own that makes a procedure: the engine
+// would refuse what it does not know of the body. It need not know any of it.
+func MakesProcedure(ctx context.Context, query string, stmt sqlparser.Statement) bool {
+	d, ok := stmt.(*sqlparser.DDL)
+	sc, is := ctx.(*sql.Context)
+	return ok && is && d.ProcedureSpec != nil &&
+		sql.RemoveSpaceAndDelimiter(query, ';') == sql.RemoveSpaceAndDelimiter(sc.Query(), ';')
+}
