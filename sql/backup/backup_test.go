@@ -133,9 +133,6 @@ func TestTables(t *testing.T) {
 	w.exec("SET foreign_key_checks = 0")
 	w.exec("DROP TABLE p, words")
 	w.exec("SET foreign_key_checks = 1")
-	for _, x := range []string{"FTS_CONFIG", "ft_0_FTS_DOC_COUNT", "ft_0_FTS_GLOBAL_COUNT", "ft_0_FTS_POSITION", "ft_0_FTS_ROW_COUNT"} {
-		w.exec("DROP TABLE words_" + x) // the engine leaves them
-	}
 	w.refused("of table test.c leads to table test.p", "RESTORE TABLE p"+from)
 	w.exec("DROP TABLE c")
 	w.exec("DROP TRIGGER IF EXISTS tr")

@@ -383,18 +383,19 @@ func (x *exprs) caseOf(n *ast.CaseExpr) (expr.Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	for i := range whens {
+		if v.Type().Kind == expr.JSON && err == nil {
+			whens[i], err = x.truthToJSON(n.WhenClauses[i].Expr, whens[i])
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
 	return expr.NewSimpleCase(v, whens, thens, els)
 }
 
-var binaryOps = map[opcode.Op]string{
-	opcode.LogicAnd: "and", opcode.LogicOr: "or", opcode.LogicXor: "xor", opcode.LeftShift: "<<", opcode.RightShift: ">>",
-	opcode.GE: ">=", opcode.LE: "<=", opcode.EQ: "=", opcode.NE: "<>", opcode.LT: "<", opcode.GT: ">", opcode.NullEQ: "<=>",
-	opcode.Plus: "+", opcode.Minus: "-", opcode.Mul: "*", opcode.Div: "/", opcode.Mod: "%", opcode.IntDiv: "div",
-	opcode.And: "&", opcode.Or: "|", opcode.Xor: "^",
-}
-
 func (x *exprs) binary(n *ast.BinaryOperationExpr) (expr.Node, error) {
-	name, ok := binaryOps[n.Op]
+	name, ok := tree.BinaryOps[n.Op]
 	if !ok {
 		return nil, unsupported("operator %s", n.Op)
 	}
@@ -411,10 +412,10 @@ func (x *exprs) binary(n *ast.BinaryOperationExpr) (expr.Node, error) {
 		return nil, err
 	}
 	// A truth value is one of a document's too, and no number.
-	if l.Type().Kind == expr.JSON && truth(n.R, r) {
-		r, err = truthToJSON(r, x.q.b.s.Collation)
-	} else if r.Type().Kind == expr.JSON && truth(n.L, l) {
-		l, err = truthToJSON(l, x.q.b.s.Collation)
+	if l.Type().Kind == expr.JSON {
+		r, err = x.truthToJSON(n.R, r)
+	} else if r.Type().Kind == expr.JSON {
+		l, err = x.truthToJSON(n.L, l)
 	}
 	if err != nil {
 		return nil, err
@@ -663,7 +664,7 @@ func (x *exprs) compareSub(n *ast.CompareSubqueryExpr) (expr.Node, error) {
 	if n.All {
 		kind = expr.SubAll
 	}
-	cmp := binaryOps[n.Op]
+	cmp := tree.BinaryOps[n.Op]
 	if _, row := l.(*expr.Tuple); row && !(cmp == "=" && !n.All || cmp == "<>" && n.All) {
 		return nil, fail(1241, "21000", "Operand should contain 1 column(s)")
 	}

@@ -78,10 +78,10 @@ func (x *exprs) function(n *ast.FuncCallExpr) (expr.Node, error) {
 	}
 	if value := jsonValues[name]; value != nil {
 		for i := range args {
-			if !value(i) || !truth(n.Args[i], args[i]) {
+			if !value(i) {
 				continue
 			}
-			if args[i], err = truthToJSON(args[i], x.q.b.s.Collation); err != nil {
+			if args[i], err = x.truthToJSON(n.Args[i], args[i]); err != nil {
 				return nil, err
 			}
 		}

@@ -167,7 +167,7 @@ func (x *exprs) cast(n *ast.FuncCastExpr) (expr.Node, error) {
 		return nil, err
 	}
 	if t.Kind == expr.JSON && truth(n.Expr, a) {
-		return truthToJSON(a, x.q.b.s.Collation)
+		return x.truthToJSON(n.Expr, a)
 	}
 	return expr.NewCast(a, t), nil
 }
@@ -197,8 +197,11 @@ func truth(e ast.ExprNode, n expr.Node) bool {
 	return false
 }
 
-// truthToJSON is a truth value as JSON's true or false.
-func truthToJSON(a expr.Node, coll sql.CollationID) (expr.Node, error) {
+// truthToJSON is an expression that meets documents: a truth value is JSON's true or false.
+func (x *exprs) truthToJSON(e ast.ExprNode, a expr.Node) (expr.Node, error) {
+	if !truth(e, a) {
+		return a, nil
+	}
 	is, err := call("istrue", a)
 	if err != nil {
 		return nil, err
@@ -207,7 +210,7 @@ func truthToJSON(a expr.Node, coll sql.CollationID) (expr.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	word := func(s string) expr.Node { return expr.NewCast(expr.TextConst(s, coll), expr.TypeJSON) }
+	word := func(s string) expr.Node { return expr.NewCast(expr.TextConst(s, x.q.b.s.Collation), expr.TypeJSON) }
 	return expr.NewCase([]expr.Node{is, not}, []expr.Node{word("true"), word("false")}, nil)
 }
 

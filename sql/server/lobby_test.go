@@ -186,8 +186,11 @@ func TestInteractiveClients(t *testing.T) {
 func TestLongRequests(t *testing.T) {
 	s, root := newServer(t)
 	was := query(t, root, "SELECT @@GLOBAL.max_allowed_packet")[0]
+	files := query(t, root, "SELECT @@GLOBAL.local_infile")[0]
 	exec(t, root, "SET GLOBAL max_allowed_packet = 1048576")
+	exec(t, root, "SET GLOBAL local_infile = 0") // with files there is no limit
 	defer exec(t, root, "SET GLOBAL max_allowed_packet = "+was)
+	defer exec(t, root, "SET GLOBAL local_infile = "+files)
 	open := func() *sql.Conn {
 		return conn(t, openDSN(t, fmt.Sprintf("root@tcp(%s)/test?maxAllowedPacket=67108864", s.Addr())))
 	}
