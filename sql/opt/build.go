@@ -128,9 +128,7 @@ func ordered(p *Plan) bool {
 		ns = append(ns, k.Expr)
 	}
 	if p.Group != nil {
-		for _, n := range p.Group.Nodes() {
-			ns = append(ns, n)
-		}
+		ns = append(ns, p.Group.Nodes()...)
 	}
 	if p.Window != nil {
 		ns = append(ns, p.Window.Nodes()...)

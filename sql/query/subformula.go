@@ -13,13 +13,12 @@ import (
 // lookup is an expression with subqueries over rows that are in no table: new ones, and those that
 // they meet. It is a query over these rows, which is planned for each batch.
 type lookup struct {
-	c     *change
-	env   *expr.Env
-	node  expr.Node
-	ids   []expr.ColID // of the batch
-	used  []int        // of these, in the batch
-	types map[expr.ColID]expr.Type
-	out   expr.Vec
+	c    *change
+	env  *expr.Env
+	node expr.Node
+	ids  []expr.ColID // of the batch
+	used []int        // of these, in the batch
+	out  expr.Vec
 }
 
 // over compiles an expression over the columns ids.

@@ -44,8 +44,8 @@ func viewOf(db string, def *sql.ViewDefinition) *algebra.View {
 var (
 	viewNames = regexp.MustCompile("(?is)\\(((?:[^()`]|`[^`]*`)*)\\)\\s*as[\\s(]*$")
 	viewEnd   = regexp.MustCompile(`(?i)\s+with(?:\s+(?:(?:local|cascaded)\s+)?check\s+option)?\s*$`)
-	viewTemp  = regexp.MustCompile("(?i)\\balgorithm\\s*=\\s*temptable\\b")
-	viewCheck = regexp.MustCompile("(?i)\\bwith\\s+(?:(local|cascaded)\\s+)?check\\s+option\\b")
+	viewTemp  = regexp.MustCompile(`(?i)\balgorithm\s*=\s*temptable\b`)
+	viewCheck = regexp.MustCompile(`(?i)\bwith\s+(?:(local|cascaded)\s+)?check\s+option\b`)
 )
 
 // around is what stands in CREATE VIEW before the SELECT, and behind it.

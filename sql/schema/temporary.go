@@ -34,12 +34,15 @@ func (s *Snapshot) Over(tables []*Table) *Snapshot {
 	return c
 }
 
-var triggerOn = regexp.MustCompile("(?is)\\b(?:insert|update|delete)\\s+on\\s+(?:`[^`]+`\\.|\\w+\\.)?(?:`([^`]+)`|(\\w+))")
+// triggerOn takes double quotes for those of a name, as they are under ANSI_QUOTES: no text can stand
+// there.
+var triggerOn = regexp.MustCompile("(?is)\\b(?:insert|update|delete)\\s+on\\s+(?:(?:[`\"][^`\"]+[`\"]|[\\w$\\x{80}-\\x{10ffff}]+)\\s*\\.\\s*)?" +
+	"(?:[`\"]([^`\"]+)[`\"]|([\\w$\\x{80}-\\x{10ffff}]+))")
 
 // TriggerTable is the table named in CREATE TRIGGER ... {BEFORE|AFTER} event ON table.
 func TriggerTable(stmt string) string {
 	if at := TriggerTableAt(stmt); at != nil {
-		return strings.Trim(stmt[at[0]:at[1]], "`")
+		return strings.Trim(stmt[at[0]:at[1]], "`\"")
 	}
 	return ""
 }

@@ -26,7 +26,7 @@ var (
 	reMaintain = regexp.MustCompile(`(?is)^(CHECK|OPTIMIZE|REPAIR|CHECKSUM)\s+(?:(?:NO_WRITE_TO_BINLOG|LOCAL)\s+)?TABLES?\s+(.+)$`)
 	reOfTables = regexp.MustCompile("(?is)^\\s*" + identRE + "\\s*(,)?")
 	reCheckHow = regexp.MustCompile(`(?is)^(?:\s*(?:FOR\s+UPGRADE|QUICK|FAST|MEDIUM|EXTENDED|CHANGED|USE_FRM)\s*)*$`)
-	reOpen     = regexp.MustCompile("(?is)^SHOW\\s+OPEN\\s+TABLES(?:\\s+(?:FROM|IN)\\s+\\S+)?(?:\\s+(?:LIKE|WHERE)\\s+.+)?$")
+	reOpen     = regexp.MustCompile(`(?is)^SHOW\s+OPEN\s+TABLES(?:\s+(?:FROM|IN)\s+\S+)?(?:\s+(?:LIKE|WHERE)\s+.+)?$`)
 	reEngine   = regexp.MustCompile(`(?is)^SHOW\s+ENGINE\s+\S+\s+(?:STATUS|MUTEX|LOGS)$`)
 	reXA       = regexp.MustCompile(`(?is)^XA\s+(?:START|BEGIN|END|PREPARE|COMMIT|ROLLBACK|RECOVER)\b`)
 )

@@ -26,6 +26,8 @@ func CutInto(text string, m Mode) *Into {
 			depth++
 		case t.Is(")"):
 			depth--
+		case t.Is("insert", "replace") && depth == 0 && !ts[i+1].Is("("):
+			return nil // WITH ... INSERT INTO
 		case t.Is("into") && depth == 0 && i > 0:
 			to, n := Variables(ts[i+1:])
 			if len(to) == 0 {
