@@ -27,11 +27,12 @@ func TestScan(t *testing.T) {
 
 func TestCutInto(t *testing.T) {
 	for text, want := range map[string]string{
-		"SELECT 1, 2 INTO @a, b FROM t":              "SELECT 1, 2   FROM t|@a b",
-		"SELECT x FROM t WHERE y = 'into' INTO @`q`": "SELECT x FROM t WHERE y = 'into'  |@q",
-		"SELECT 1 INTO OUTFILE 'x'":                  "",
-		"SELECT (SELECT 1 INTO @x)":                  "",
-		"SELECT 1":                                   "",
+		"SELECT 1, 2 INTO @a, b FROM t":                        "SELECT 1, 2   FROM t|@a b",
+		"SELECT x FROM t WHERE y = 'into' INTO @`q`":           "SELECT x FROM t WHERE y = 'into'  |@q",
+		"SELECT 1 INTO OUTFILE 'x'":                            "",
+		"SELECT (SELECT 1 INTO @x)":                            "",
+		"SELECT 1":                                             "",
+		"WITH c AS (SELECT 1 a) INSERT INTO t SELECT a FROM c": "",
 	} {
 		got := ""
 		if in := CutInto(text, Mode{}); in != nil {
