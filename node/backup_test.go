@@ -342,7 +342,7 @@ func backupOfAllLocalities(t *testing.T) {
 	for _, c := range oc {
 		for name := range tables {
 			if name == "m" {
-				refused(t, c, "SELECT * FROM d.m", "table not found")
+				refused(t, c, "SELECT * FROM d.m", "doesn't exist")
 				continue
 			}
 			if got := rowsOf(t, c, "SELECT id FROM d."+name+" WHERE v >= 0 ORDER BY v"); !slices.Equal(got, []string{"10", "11", "12"}) {

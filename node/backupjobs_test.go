@@ -182,5 +182,5 @@ func flashbackAndUndrop(t *testing.T) {
 	time.Sleep(30 * time.Minute)
 	refused(t, cs[2], "UNDROP TABLE d.t", "table not found")
 	refused(t, cs[2], "FLASHBACK TABLE d.t TO TIMESTAMP '"+at+"'", "have been collected")
-	refused(t, cs[2], "SELECT * FROM d.t", "table not found")
+	refused(t, cs[2], "SELECT * FROM d.t", "doesn't exist")
 }

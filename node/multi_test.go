@@ -227,7 +227,7 @@ func multiMaster(t *testing.T) {
 	}
 	mustExec(t, cs[2], "INSERT INTO a (name, v) VALUES ('again', 1)")
 	mustExec(t, cs[0], "DROP TABLE a")
-	refused(t, cs[1], "SELECT * FROM a", "not found")
+	refused(t, cs[1], "SELECT * FROM a", "doesn't exist")
 }
 
 // Transfers by all regions while indexes come and go: the sum stays, and the indexes agree with the

@@ -219,7 +219,6 @@ SELECT SIGN(0.3), SIGN(-0.3), WEEK('2016-01-03',3);
 -- = 1|-1|53
 
 -- case: JSON paths
--- wrong: = 1 ; = []
 CREATE TABLE j(j json);
 -- affected 0
 INSERT INTO j VALUES ('[1,2]'),('{"a":1}');
@@ -231,7 +230,6 @@ SELECT COUNT(*) FROM j WHERE JSON_CONTAINS_PATH(j,'one','$.a');
 -- = 1
 
 -- case: JSON_EXTRACT of $[0] of an object
--- wrong: ! 1105
 -- mysql: a path that begins with [0] is the value itself, where it is no array ("the auto-wrapping of values")
 CREATE TABLE j(j json);
 -- affected 0
@@ -275,7 +273,6 @@ SELECT * FROM a;
 -- = y
 
 -- case: CONVERT USING
--- wrong: ! 1105
 SELECT HEX(CONVERT('é' USING latin1));
 -- = E9
 
@@ -333,7 +330,6 @@ SELECT id, COUNT(*) FROM p GROUP BY id WITH ROLLUP;
 -- = NULL|3
 
 -- case: assignment in a SELECT
--- wrong: ! 1064
 SELECT @r:=1;
 -- = 1
 
