@@ -34,8 +34,8 @@ func (s *Snapshot) Over(tables []*Table) *Snapshot {
 	return c
 }
 
-// triggerOn takes double quotes for those of a name, as they are under ANSI_QUOTES: no text can stand
-// there.
+// triggerOn takes double quotes for those of a name, as they are under ANSI_QUOTES: no text can
+// stand there.
 var triggerOn = regexp.MustCompile("(?is)\\b(?:insert|update|delete)\\s+on\\s+(?:(?:[`\"][^`\"]+[`\"]|[\\w$\\x{80}-\\x{10ffff}]+)\\s*\\.\\s*)?" +
 	"(?:[`\"]([^`\"]+)[`\"]|([\\w$\\x{80}-\\x{10ffff}]+))")
 
