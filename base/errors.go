@@ -80,6 +80,12 @@ func Errorf(c Code, format string, args ...any) *Error {
 
 // CodeOf is the kind of err or of an error it wraps; CodeOther if it has none.
 func CodeOf(err error) Code {
+	if err == nil {
+		return CodeOther
+	}
+	if e, ok := err.(*Error); ok { // the usual case, without an allocation
+		return e.Code
+	}
 	var e *Error
 	if errors.As(err, &e) {
 		return e.Code

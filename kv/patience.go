@@ -44,15 +44,16 @@ func WithPatience(ctx context.Context, p *Patience) context.Context {
 	return context.WithValue(ctx, patienceKey{}, p)
 }
 
-// statement is the context of the requests of one statement.
-type statement struct {
+// Statement is the context of the requests of one statement: they share a patience, and count into
+// a trace.
+type Statement struct {
 	context.Context
 	trace    *obs.Trace
 	patience *Patience
 }
 
 // Value implements context.Context.
-func (s *statement) Value(key any) any {
+func (s *Statement) Value(key any) any {
 	switch key.(type) {
 	case patienceKey:
 		return s.patience
@@ -62,10 +63,14 @@ func (s *statement) Value(key any) any {
 	return s.Context.Value(key)
 }
 
-// WithStatement is the context of a statement's requests: they share a patience, and count into a
-// trace.
-func WithStatement(ctx context.Context, t *obs.Trace, p *Patience) context.Context {
-	return &statement{ctx, t, p}
+// WithStatement makes the context of a statement's requests.
+func WithStatement(ctx context.Context, t *obs.Trace, p *Patience) *Statement {
+	return &Statement{ctx, t, p}
+}
+
+// Made reports whether s, which may be nil, was made of ctx and p.
+func (s *Statement) Made(ctx context.Context, p *Patience) bool {
+	return s != nil && s.Context == ctx && s.patience == p
 }
 
 // PatienceOf is that of the context, or a new one.

@@ -119,7 +119,7 @@ func (r *Replica) commitFor(ctx context.Context, from base.NodeID, q *wire.Commi
 	} else {
 		r.stats.Commits.Add(1)
 	}
-	resp.Now = uint64(r.clock.Latest())
+	resp.Now = uint64(r.clock.Told(from != r.cfg.Self))
 	return resp
 }
 

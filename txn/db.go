@@ -66,8 +66,9 @@ func (db *DB) Stats() *Stats { return &db.stats }
 // Begin starts a transaction. It does no I/O.
 func (db *DB) Begin(opts kv.Options) kv.Txn {
 	db.stats.Begun.Add(1)
-	now := db.clock.Now()
-	t := &Txn{attempt: attempt{db: db, begun: time.Now()}, opts: opts}
+	begun := time.Now()
+	now := db.clock.NowAt(begun)
+	t := &Txn{attempt: attempt{db: db, begun: begun}, opts: opts}
 	t.id = db.newID(now)
 	if t.opts.Age == 0 {
 		t.opts.Age = now

@@ -221,7 +221,10 @@ func (p *proposal) prepare(ctx context.Context, groups []base.GroupID, by protoc
 }
 
 // asked notes when the groups are asked.
-func (p *proposal) asked() { p.from, p.at = max(p.t.db.clock.Now(), p.slot), time.Now() }
+func (p *proposal) asked() {
+	p.at = time.Now()
+	p.from = max(p.t.db.clock.NowAt(p.at), p.slot)
+}
 
 // lateInVain is how much of a request's time counts as waited in vain, at most, if it came too late
 // in the end. It may have waited for locks, and these or the lead for the same fault.

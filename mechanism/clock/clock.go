@@ -102,9 +102,10 @@ func (c *Clock) read(t time.Time) (base.Timestamp, time.Duration) {
 
 // Now returns a timestamp above every earlier one of this clock and at or
 // above true time.
-func (c *Clock) Now() base.Timestamp {
-	return c.above(c.Latest())
-}
+func (c *Clock) Now() base.Timestamp { return c.NowAt(time.Now()) }
+
+// NowAt is Now for a caller that has just taken the time.
+func (c *Clock) NowAt(t time.Time) base.Timestamp { return c.above(c.LatestAt(t)) }
 
 // above is a fresh timestamp at or above ts.
 func (c *Clock) above(ts base.Timestamp) base.Timestamp {
@@ -130,6 +131,15 @@ func (c *Clock) LatestAt(t time.Time) base.Timestamp {
 		return c.virtual(t)
 	}
 	return c.upper(c.read(t))
+}
+
+// Told is what an answer tells of this clock: Latest to another node, 0 to the node itself, which
+// learns nothing from its own clock.
+func (c *Clock) Told(another bool) base.Timestamp {
+	if !another {
+		return 0
+	}
+	return c.Latest()
 }
 
 func (c *Clock) upper(now base.Timestamp, bound time.Duration) base.Timestamp {

@@ -199,15 +199,14 @@ func (a *anchored) read(t time.Time) base.Timestamp {
 // anchor moves the virtual clock forward to ts.
 func (c *Clock) anchor(ts base.Timestamp, now time.Time) {
 	for {
-		old := c.virt.Load()
-		n := &anchored{ts, now, 1 - drift}
+		old, rate := c.virt.Load(), 1-drift
 		if old != nil {
 			if old.read(now) >= ts {
 				return
 			}
-			n.rate = old.rate
+			rate = old.rate
 		}
-		if c.virt.CompareAndSwap(old, n) {
+		if c.virt.CompareAndSwap(old, &anchored{ts, now, rate}) {
 			return
 		}
 	}

@@ -154,7 +154,7 @@ func (f *Call) Try(ctx context.Context, sent *bool, send func(*sqltypes.Result) 
 
 // run executes the statement; done is false if the engine has to do it.
 func (f *Call) run(ctx context.Context, send func(*sqltypes.Result) error) (done bool, err error) {
-	sctx, err := f.r.Sessions.NewContextWithQuery(ctx, f.c, f.query)
+	sctx, err := f.context(ctx)
 	if err != nil {
 		return false, nil
 	}
@@ -196,6 +196,24 @@ func (f *Call) run(ctx context.Context, send func(*sqltypes.Result) error) (done
 	}
 	f.count(sctx, res)
 	return true, send(res)
+}
+
+// context is the engine's context of the statement: a copy of the connection's first one, whose
+// making costs ten allocations. A connection executes one statement at a time, so that all may have
+// one number in the list of processes.
+func (f *Call) context(ctx context.Context) (*sql.Context, error) {
+	first := f.s.FirstContext
+	if first == nil {
+		made, err := f.r.Sessions.NewContextWithQuery(context.Background(), f.c, "")
+		if err != nil {
+			return nil, err
+		}
+		f.s.FirstContext, first = made, made
+	}
+	sctx := first.WithQuery(f.query)
+	sctx.Context = ctx
+	sctx.SetQueryTime(sql.Now())
+	return sctx, nil
 }
 
 // bind finds the table, checks the privileges, and converts the constants; ok is false if the

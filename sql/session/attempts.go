@@ -63,6 +63,7 @@ func (s *Session) Lost() bool { return s.aborted }
 func (s *Session) EndTries() {
 	s.retrying = false
 	s.patience.Store(nil)
+	s.requests.Store(nil)
 	if s.Txn() != nil {
 		return
 	}

@@ -30,6 +30,9 @@ type Session struct {
 	// Speculation is what the session was made for; nil for the sessions of clients.
 	Speculation Speculation
 
+	// FirstContext is that of the connection's first statement on the fast path; nil before.
+	FirstContext *sql.Context
+
 	cmd command
 	// lostAt is when a transaction of the session was lost to a conflict; zero once one has
 	// committed.
@@ -40,8 +43,9 @@ type Session struct {
 	charged   TxnCost
 	retrying  bool
 	attempt   attempts
-	patience  atomic.Pointer[kv.Patience] // of the statement under way; nil between two
-	level     Isolation                   // of transactions to come
+	patience  atomic.Pointer[kv.Patience]  // of the statement under way; nil between two
+	requests  atomic.Pointer[kv.Statement] // the newest context of kv, which most requests share
+	level     Isolation                    // of transactions to come
 	// strict: the session has asked for SERIALIZABLE, which is the default anyway, but for MULTI
 	// MASTER tables.
 	strict      bool
@@ -106,7 +110,13 @@ func Of(ctx *sql.Context) *Session {
 
 // KVContext is the context for calls of kv: it counts into the session's trace.
 func (s *Session) KVContext(ctx *sql.Context) context.Context {
-	return kv.WithStatement(ctx, s.Trace, s.Patience())
+	p, last := s.Patience(), s.requests.Load()
+	if last.Made(ctx, p) {
+		return last
+	}
+	made := kv.WithStatement(ctx, s.Trace, p)
+	s.requests.Store(made)
+	return made
 }
 
 // CommandBegin implements sql.LifecycleAwareSession.

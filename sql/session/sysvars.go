@@ -171,6 +171,9 @@ const costPrefix = "last_statement_"
 // GetSessionVariable implements sql.Session. The variables of the last statement's
 // cost are not stored: the engine lets a session variable be initialized only once.
 func (s *Session) GetSessionVariable(ctx *sql.Context, name string) (any, error) {
+	if name == sql.AutoCommitSessionVar { // every statement asks for it
+		return s.BaseSession.GetSessionVariable(ctx, name)
+	}
 	if len(name) > len(costPrefix) && strings.EqualFold(name[:len(costPrefix)], costPrefix) {
 		switch strings.ToLower(name[len(costPrefix):]) {
 		case "wan_rtts":
