@@ -26,6 +26,8 @@ type Env struct {
 	View func(ctx *sql.Context, db string, def *sql.ViewDefinition) error
 	// Functions are those that need the gateway, by their names in lower case.
 	Functions map[string]sql.Function
+	// Stored finds stored functions; nil: there are none.
+	Stored func(ctx *sql.Context, name string) (sql.Function, bool)
 	GC        *Collector
 	Jobs      *Jobs
 

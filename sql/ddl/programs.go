@@ -2,8 +2,10 @@ package ddl
 
 import (
 	"context"
+	"errors"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/base"
@@ -28,6 +30,17 @@ func ProgramTree(query string, o sqlparser.ParserOptions) sqlparser.Statement {
 	}
 	d.SubStatementPositionStart, d.SubStatementPositionEnd = prog.From, prog.To
 	return d
+}
+
+// Misshapen is what is wrong with the body of a procedure that the engine would take; nil: nothing
+// is, or the engine says it.
+func Misshapen(query string, o sqlparser.ParserOptions) error {
+	_, err := program.Parse(query, token.Mode{ANSIQuotes: o.AnsiQuotes})
+	var me *mysql.SQLError
+	if errors.As(err, &me) && me.Num != 1064 {
+		return me
+	}
+	return nil
 }
 
 // MakesProcedure reports whether a statement is the client's own that makes a procedure: the engine
