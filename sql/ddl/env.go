@@ -28,8 +28,8 @@ type Env struct {
 	Functions map[string]sql.Function
 	// Stored finds stored functions; nil: there are none.
 	Stored func(ctx *sql.Context, name string) (sql.Function, bool)
-	GC        *Collector
-	Jobs      *Jobs
+	GC     *Collector
+	Jobs   *Jobs
 
 	copies sync.Map // successors of tables that this node copies rows to, by id
 }

@@ -208,7 +208,7 @@ func (r routine) parameters() (out []sql.Row, err error) {
 
 // typeRow is what information_schema says of a type.
 type typeRow struct {
-	name                                                 string
+	name                                                    string
 	chars, bytes, precision, scale, digits, set, coll, text any
 }
 

@@ -169,14 +169,14 @@ var allowed = map[string][]string{
 	// tree knows texts only
 	"sql/bind/tree": nil,
 	// token splits texts, program runs control flow: neither knows a statement
-	"sql/token": nil, "sql/program": {"sql/expr", "sql/token"},
+	"sql/token": nil, "sql/weigh": {"sql/token"}, "sql/program": {"sql/expr", "sql/token"},
 	"sql/opt": {"sql/algebra", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar"},
 	// assign knows types, and no statement
 	"sql/assign": {"sql/bind", "sql/expr", "sql/expr/calendar", "sql/expr/jsondoc", "sql/schema"},
 	// query runs SELECTs and changes: the only one who knows them all
 	"sql/query": {"sql/access", "sql/admit", "sql/algebra", "sql/assign", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar",
 		"sql/expr/jsondoc", "sql/function", "sql/opt", "sql/prefetch", "sql/program", "sql/rights", "sql/schema", "sql/session", "sql/table",
-		"sql/token"},
+		"sql/token", "sql/weigh"},
 	// access is where rows of the store become vectors: below it nobody knows of vectors, above it
 	// nobody of keys.
 	"sql/access": {"sql/algebra", "sql/exec", "sql/expr", "sql/expr/calendar", "sql/schema", "sql/schema/rowfmt",
