@@ -62,15 +62,19 @@ func (c *catalog) Function(db, current, name string) (*expr.Func, error) {
 	if db == "" && (current == "" || function.Native(name)) || s == nil {
 		return nil, nil
 	}
-	if db == "" {
+	qualified := db != ""
+	if !qualified {
 		db = current
 	}
 	o, err := s.Function(c.ctx, db, name)
 	if err != nil {
 		return nil, left("error of the catalog")
 	}
-	if o == nil {
-		return nil, c.unknown(db, name)
+	if o == nil && qualified {
+		return nil, &bind.Refusal{Err: mysql.NewSQLError(1305, "42000", "FUNCTION %s.%s does not exist", db, name)}
+	}
+	if o == nil { // the engine may know it by another name
+		return nil, nil
 	}
 	if c.as != nil {
 		defer rights.With(c.ctx, c.db, *c.as)()
@@ -83,14 +87,6 @@ func (c *catalog) Function(db, current, name string) (*expr.Func, error) {
 		st = &statement{ctx: c.ctx, s: s}
 	}
 	return st.function(o, c.as)
-}
-
-// unknown says that there is no such function, unless the engine knows one.
-func (c *catalog) unknown(db, name string) error {
-	if _, ok := c.cat.Function(c.ctx, strings.ToLower(name)); ok {
-		return nil
-	}
-	return &bind.Refusal{Err: mysql.NewSQLError(1305, "42000", "FUNCTION %s.%s does not exist", db, name)}
 }
 
 // function is a stored function as a function of expressions. as are the rights with which the view
