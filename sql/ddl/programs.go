@@ -43,8 +43,8 @@ func Misshapen(query string, o sqlparser.ParserOptions) error {
 	return nil
 }
 
-// MakesProcedure reports whether a statement is the client's own that makes a procedure or an event:
-// the engine would refuse what it does not know of the body. It need not know any of it.
+// MakesProcedure reports whether a statement is the client's own that makes a procedure or an
+// event: the engine would refuse what it does not know of the body. It need not know any of it.
 func MakesProcedure(ctx context.Context, query string, stmt sqlparser.Statement) bool {
 	d, ok := stmt.(*sqlparser.DDL)
 	sc, is := ctx.(*sql.Context)
