@@ -32,6 +32,9 @@ const (
 	MostEnded  = 200
 )
 
+// Event is the kind of the jobs that run events: package sql/events looks after them.
+const Event = "EVENT"
+
 // State says how a job is.
 type State string
 

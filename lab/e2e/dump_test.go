@@ -38,6 +38,7 @@ func TestDump(t *testing.T) {
 		CREATE VIEW named AS SELECT l.id, c.name FROM homed l JOIN countries c USING (code);
 		CREATE TRIGGER shout BEFORE INSERT ON homed FOR EACH ROW SET NEW.code = LOWER(NEW.code);
 		CREATE PROCEDURE two() SELECT 2;
+		CREATE FUNCTION three() RETURNS INT DETERMINISTIC RETURN 3;
 	`, client, append(login(c.nodes[0]), "dumped")...)
 
 	text := outputOf(t, "", dump, append(login(c.nodes[1]), "--single-transaction", "--routines", "--triggers", "dumped")...)

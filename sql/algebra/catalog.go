@@ -43,6 +43,13 @@ type Definers interface {
 	As(account [2]string)
 }
 
+// Routines is a catalog with stored functions.
+type Routines interface {
+	// Function finds a stored function; nil: there is none. If the call names no database (db), it
+	// is one of the database current, and not found if there is a native one of the name.
+	Function(db, current, name string) (*expr.Func, error)
+}
+
 // Table is what the binder and the optimiser know of a table. Package access implements it over
 // the store, tests in memory. One value stands for one table in one statement; two scans of the
 // same table may share it.

@@ -159,25 +159,14 @@ func (g *Env) moment(ctx *sql.Context, st *Statement) (base.Timestamp, error) {
 
 // keep renews a hold until the function that it returns is called.
 func (g *Env) keep(ctx context.Context, h *hold.Hold) (release func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		tick := time.NewTicker(hold.Every)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			if err := h.Renew(kv.WithPatience(ctx, kv.NewPatience())); err != nil && ctx.Err() == nil {
-				g.Log.Warn("the snapshot of a backup could not be held for longer yet", "err", err)
-			}
+	stop := job.Regularly(ctx, hold.Every, func(ctx context.Context) bool {
+		if err := h.Renew(kv.WithPatience(ctx, kv.NewPatience())); err != nil && ctx.Err() == nil {
+			g.Log.Warn("the snapshot of a backup could not be held for longer yet", "err", err)
 		}
+		return true
 	})
 	return func() {
-		cancel()
-		wg.Wait()
+		stop()
 		g.release(ctx, h)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // This file reads the definitions in a manifest, which may say anything.
 
-// object is a view, trigger, procedure or event of a backup.
+// object is a view, trigger, procedure, function or event of a backup.
 type object struct {
 	kind base.IndexID
 	*schema.ObjectDesc
@@ -31,7 +31,7 @@ func (v *volume) contents() (dbs []*schema.DatabaseDesc, objects []object, err e
 		if err := json.Unmarshal(b, d); err != nil || d.Name == "" {
 			return nil, nil, v.bad("the definition of a database cannot be read: %v", err)
 		}
-		if d.V > schema.MultiVersion {
+		if d.V > schema.NewestVersion {
 			return nil, nil, v.newer("database " + d.Name)
 		}
 		dbs = append(dbs, d)
@@ -39,9 +39,9 @@ func (v *volume) contents() (dbs []*schema.DatabaseDesc, objects []object, err e
 	for _, x := range v.Objects {
 		o := new(schema.ObjectDesc)
 		if err := json.Unmarshal(x.Desc, o); err != nil || o.Name == "" || o.DB == "" || !whole(x.Kind, o) {
-			return nil, nil, v.bad("the definition of a view, trigger, procedure or event cannot be read: %v", err)
+			return nil, nil, v.bad("the definition of a view, trigger, procedure, function or event cannot be read: %v", err)
 		}
-		if o.V > schema.MultiVersion {
+		if o.V > schema.NewestVersion {
 			return nil, nil, v.newer(o.DB + "." + o.Name)
 		}
 		objects = append(objects, object{x.Kind, o})
@@ -64,6 +64,8 @@ func whole(kind base.IndexID, o *schema.ObjectDesc) bool {
 		return o.Procedure != nil
 	case schema.IxEvent:
 		return o.Event != nil
+	case schema.IxFunction:
+		return o.Function != nil
 	}
 	return false
 }
@@ -90,7 +92,7 @@ func (v *volume) table(at *archive.Table) (t *schema.Table, d *schema.TableDesc,
 	if err := json.Unmarshal(at.Desc, d); err != nil {
 		return nil, nil, v.bad("the definition of a table cannot be read: %v", err)
 	}
-	if d.V > schema.MultiVersion {
+	if d.V > schema.NewestVersion {
 		return nil, nil, v.newer("table " + d.DB + "." + d.Name)
 	}
 	if why := wrong(d); why != "" {

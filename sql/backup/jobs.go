@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -130,7 +129,7 @@ func (g *Env) do(ctx context.Context, lease *job.Lease, o *order) (end outcome) 
 	rec := lease.Record()
 	w := &work{g: g, o: o, lease: lease, user: rec.User, job: g.Jobs.Resume(rec.ID, rec.Kind, rec.What, rec.Total)}
 	w.job.Did(int(rec.Done))
-	stop := w.keepLease(ctx, cancel)
+	stop := lease.Keep(ctx, cancel, g.Log, w.job.Progress)
 	end = w.perform(ctx)
 	cause := context.Cause(ctx)
 	cancel(nil)
@@ -189,42 +188,6 @@ func (w *work) perform(ctx context.Context) (end outcome) {
 	return end
 }
 
-// keepLease renews the lease with the progress of the job, until the function that it returns is
-// called. cancel ends the job.
-func (w *work) keepLease(ctx context.Context, cancel context.CancelCauseFunc) (stop func()) {
-	ctx, end := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		tick := time.NewTicker(job.Every)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			w.lease.Did(w.job.Progress())
-			left := w.lease.Record().Until.Sub(w.g.DB.Time())
-			try, done := context.WithTimeout(ctx, max(left, 0))
-			err := w.lease.Renew(kv.WithPatience(try, kv.NewPatience()))
-			done()
-			switch {
-			case err == nil || ctx.Err() != nil:
-			case errors.Is(err, job.ErrEnded): // with what has made its work visible
-				return
-			case errors.Is(err, job.ErrLost), errors.Is(err, job.ErrCanceled):
-				cancel(err)
-				return
-			case w.lease.Record().Until <= w.g.DB.Time():
-				w.g.Log.Warn("the lease of a job could not be renewed: another node may go on with it", "job", w.lease.ID(), "err", err)
-				cancel(job.ErrLost)
-				return
-			}
-		}
-	})
-	return func() { end(); wg.Wait() }
-}
-
 // session is a context of the engine for work that no client's session is there for.
 func (w *work) session(ctx context.Context) *sql.Context {
 	s := session.New(sql.NewBaseSessionWithClientServer("", sql.Client{User: w.user, Address: "localhost"}, 0), w.g.Env.Env.Env)
@@ -262,7 +225,7 @@ func (g *Env) Follow(ctx context.Context) {
 		seen, running = at, false
 		for _, rec := range all {
 			running = running || rec.State == job.Running
-			if rec.Free(g.DB.Time()) {
+			if rec.Kind != job.Event && rec.Free(g.DB.Time()) {
 				g.adopt(ctx, rec)
 			}
 		}

@@ -129,7 +129,7 @@ func FuzzContents(f *testing.F) {
 	f.Add([]byte(`{"v":1,"name":"x","db":"d","view":{"Name":"x"}}`), []byte{}, []byte{})
 	f.Fuzz(func(t *testing.T, def, value, pk []byte) {
 		v := &volume{Manifest: &archive.Manifest{ID: "x", Databases: nil}}
-		for _, kind := range []base.IndexID{schema.IxView, schema.IxTrigger, schema.IxProcedure, schema.IxEvent, 9} {
+		for _, kind := range []base.IndexID{schema.IxView, schema.IxTrigger, schema.IxProcedure, schema.IxEvent, schema.IxFunction, 9} {
 			v.Objects = []archive.Object{{Kind: kind, Desc: def}}
 			_, _, err := v.contents()
 			fileError(t, err)

@@ -269,7 +269,7 @@ func (p *plan) referenced(snap *schema.Snapshot) error {
 	return nil
 }
 
-// chooseObjects chooses views, triggers, procedures and events.
+// chooseObjects chooses views, triggers, procedures, functions and events.
 func (p *plan) chooseObjects(w *wanted, all []object) error {
 	for _, o := range all {
 		on := ""
@@ -291,7 +291,7 @@ func (p *plan) chooseObjects(w *wanted, all []object) error {
 			}
 			d.DB = p.database(o.DB)
 		}
-		d.V = schema.DescVersion
+		d.V = d.Format()
 		// Nobody can judge here what a trigger without a definer was allowed to do.
 		if (d.Trigger != nil && d.Definer == nil || d.Definer != nil && d.Definer.Name != p.user) && !p.o.AnyDefiner {
 			return rights.ErrNeeds("SUPER", rights.SetUserID)
@@ -314,6 +314,8 @@ func namesDatabase(o *schema.ObjectDesc, db string) bool {
 		texts = []string{o.Procedure.CreateStatement}
 	case o.Event != nil:
 		texts = []string{o.Event.CreateEventStatement()}
+	case o.Function != nil:
+		texts = []string{o.Function.Text}
 	}
 	return slices.ContainsFunc(texts, re.MatchString)
 }

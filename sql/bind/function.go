@@ -34,21 +34,6 @@ var jsonValues = func() map[string]func(i int) bool {
 	return out
 }()
 
-// renamed are functions that the parser knows by other names.
-var renamed = map[string]string{
-	"substr": "substring", "mid": "substring", "mod": "%", "power": "pow", "ceil": "ceiling", "lcase": "lower", "ucase": "upper",
-	"adddate": "date_add", "subdate": "date_sub", "character_length": "char_length", "octet_length": "length",
-	"session_user": "user", "system_user": "user", "current_timestamp": "now", "localtime": "now", "localtimestamp": "now",
-	"current_date": "curdate", "current_time": "curtime",
-	"json_memberof": "member of", "schema": "database", "dayofmonth": "day", "regexp": "regexp_like",
-	"insert_func": "insert",
-}
-
-// trims are the forms of TRIM(... FROM ...).
-var trims = map[ast.TrimDirectionType]string{
-	ast.TrimBothDefault: "trim", ast.TrimBoth: "trim", ast.TrimLeading: "trim_leading", ast.TrimTrailing: "trim_trailing",
-}
-
 func last(ns []ast.ExprNode) ast.ExprNode {
 	if len(ns) == 0 {
 		return nil
@@ -68,6 +53,9 @@ func (x *exprs) function(n *ast.FuncCallExpr) (expr.Node, error) {
 	}
 	if name == "grouping" {
 		return x.isGrouping(n.Args)
+	}
+	if f, err := x.stored(n); f != nil || err != nil {
+		return x.storedCall(f, n.Args, err)
 	}
 	if n.Schema.O != "" || leftAlone[name] || strings.HasPrefix(name, "st_") {
 		return nil, unsupported("function %s", name)
@@ -90,17 +78,40 @@ func (x *exprs) function(n *ast.FuncCallExpr) (expr.Node, error) {
 		name = "$last_insert_id"
 	}
 	if d, ok := last(n.Args).(*ast.TrimDirectionExpr); ok {
-		name, args = trims[d.Direction], args[:len(args)-1]
-	}
-	if name == "position" {
-		name = "locate"
+		name, args = tree.Trims[d.Direction], args[:len(args)-1]
 	}
 	if expr.Lookup(name) == nil {
-		if to := renamed[name]; to != "" {
+		if to := tree.Renamed[name]; to != "" {
 			name = to
 		}
 	}
 	return call(name, args...)
+}
+
+// stored is the stored function that is called; nil: there is none, or a native one.
+func (x *exprs) stored(n *ast.FuncCallExpr) (*expr.Func, error) {
+	r, ok := x.q.b.s.Catalog.(algebra.Routines)
+	name := n.FnName.L
+	if !ok || n.Schema.O == "" && (leftAlone[name] || tree.Renamed[name] != "" || expr.Lookup(name) != nil) {
+		return nil, nil
+	}
+	f, err := r.Function(n.Schema.O, x.q.b.db, n.FnName.O)
+	if views := x.q.b.views; err != nil && len(views) > 0 {
+		err = refuse(1356, "HY000", "View '%s' references invalid table(s) or column(s) or function(s) or definer/invoker of "+
+			"view lack rights to use them", views[0])
+	}
+	return f, err
+}
+
+func (x *exprs) storedCall(f *expr.Func, ns []ast.ExprNode, err error) (expr.Node, error) {
+	if err != nil {
+		return nil, err
+	}
+	args, err := x.list(ns)
+	if err != nil {
+		return nil, err
+	}
+	return expr.NewCall(f, args...)
 }
 
 // temporal binds DATE '...', TIME '...' and TIMESTAMP '...'.

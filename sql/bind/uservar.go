@@ -2,11 +2,11 @@ package bind
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
 
 	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/bind/tree"
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
@@ -94,18 +94,4 @@ func (q *query) inOrder(rel algebra.Rel, c *clauses, l *ast.Limit) (_ algebra.Re
 
 // Assignments makes a SELECT of the values of SET @a = x, @b = y, and tells the names; there are
 // none if it is another statement, or sets something else.
-func Assignments(stmt Stmt) (values Stmt, names []string) {
-	set, ok := stmt.(*ast.SetStmt)
-	if !ok {
-		return nil, nil
-	}
-	list := &ast.FieldList{}
-	for _, v := range set.Variables {
-		if v.IsSystem || v.Value == nil || strings.EqualFold(v.Name, ast.SetNames) || strings.EqualFold(v.Name, ast.SetCharset) {
-			return nil, nil
-		}
-		list.Fields = append(list.Fields, &ast.SelectField{Expr: v.Value})
-		names = append(names, v.Name)
-	}
-	return &ast.SelectStmt{SelectStmtOpts: &ast.SelectStmtOpts{}, Fields: list}, names
-}
+var Assignments = tree.Assignments

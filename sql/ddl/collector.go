@@ -81,7 +81,7 @@ func (c *Collector) round(ctx context.Context) error {
 	}
 	for _, r := range rows {
 		d := new(garbageDesc)
-		if err := json.Unmarshal(r.Value, d); err != nil || d.V > schema.MultiVersion {
+		if err := json.Unmarshal(r.Value, d); err != nil || d.V > schema.NewestVersion {
 			continue
 		}
 		if d.Node != 0 && time.Since(d.Since) < rewriteAge {

@@ -415,7 +415,7 @@ func (d *database) CreateFulltextTableNames(ctx *sql.Context, table, index strin
 	}
 }
 
-// objects implement what has a text only: views, triggers, procedures, events.
+// objects implement what has a text only: views, triggers, procedures, functions, events.
 
 func (d *database) object(ctx *sql.Context, ix base.IndexID, name string) (*schema.ObjectDesc, error) {
 	db, err := d.look(ctx)
@@ -437,7 +437,7 @@ func (d *database) create(ctx *sql.Context, ix base.IndexID, o *schema.ObjectDes
 			return exists()
 		}
 	}
-	o.V = schema.DescVersion
+	o.V = o.Format()
 	m.putObject(ix, o)
 	return nil
 }

@@ -26,8 +26,10 @@ type Env struct {
 	View func(ctx *sql.Context, db string, def *sql.ViewDefinition) error
 	// Functions are those that need the gateway, by their names in lower case.
 	Functions map[string]sql.Function
-	GC        *Collector
-	Jobs      *Jobs
+	// Stored finds stored functions; nil: there are none.
+	Stored func(ctx *sql.Context, name string) (sql.Function, bool)
+	GC     *Collector
+	Jobs   *Jobs
 
 	copies sync.Map // successors of tables that this node copies rows to, by id
 }

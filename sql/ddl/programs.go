@@ -2,8 +2,10 @@ package ddl
 
 import (
 	"context"
+	"errors"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/base"
@@ -14,7 +16,7 @@ import (
 // ProgramTree is the tree of a CREATE of a stored program whose body only our own interpreter
 // knows; nil if it is none. The body in it is another one, which fails.
 func ProgramTree(query string, o sqlparser.ParserOptions) sqlparser.Statement {
-	if !base.ContainsFold(query, "CREATE") || !base.ContainsFold(query, "PROCEDURE") && !base.ContainsFold(query, "TRIGGER") {
+	if !base.ContainsFold(query, "PROCEDURE") && !base.ContainsFold(query, "TRIGGER") && !base.ContainsFold(query, "EVENT") {
 		return nil
 	}
 	head, prog, ok := program.Skeleton(query, token.Mode{ANSIQuotes: o.AnsiQuotes})
@@ -30,11 +32,22 @@ func ProgramTree(query string, o sqlparser.ParserOptions) sqlparser.Statement {
 	return d
 }
 
-// MakesProcedure reports whether a statement is the client's own that makes a procedure: the engine
-// would refuse what it does not know of the body. It need not know any of it.
+// Misshapen is what is wrong with the body of a procedure that the engine would take; nil: nothing
+// is, or the engine says it.
+func Misshapen(query string, o sqlparser.ParserOptions) error {
+	_, err := program.Parse(query, token.Mode{ANSIQuotes: o.AnsiQuotes})
+	var me *mysql.SQLError
+	if errors.As(err, &me) && me.Num == 1313 { // RETURN
+		return me
+	}
+	return nil
+}
+
+// MakesProcedure reports whether a statement is the client's own that makes a procedure or an
+// event: the engine would refuse what it does not know of the body. It need not know any of it.
 func MakesProcedure(ctx context.Context, query string, stmt sqlparser.Statement) bool {
 	d, ok := stmt.(*sqlparser.DDL)
 	sc, is := ctx.(*sql.Context)
-	return ok && is && d.ProcedureSpec != nil &&
+	return ok && is && (d.ProcedureSpec != nil || d.EventSpec != nil && d.EventSpec.Body != nil) &&
 		sql.RemoveSpaceAndDelimiter(query, ';') == sql.RemoveSpaceAndDelimiter(sc.Query(), ';')
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
@@ -29,11 +30,31 @@ var (
 func NewProvider(env *Env) *Provider { return &Provider{env} }
 
 // Function implements sql.FunctionProvider. The engine asks here before it looks at its own.
-func (p *Provider) Function(_ *sql.Context, name string) (sql.Function, bool) {
+func (p *Provider) Function(ctx *sql.Context, name string) (sql.Function, bool) {
 	if f := p.Env.Functions[strings.ToLower(name)]; f != nil {
 		return f, true
 	}
-	return function.Lookup(name)
+	f, ok := function.Lookup(name)
+	if !ok && p.Env.Stored != nil && !function.Native(name) && !definesTable(ctx) {
+		return p.Env.Stored(ctx, name)
+	}
+	return f, ok
+}
+
+// definesTable reports whether the statement defines a table, whose expressions cannot call stored
+// functions.
+func definesTable(ctx *sql.Context) bool {
+	s := session.Of(ctx)
+	if s == nil {
+		return false
+	}
+	switch d := s.Stmt.Tree.(type) {
+	case *sqlparser.DDL:
+		return d.TableSpec != nil && d.OptSelect == nil
+	case *sqlparser.AlterTable:
+		return true
+	}
+	return false
 }
 
 // Find looks a database up, and again in a fresh catalog before it says no.

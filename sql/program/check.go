@@ -42,6 +42,23 @@ func (p *parser) allowed() {
 	}
 }
 
+// inFunction refuses statements that a function cannot have: those that return rows, end
+// transactions, or come from a text.
+func (p *parser) inFunction(text string) {
+	ts := token.Scan(text, token.Mode{})
+	switch t := ts[0]; {
+	case t.Is("prepare", "execute", "deallocate"), t.Is("drop") && ts[1].Is("prepare"):
+		p.refuse(1336, "0A000", "Dynamic SQL is not allowed in stored function or trigger")
+	case t.Is("flush"):
+		p.refuse(1314, "0A000", "FLUSH is not allowed in stored procedures")
+	case Commits(ts):
+		p.refuse(1422, "HY000", "Explicit or implicit commit is not allowed in stored function or trigger.")
+	case t.Is("select", "(", "values") && token.CutInto(text, token.Mode{}) == nil,
+		t.Is("show", "explain", "describe", "desc", "check", "optimize", "repair", "checksum", "table"):
+		p.refuse(1415, "0A000", "Not allowed to return a result set from a function")
+	}
+}
+
 // makes reports whether a CREATE is of something.
 func (p *parser) makes(kinds ...string) bool {
 	for i := 1; ; i++ {

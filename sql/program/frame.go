@@ -65,7 +65,7 @@ type Host interface {
 	// Eval computes an expression, Rows the rows of a query. What an expression may only warn of
 	// is an error if its value is stored.
 	Eval(f *Frame, e Expr, stored bool) (Value, error)
-	Rows(f *Frame, query string) ([][]Value, error)
+	Rows(f *Frame, query string) (*Rows, error)
 	// Run runs a statement. Its warnings are the conditions.
 	Run(f *Frame, text string) ([]*Condition, error)
 	Call(f *Frame, c *Call) error
@@ -112,8 +112,14 @@ type scope struct {
 type cursor struct {
 	query string
 	open  bool
-	rows  [][]Value
+	rows  *Rows
 	at    int
+}
+
+// Rows are those of a query. Free is called once they are not needed any more.
+type Rows struct {
+	All  [][]Value
+	Free func()
 }
 
 // flow says that the next statement is not the one behind the present one.
@@ -259,7 +265,12 @@ func (f *Frame) block(b *Block) (*flow, error) {
 	}
 	depth := len(f.scopes)
 	f.scopes = append(f.scopes[:depth:depth], s)
-	defer func() { f.scopes = f.scopes[:depth] }()
+	defer func() {
+		f.scopes = f.scopes[:depth]
+		for _, c := range s.cursors {
+			c.close()
+		}
+	}()
 	fl, err := f.declared(s, b)
 	if fl == nil && err == nil {
 		fl, err = f.list(b.Body)
@@ -473,8 +484,15 @@ func (f *Frame) close(s *Close) error {
 	if !c.open {
 		return mysql.NewSQLError(1326, "24000", "Cursor is not open")
 	}
-	c.open, c.rows = false, nil
+	c.close()
 	return nil
+}
+
+func (c *cursor) close() {
+	if c.rows != nil {
+		c.rows.Free()
+	}
+	c.open, c.rows = false, nil
 }
 
 func (f *Frame) fetch(s *Fetch) error {
@@ -485,11 +503,11 @@ func (f *Frame) fetch(s *Fetch) error {
 	switch {
 	case !c.open:
 		return mysql.NewSQLError(1326, "24000", "Cursor is not open")
-	case c.at >= len(c.rows):
+	case c.at >= len(c.rows.All):
 		return mysql.NewSQLError(1329, "02000", "No data - zero rows fetched, selected, or processed")
-	case len(c.rows[c.at]) != len(s.To):
+	case len(c.rows.All[c.at]) != len(s.To):
 		return mysql.NewSQLError(1328, "HY000", "Incorrect number of FETCH variables")
 	}
 	c.at++
-	return f.Into(s.To, c.rows[c.at-1])
+	return f.Into(s.To, c.rows.All[c.at-1])
 }

@@ -9,8 +9,17 @@ import (
 )
 
 // Parse reads the text of a CREATE PROCEDURE, FUNCTION or TRIGGER.
-func Parse(text string, m token.Mode) (p *Program, err error) {
-	s := &parser{text: text, ts: token.Scan(text, m)}
+func Parse(text string, m token.Mode) (*Program, error) {
+	p, _, err := parse(&parser{text: text, ts: token.Scan(text, m)})
+	return p, err
+}
+
+// ParseFirst does so with a text in which other statements may follow; rest is what follows.
+func ParseFirst(text string, m token.Mode) (p *Program, rest string, err error) {
+	return parse(&parser{text: text, ts: token.Scan(text, m), first: true})
+}
+
+func parse(s *parser) (p *Program, rest string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			bad, ok := r.(syntax)
@@ -20,7 +29,8 @@ func Parse(text string, m token.Mode) (p *Program, err error) {
 			p, err = nil, bad.error
 		}
 	}()
-	return s.create(), nil
+	p = s.create()
+	return p, s.text[min(s.tok().From, len(s.text)):], nil
 }
 
 // ParseCall reads a CALL.
@@ -52,8 +62,13 @@ type parser struct {
 	text   string
 	ts     []token.Token
 	at     int
+	kind   Kind
 	labels []string
 	depth  int
+	// first: other statements may follow.
+	first bool
+	// returns: a RETURN was read.
+	returns bool
 	// params are those of the program, blocks the blocks around the present token.
 	params []Param
 	blocks []*Block
@@ -118,18 +133,13 @@ func (p *parser) qualified() (db, name string) {
 
 // create reads the head of a program, and the body.
 func (p *parser) create() *Program {
+	out := &Program{}
 	p.word("create")
-	p.took("or", "replace")
+	out.Head.Replace = p.took("or", "replace")
 	if p.took("definer") {
 		p.word("=")
-		for !p.tok().Is("procedure", "function", "trigger", "sql") {
-			if p.tok().Kind == token.End {
-				p.fail()
-			}
-			p.at++
-		}
+		p.definer(&out.Head)
 	}
-	out := &Program{}
 	switch {
 	case p.took("procedure"):
 		out.Kind = Procedure
@@ -142,9 +152,9 @@ func (p *parser) create() *Program {
 	default:
 		p.fail()
 	}
-	if p.took("if", "not", "exists") {
-	}
-	_, out.Name = p.qualified()
+	p.kind = out.Kind
+	out.Head.Absent = p.took("if", "not", "exists")
+	out.Head.DB, out.Name = p.qualified()
 	if out.Kind == Trigger {
 		p.triggerHead(&out.Trigger)
 	} else {
@@ -153,14 +163,17 @@ func (p *parser) create() *Program {
 			p.word("returns")
 			out.Returns = p.typ()
 		}
-		p.characteristics()
+		p.characteristics(&out.Head.Options)
 	}
 	p.params = out.Params
+	from := p.at
 	out.From = p.tok().From
 	out.Body = p.statement()
-	out.To = p.ts[p.at-1].To
-	p.took(";")
-	if p.tok().Kind != token.End {
+	out.To, out.Returning = p.ts[p.at-1].To, p.returns
+	if out.Kind == Function {
+		out.Facts = factsOf(p.ts[from:p.at])
+	}
+	if more := p.took(";") && p.first; !more && p.tok().Kind != token.End {
 		p.fail()
 	}
 	if out.Kind == Trigger {
@@ -190,6 +203,7 @@ func (p *parser) triggerHead(h *TriggerHead) {
 
 func (p *parser) parameters(out *Program) {
 	p.word("(")
+	from := p.ts[p.at-1].To
 	for !p.took(")") {
 		a := Param{In: true}
 		switch next := p.ahead(1); {
@@ -212,21 +226,7 @@ func (p *parser) parameters(out *Program) {
 			p.word(",")
 		}
 	}
-}
-
-// characteristics skips what is said about a routine besides.
-func (p *parser) characteristics() {
-	for {
-		switch {
-		case p.took("language", "sql"), p.took("not", "deterministic"), p.took("deterministic"), p.took("contains", "sql"),
-			p.took("no", "sql"), p.took("reads", "sql", "data"), p.took("modifies", "sql", "data"),
-			p.took("sql", "security", "definer"), p.took("sql", "security", "invoker"):
-		case p.tok().Is("comment") && p.ahead(1).Kind == token.String:
-			p.at += 2
-		default:
-			return
-		}
-	}
+	out.Head.Params = p.text[from:p.ts[p.at-1].From]
 }
 
 // group skips what stands in parentheses.
@@ -374,6 +374,10 @@ func (p *parser) simple() Stmt {
 	case p.took("iterate"):
 		return &Iterate{p.label("ITERATE")}
 	case p.took("return"):
+		if p.kind != Function {
+			p.refuse(1313, "42000", "RETURN is only allowed in a FUNCTION")
+		}
+		p.returns = true
 		return &Return{p.expr()}
 	case p.took("open"):
 		return &Open{p.cursorName()}
@@ -394,7 +398,11 @@ func (p *parser) simple() Stmt {
 		return p.set()
 	}
 	p.allowed()
-	return &SQL{p.plain()}
+	out := &SQL{p.plain()}
+	if p.kind == Function {
+		p.inFunction(out.Text)
+	}
+	return out
 }
 
 // blockMark begins the label of a block, which ITERATE cannot name.

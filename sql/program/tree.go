@@ -26,6 +26,34 @@ type Program struct {
 	Reads, Sets []string
 	// From and To are where the body stands.
 	From, To int
+	Head     Head
+	// Returning: there is a RETURN in it.
+	Returning bool
+	// Facts are those of a function.
+	Facts Facts
+}
+
+// Head is what a CREATE says about a routine besides its parameters.
+type Head struct {
+	DB string
+	// Replace is OR REPLACE, Absent is IF NOT EXISTS.
+	Replace, Absent bool
+	// User and Host are of the DEFINER; User is empty if there is none, or it is CURRENT_USER.
+	User, Host string
+	// Params is the text of the parameters.
+	Params string
+	Options
+}
+
+// Options are what ALTER FUNCTION may change, too.
+type Options struct {
+	// Access is empty if nothing is said.
+	Access        string
+	Deterministic bool
+	Invoker       bool
+	Secured       bool // it says something of SQL SECURITY
+	Comment       string
+	Commented     bool
 }
 
 // TriggerHead says when a trigger fires.

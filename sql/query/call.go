@@ -129,7 +129,7 @@ func (p *routine) mayRecurse(f *program.Frame, o *schema.ObjectDesc) error {
 
 // callFrom calls a procedure from a frame.
 func (p *routine) callFrom(f *program.Frame, n *program.Call, o *schema.ObjectDesc) error {
-	if err := rights.MayCall(p.ctx, p.r.Engine.Analyzer.Catalog.MySQLDb, o.DB, o.Name); err != nil {
+	if err := rights.MayCall(p.ctx, p.r.Engine.Analyzer.Catalog.MySQLDb, o.DB, o.Name, true); err != nil {
 		return err
 	}
 	if err := p.mayRecurse(f, o); err != nil {
@@ -213,11 +213,7 @@ func (p *routine) act(o *schema.ObjectDesc) (end func(), err error) {
 		}
 		set = &of
 	}
-	mode := ""
-	if o.Procedure != nil {
-		mode = o.Procedure.SqlMode
-	}
-	return p.actAs(o, set, mode)
+	return p.actAs(o, set, o.Procedure.SqlMode)
 }
 
 // actAs does so with rights that are known; nil: with the user's.

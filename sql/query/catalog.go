@@ -30,6 +30,8 @@ type catalog struct {
 	db *mysql_db.MySQLDb
 	// facts are what the texts of definitions hang on.
 	facts func() *bind.Session
+	// caller is the statement that calls the stored functions that are found; nil: none is called.
+	caller *statement
 	// command is the first word of a statement of a stored program; empty: it is one of a client.
 	command string
 }

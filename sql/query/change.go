@@ -382,7 +382,12 @@ func (c *change) run() (res *outcome, done bool, err error) {
 		s.SetTransaction(t)
 	}
 	sql.IncrementStatusVariable(ctx, "Questions", 1)
-	s.ClearWarnings()
+	c.clearWarnings()
+	undo, err := c.beginCalls(t)
+	if err != nil {
+		return nil, true, err
+	}
+	defer func() { undo(err) }()
 	err = c.gather()
 	reason, ok := c.refused(err)
 	if !ok {
@@ -614,7 +619,7 @@ func (w *writer) write() error {
 		defer w.s.ForgetAhead()
 	}
 	var rows *prefetch.RowsAhead
-	if w.fires != nil && !w.nested() {
+	if w.fires != nil && !w.nested() && !w.calls.any() {
 		rows = w.r.Prefetch.RowsAhead(w.s, w.st)
 		defer func() { rows.End() }()
 	}

@@ -34,12 +34,17 @@ type routine struct {
 	params []expr.Node
 	used   int // of them
 	trees  map[string]bind.Stmt
-	types  map[string]*schema.Column
+	types  map[variableType]*schema.Column
 	// eval computes expressions that read no table.
 	eval *statement
 	rows rowPair
-	// outer is the program whose statement fires the triggers; nil: a client's does.
+	// outer is the program whose statement fires the triggers, or calls the function; nil: a
+	// client's does.
 	outer *program.Frame
+	// caller is the statement that calls a function; nil: the programs are others.
+	caller *statement
+	// coll is the collation of texts in the function that runs.
+	coll sql.CollationID
 	// results are those for the client.
 	results []*sqltypes.Result
 	// boxed: the last result is kept in the engine's form instead.
@@ -63,7 +68,7 @@ type rowPair struct {
 var _ program.Host = (*routine)(nil)
 
 func (r *Runner) newRoutine(ctx *sql.Context, s *session.Session) *routine {
-	return &routine{r: r, s: s, ctx: ctx, trees: map[string]bind.Stmt{}, types: map[string]*schema.Column{}}
+	return &routine{r: r, s: s, ctx: ctx, trees: map[string]bind.Stmt{}, types: map[variableType]*schema.Column{}}
 }
 
 func (p *routine) close() {
@@ -148,27 +153,26 @@ func (p *routine) told(err error) error {
 	return worded(p.s, err)
 }
 
+// variableType is the type of a variable, and the collation of texts that name none.
+type variableType struct {
+	text string
+	coll sql.CollationID
+}
+
 // Declare implements program.Host.
 func (p *routine) Declare(name, typ string) (*program.Variable, error) {
-	col := p.types[typ]
+	key := variableType{typ, p.coll}
+	col := p.types[key]
 	if col == nil {
-		text := typ
-		if !strings.ContainsAny(text, "'\"") {
-			text = strings.ToLower(text)
-		}
 		var err error
-		if col, err = schema.NewColumn(&schema.ColumnDesc{Name: name, Type: text, Nullable: true}); err != nil {
-			return nil, mysql.NewSQLError(1064, "42000", "You have an error in your SQL syntax near '%s'", typ)
+		if col, err = assign.Variable(name, typ, p.coll); err != nil {
+			return nil, err
 		}
-		p.types[typ] = col
+		p.types[key] = col
 	}
 	own, desc := *col, *col.Desc
 	desc.Name, own.Desc = name, &desc
-	t := expr.FromSQL(col.Type)
-	if t.Kind == expr.Duration {
-		t.Scale = col.Digits
-	}
-	return &program.Variable{Name: name, Decl: &own, Value: program.Value{T: t}}, nil
+	return &program.Variable{Name: name, Decl: &own, Value: program.Value{T: assign.TypeOf(col)}}, nil
 }
 
 // Assign implements program.Host.
@@ -245,10 +249,11 @@ func (p *routine) value(f *program.Frame, e program.Expr, strict bool) (program.
 	if err != nil {
 		return program.Value{}, err
 	}
-	if len(rows) != 1 || len(rows[0]) != 1 {
+	defer rows.Free()
+	if len(rows.All) != 1 || len(rows.All[0]) != 1 {
 		return program.Value{}, mysql.NewSQLError(1241, "21000", "Operand should contain 1 column(s)")
 	}
-	return rows[0][0], nil
+	return rows.All[0][0], nil
 }
 
 // alone computes an expression that reads no table; done is false if it does.
@@ -307,16 +312,42 @@ func (st *statement) refusedNode(err error) bool {
 func noParams(sql.CollationID) ([]expr.Node, error) { return nil, nil }
 
 // Rows implements program.Host.
-func (p *routine) Rows(f *program.Frame, query string) (rows [][]program.Value, err error) {
+func (p *routine) Rows(f *program.Frame, query string) (rows *program.Rows, err error) {
 	err = p.inTurn(func() error {
-		rows = nil
 		rows, err = p.rowsOf(f, query)
 		return err
 	})
 	return rows, p.told(err)
 }
 
-func (p *routine) rowsOf(f *program.Frame, query string) (rows [][]program.Value, err error) {
+// rowsOf are the rows of a query. The program's budget counts them until they are freed.
+func (p *routine) rowsOf(f *program.Frame, query string) (*program.Rows, error) {
+	ev, err := p.evaluator()
+	if err != nil {
+		return nil, err
+	}
+	size := int64(0)
+	out := &program.Rows{Free: func() { ev.mem.Shrink(size) }}
+	out.All, err = p.read(f, query, func(row []program.Value) error {
+		n := int64(24 + 64*len(row))
+		for _, v := range row {
+			n += int64(len(v.V.S))
+		}
+		if err := ev.mem.Grow(n); err != nil {
+			return err
+		}
+		size += n
+		return nil
+	})
+	if err != nil {
+		out.Free()
+		return nil, err
+	}
+	return out, nil
+}
+
+// read reads the rows of a query. keep counts each.
+func (p *routine) read(f *program.Frame, query string, keep func([]program.Value) error) (rows [][]program.Value, err error) {
 	text := p.limited(f, query)
 	st, err := p.r.prepareIn(p.ctx, p.s, p.inside(f), text, noParams, (*statement).make)
 	if st == nil && err != nil {
@@ -333,6 +364,9 @@ func (p *routine) rowsOf(f *program.Frame, query string) (rows [][]program.Value
 					v.S = strings.Clone(v.S)
 					row[k] = program.Value{V: v, T: b.Cols[c].T}
 				}
+				if err := keep(row); err != nil {
+					return err
+				}
 				rows = append(rows, row)
 			}
 			return nil
@@ -348,7 +382,13 @@ func (p *routine) rowsOf(f *program.Frame, query string) (rows [][]program.Value
 	if err != nil {
 		return nil, err
 	}
-	return p.unboxed(sch, all)
+	rows, err = p.unboxed(sch, all)
+	for _, row := range rows {
+		if err == nil {
+			err = keep(row)
+		}
+	}
+	return rows, err
 }
 
 // positions are where the columns of the result are in the batches.
@@ -441,10 +481,12 @@ func (p *routine) statement() session.Statement {
 // query runs a SELECT, whose rows go to variables or to the client.
 func (p *routine) query(f *program.Frame, text string) error {
 	if in := token.CutInto(text, p.mode()); in != nil {
-		rows, err := p.rowsOf(f, in.Text)
+		read, err := p.rowsOf(f, in.Text)
 		if err != nil {
 			return err
 		}
+		defer read.Free()
+		rows := read.All
 		switch {
 		case len(rows) == 0:
 			p.ctx.Warn(1329, "No data - zero rows fetched, selected, or processed")

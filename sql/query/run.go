@@ -128,6 +128,7 @@ type statement struct {
 	locks bool
 	shown bool // EXPLAIN
 	in    *inside
+	calls calls
 }
 
 // inside is where a statement of a stored program stands; nil is the statement of a client.
@@ -338,7 +339,7 @@ func (st *statement) begin(text string) (bind.Stmt, error) {
 	st.cat = &catalog{
 		command: commandOf(text, st.in),
 		ctx:     st.ctx, cat: st.r.Engine.Analyzer.Catalog, reads: access.New(st.ctx), tables: map[[2]string]*access.Table{},
-		db: st.r.Engine.Analyzer.Catalog.MySQLDb,
+		db: st.r.Engine.Analyzer.Catalog.MySQLDb, caller: st,
 	}
 	if st.env, err = st.r.environment(st.ctx); err != nil {
 		return nil, err
@@ -518,15 +519,20 @@ func (st *statement) allowed(uses []bind.Use) error {
 // done is false if nothing was done, because an expression cannot be evaluated here.
 func (st *statement) run(take func(*expr.Batch) error) (done bool, err error) {
 	s := st.s
-	s.Stmt.Planned, s.Stmt.Writes, s.Stmt.Locks = true, false, st.locks
+	s.Stmt.Planned, s.Stmt.Writes, s.Stmt.Locks = true, st.calls.writes, st.locks
 	t := s.Txn()
 	if t == nil {
 		t = session.NewTxn(s)
 		s.SetTransaction(t)
 	}
 	sql.IncrementStatusVariable(st.ctx, "Questions", 1)
-	s.ClearWarnings()
+	st.clearWarnings()
 	explicit := s.Explicit(st.ctx)
+	undo, err := st.beginCalls(t)
+	if err != nil {
+		return true, err
+	}
+	defer func() { undo(err) }()
 	if st.page != nil {
 		take = st.page.of(take)
 	}
@@ -589,6 +595,7 @@ func (st *statement) drain(take func(*expr.Batch) error) error {
 func (st *statement) paced() *exec.Ctx { return &exec.Ctx{Context: st.ctx, Turn: &st.turn} }
 
 func (st *statement) close() {
+	st.calls.close()
 	st.turn.End()
 	if st.cat != nil {
 		st.cat.reads.Close()

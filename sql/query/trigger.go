@@ -163,28 +163,43 @@ func (c *change) fireOne(p *routine, f *firing) (err error) {
 	if err := p.judge(f); err != nil {
 		return err
 	}
+	return p.apart(func() error {
+		end, err := p.actAs(f.o, f.rights, f.o.Trigger.SqlMode)
+		if err != nil {
+			return err
+		}
+		defer end()
+		fr := &program.Frame{Host: p, Program: f.program, DB: f.o.DB, Outer: p.outer, Data: f.o.Trigger}
+		if err = p.tooDeep(fr); err == nil {
+			err = fr.Run()
+		}
+		if f.o.Definer != nil {
+			err = rights.Named(p.ctx, err, *f.o.Definer)
+		}
+		return err
+	})
+}
+
+// tooDeep refuses programs that call each other endlessly.
+func (p *routine) tooDeep(f *program.Frame) error {
+	if p.depth(f) > deepest {
+		return mysql.NewSQLError(1436, "HY000", "Thread stack overrun: programs call each other more than %d deep", deepest)
+	}
+	return nil
+}
+
+// apart runs a program as a part of the statement at hand, and of its transaction. What the session
+// knows of that statement is behind it what it was before.
+func (p *routine) apart(run func() error) error {
 	s := p.s
 	stmt, explicit := s.Stmt, s.GetIgnoreAutoCommit()
 	info := p.ctx.GetLastQueryInfo()
 	rows, found, id := info.RowCount.Load(), info.FoundRows.Load(), info.LastInsertId.Load()
-	end, err := p.actAs(f.o, f.rights, f.o.Trigger.SqlMode)
-	if err != nil {
-		return err
-	}
 	s.SetIgnoreAutoCommit(true)
-	fr := &program.Frame{Host: p, Program: f.program, DB: f.o.DB, Outer: p.outer, Data: f.o.Trigger}
-	if p.depth(fr) > deepest {
-		err = mysql.NewSQLError(1436, "HY000", "Thread stack overrun: programs call each other more than %d deep", deepest)
-	} else {
-		err = fr.Run()
-	}
-	if f.o.Definer != nil {
-		err = rights.Named(p.ctx, err, *f.o.Definer)
-	}
+	err := run()
 	if !explicit {
 		s.SetIgnoreAutoCommit(false)
 	}
-	end()
 	duplicate := s.Stmt.Duplicate
 	s.Stmt = stmt
 	if err != nil {
@@ -213,7 +228,7 @@ func (c *change) inUse(t *bind.Target) error {
 	}
 	id := t.Table.(*access.Table).Stored().Def.Desc.ID
 	for f := c.in.frame; f != nil; f = f.Outer {
-		if p, ok := f.Host.(*routine); ok && p.sub && p.rows.target.st.Def.Desc.ID == id {
+		if p, ok := f.Host.(*routine); ok && p.uses(id) {
 			return &bind.Refusal{Err: mysql.NewSQLError(1442, "HY000", "Can't update table '%s' in stored function/trigger because "+
 				"it is already used by statement which invoked this stored function/trigger.", t.Table.Name())}
 		}

@@ -17,6 +17,7 @@ func Tree(stmt sqlparser.Statement, query string, parsed bool) {
 	renameIsolation(stmt)
 	splitRanges(stmt)
 	setNames(stmt, query)
+	qualify(stmt, query)
 	if parsed {
 		anyTime(stmt, query)
 		caseOfJSON(stmt, query)
@@ -52,6 +53,21 @@ func setNames(stmt sqlparser.Statement, query string) {
 		}
 		return
 	}
+}
+
+// qualify puts the name of the database that a call of a function names into that of the function:
+// the engine forgets it.
+func qualify(stmt sqlparser.Statement, query string) {
+	if stmt == nil || !strings.Contains(query, ".") || !strings.Contains(query, "(") {
+		return
+	}
+	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
+		if f, ok := n.(*sqlparser.FuncExpr); ok && f != nil && !f.Qualifier.IsEmpty() {
+			f.Name = sqlparser.NewColIdent(f.Qualifier.String() + "." + f.Name.String())
+			f.Qualifier = sqlparser.TableIdent{}
+		}
+		return true, nil
+	}, stmt) // it never fails
 }
 
 // anyTime lets the operand of AS OF be any expression, such as NOW() - INTERVAL 5 SECOND: the

@@ -10,16 +10,16 @@ import (
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
-// MayCall refuses procedures that the user, or the definer in whose name something is executed, may
-// not execute.
-func MayCall(ctx *sql.Context, db *mysql_db.MySQLDb, database, name string) error {
+// MayCall refuses procedures, or functions, that the user, or the definer in whose name something
+// is executed, may not execute.
+func MayCall(ctx *sql.Context, db *mysql_db.MySQLDb, database, name string, procedure bool) error {
 	if !db.Enabled() {
 		return nil
 	}
 	if Of(ctx, db).Database(database, sql.PrivilegeType_Execute) {
 		return nil
 	}
-	on := sql.PrivilegeCheckSubject{Database: database, Routine: name, IsProcedure: true}
+	on := sql.PrivilegeCheckSubject{Database: database, Routine: name, IsProcedure: procedure}
 	if db.RoutineAdminCheck(ctx, sql.NewPrivilegedOperation(on, sql.PrivilegeType_Execute)) {
 		return nil
 	}

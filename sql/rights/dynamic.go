@@ -53,6 +53,9 @@ func done() sql.RowIter { return sql.RowsToRowIter(sql.NewRow(types.NewOkResult(
 // Grant executes a GRANT of privileges for columns, or of dynamic ones; others are the engine's
 // (nil).
 func (c Changer) Grant(ctx *sql.Context, n *plan.Grant) (sql.RowIter, error) {
+	if n.ObjectType == plan.ObjectType_Function && n.PrivilegeLevel.TableRoutine != "*" {
+		return c.function(ctx, n)
+	}
 	static := *n
 	if columns, rest := Split(n.Privileges); len(columns) > 0 {
 		static.Privileges = rest
@@ -75,7 +78,7 @@ func (c Changer) Grant(ctx *sql.Context, n *plan.Grant) (sql.RowIter, error) {
 func (c Changer) Revoke(ctx *sql.Context, n *plan.Revoke) (sql.RowIter, error) {
 	static := *n
 	columns, rest := Split(n.Privileges)
-	if len(columns) > 0 || n.PrivilegeLevel.TableRoutine != "*" && n.ObjectType != plan.ObjectType_Procedure {
+	if len(columns) > 0 || n.PrivilegeLevel.TableRoutine != "*" && n.ObjectType == plan.ObjectType_Any {
 		static.Privileges = rest
 		return c.columns(ctx, revoking(n, c.Catalog), &static, len(rest) > 0)
 	}

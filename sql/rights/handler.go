@@ -118,7 +118,8 @@ func (h handler) checkHere(ctx *sql.Context, state sql.AuthorizationQueryState, 
 	auth sqlparser.AuthInformation) error {
 	err := h.AuthorizationHandler.HandleAuth(ctx, state, auth)
 	switch {
-	case err != nil && (ownGrants(ctx) || describes(ctx, mine) && auth.AuthType == sqlparser.AuthType_SELECT || mayGrantColumns(ctx, mine, auth.Extra)):
+	case err != nil && (ownGrants(ctx) || describes(ctx, mine) && auth.AuthType == sqlparser.AuthType_SELECT || mayGrantColumns(ctx, mine, auth.Extra) ||
+		mayGrantFunction(ctx, mine, auth.Extra)):
 		return nil
 	case needsColumns(ctx, mine, auth):
 		if err := h.columns(ctx, mine, auth); err != nil {

@@ -45,8 +45,12 @@ const (
 	IxProcedure
 	IxEvent
 	IxGarbage
+	IxFunction
 	ixEnd
 )
+
+// objectKinds are the kinds of what has a text only.
+var objectKinds = []base.IndexID{IxView, IxTrigger, IxProcedure, IxEvent, IxFunction}
 
 // FirstTableSeq is the sequence number of the first user table; ids below 100 are the system's.
 const FirstTableSeq = 100
@@ -71,7 +75,7 @@ func IndexSpan(ix base.IndexID) base.Span {
 	return base.Span{Start: p, End: p.PrefixEnd()}
 }
 
-// ObjectDesc is a view, trigger, procedure or event.
+// ObjectDesc is a view, trigger, procedure, function or event.
 type ObjectDesc struct {
 	V         int                         `json:"v"`
 	DB        string                      `json:"db"`
@@ -81,9 +85,39 @@ type ObjectDesc struct {
 	Trigger   *sql.TriggerDefinition      `json:"trigger,omitempty"`
 	Procedure *sql.StoredProcedureDetails `json:"procedure,omitempty"`
 	Event     *sql.EventDefinition        `json:"event,omitempty"`
-	// Definer is the account with whose rights a view is read, or a procedure or trigger executed;
-	// nil: with those of the user.
+	Function  *RoutineDesc                `json:"function,omitempty"`
+	// Definer is the account with whose rights a view is read, or a program executed; nil: with
+	// those of the user.
 	Definer *Account `json:"definer,omitempty"`
+}
+
+// Format is the version of a descriptor.
+func (o *ObjectDesc) Format() int {
+	if o.Function != nil {
+		return functionVersion
+	}
+	return DescVersion
+}
+
+// RoutineDesc is a stored function.
+type RoutineDesc struct {
+	// Text is the CREATE FUNCTION. Its name and characteristics are those that follow, which ALTER
+	// FUNCTION may have changed.
+	Text string `json:"text"`
+	// Access is what the function says that it does with data: CONTAINS SQL, NO SQL, READS SQL DATA
+	// or MODIFIES SQL DATA.
+	Access        string `json:"access"`
+	Deterministic bool   `json:"deterministic,omitempty"`
+	Comment       string `json:"comment,omitempty"`
+	// Made is who made a function that is executed with the rights of its caller.
+	Made              Account   `json:"made"`
+	Created, Modified time.Time `json:",omitzero"`
+	SQLMode           string    `json:"sql_mode"`
+	// Charset and Connection are character_set_client and collation_connection of that time,
+	// Collation is that of the database: texts of variables have it that say nothing.
+	Charset    string `json:"charset"`
+	Connection string `json:"connection"`
+	Collation  string `json:"collation"`
 }
 
 // Account is what MySQL calls 'name'@'host'.
@@ -138,6 +172,14 @@ type Snapshot struct {
 
 // Database is a database by name, nil if there is none.
 func (s *Snapshot) Database(name string) *Database { return s.Databases[strings.ToLower(name)] }
+
+// InOrder are all databases by name.
+func (s *Snapshot) InOrder() (out []*Database) {
+	for _, name := range slices.Sorted(maps.Keys(s.Databases)) {
+		out = append(out, s.Databases[name])
+	}
+	return out
+}
 
 // Table is a table by name, nil if there is none.
 func (s *Snapshot) Table(db, name string) *Table {
@@ -320,7 +362,7 @@ func (b *snapshotBuilder) add(ix base.IndexID, r kv.Row) error {
 // NewDatabase is a database without tables and objects.
 func NewDatabase(d *DatabaseDesc) *Database {
 	db := &Database{Desc: d, Tables: map[string]*Table{}, Objects: map[base.IndexID]map[string]*ObjectDesc{}}
-	for ix := IxView; ix <= IxEvent; ix++ {
+	for _, ix := range objectKinds {
 		db.Objects[ix] = map[string]*ObjectDesc{}
 	}
 	return db

@@ -164,6 +164,16 @@ func describeType(d *ColumnDesc, t sql.Type) error {
 	return nil
 }
 
+// Described is the descriptor of the column with its type as [TableDesc] has it, whatever the words
+// were that it was made with.
+func (c *Column) Described() (*ColumnDesc, error) {
+	d := *c.Desc
+	if c.Kind == KindTimespan {
+		return &d, nil
+	}
+	return &d, describeType(&d, c.Type)
+}
+
 // LargestInt is the largest value of an integer column.
 func (c *Column) LargestInt() uint64 {
 	bits := c.bits

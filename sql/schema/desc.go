@@ -18,11 +18,14 @@ import (
 //	2: asynchronous tables, whose descriptors only have it
 //	3: tables with a successor, while they have it
 //	4: MULTI MASTER tables, whose descriptors only have it
+//	5: stored functions, which nodes of before do not see
 const (
-	DescVersion  = 1
-	asyncVersion = 2
-	nextVersion  = 3
-	MultiVersion = 4
+	DescVersion     = 1
+	asyncVersion    = 2
+	nextVersion     = 3
+	MultiVersion    = 4
+	functionVersion = 5
+	NewestVersion   = functionVersion
 )
 
 // DatabaseDesc describes a database.
@@ -303,9 +306,9 @@ func unmarshal[T any](b []byte, version func(*T) int) (*T, error) {
 	if err := json.Unmarshal(b, v); err != nil {
 		return nil, base.Errorf(base.CodeCorrupt, "catalog row: %v", err)
 	}
-	if n := version(v); n > MultiVersion {
+	if n := version(v); n > NewestVersion {
 		return nil, base.Errorf(base.CodeInvalid, "catalog row has format %d, this release reads up to %d: "+
-			"upgrade this node", n, MultiVersion)
+			"upgrade this node", n, NewestVersion)
 	}
 	return v, nil
 }

@@ -220,7 +220,7 @@ func (g *gateway) execution(ctx *sql.Context, s *session.Session, r *route, args
 		return ex // triggers may be about temporary tables
 	}
 	keys := r.keys(ctx, t, args)
-	if keys == nil || triggersBound(snap.Database(db)) {
+	if keys == nil || triggersBound(snap, db) {
 		return ex
 	}
 	for _, k := range keys {

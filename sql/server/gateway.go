@@ -29,6 +29,7 @@ import (
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/statements"
+	"github.com/godwitdb/godwit/sql/stored"
 	"github.com/godwitdb/godwit/sql/table"
 )
 
@@ -105,10 +106,12 @@ func newGateway(cfg Config) *gateway {
 	overrides := sql.EngineOverrides{Builder: sql.BuilderOverrides{Parser: &parser{Parser: sql.NewMysqlParser(), g: g}}}
 	a := analyzer.NewBuilder(pro).AddOverrides(overrides).Build()
 	g.query = &selects.Runner{}
+	g.Stored = g.query.EngineFunction
 	g.query.DescribeViews(a.Catalog.InfoSchema)
 	rights.Cover(a.Catalog.InfoSchema, a.Catalog.MySQLDb, map[string]func(rights.SchemaReader) rights.SchemaReader{
 		information_schema.StatisticsTableName: infoschema.Statistics,
 	})
+	a.Catalog.InfoSchema = stored.Cover(a.Catalog.InfoSchema, g.rights)
 	if missing := rules.Install(a); len(missing) > 0 {
 		panic(fmt.Sprintf("the engine has no rules %q any more, which package rules mends", missing))
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/godwitdb/godwit/sql/rewrite"
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/session"
+	"github.com/godwitdb/godwit/sql/stored"
+	"github.com/godwitdb/godwit/sql/token"
 )
 
 // parser wraps MySQL's: it notes in the session what only the syntax tree tells, and adds
@@ -87,6 +89,9 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 	if stmt := p.own(query); stmt != nil {
 		return stmt, query, "", nil
 	}
+	if stmt, n := p.stored(query, o); stmt != nil && (multi || n == len(query)) {
+		return stmt, query[:n], query[n:], nil
+	}
 	done, err := p.admit(ctx, query)
 	if err != nil {
 		return nil, "", "", err
@@ -96,6 +101,8 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 	if err != nil || ddl.MakesProcedure(ctx, query, stmt) {
 		if own := ddl.ProgramTree(rewrite.Text(query), o); own != nil {
 			stmt, q, rest, err = own, rewrite.Text(query), "", nil
+		} else if bad := ddl.Misshapen(query, o); bad != nil && err == nil {
+			return p.refused(bad), q, rest, nil
 		}
 	}
 	if own := p.accounts(stmt, query); own != nil && err == nil {
@@ -114,6 +121,9 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 	int, error) {
 	if stmt := p.own(query); stmt != nil {
 		return stmt, len(query), nil
+	}
+	if stmt, n := p.stored(query, o); stmt != nil {
+		return stmt, n, nil
 	}
 	done, err := p.admit(ctx, query)
 	if err != nil {
@@ -135,6 +145,19 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 	rewrite.Times(stmt)
 	p.note(ctx, query, stmt, err)
 	return stmt, n, err
+}
+
+// stored parses a statement about stored functions, which ends at a place of the text; nil: it is
+// another one.
+func (p *parser) stored(query string, o sqlparser.ParserOptions) (sqlparser.Statement, int) {
+	st, rest := stored.Parse(query, token.Mode{ANSIQuotes: o.AnsiQuotes})
+	if st == nil {
+		return nil, 0
+	}
+	return inject(ignoreAuth, &ownNode{g: p.g, name: st.Name(), sch: st.Schema(), writes: st.Writes(),
+		run: func(ctx *sql.Context) ([]sql.Row, error) {
+			return st.Run(ctx, &stored.Env{Env: p.g.Env, Rights: p.g.rights})
+		}}), len(query) - len(rest)
 }
 
 // prepares makes PREPARE fail in a session that keeps too much.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/fast"
+	"github.com/godwitdb/godwit/sql/function"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 )
@@ -248,7 +250,7 @@ func sessionBound(stmt sqlparser.Statement) bool {
 		case *sqlparser.ColName:
 			bound = bound || strings.HasPrefix(n.Name.String(), "@") || strings.HasPrefix(n.Qualifier.Name.String(), "@")
 		case *sqlparser.FuncExpr:
-			bound = bound || sessionFunctions[n.Name.Lowered()]
+			bound = bound || sessionFunctions[n.Name.Lowered()] || !n.Qualifier.IsEmpty() || !function.Native(n.Name.String())
 		case *sqlparser.Subquery, *sqlparser.ExistsExpr:
 			bound = true
 		}
@@ -260,17 +262,28 @@ func sessionBound(stmt sqlparser.Statement) bool {
 // sessionWords are found in the text of a trigger that may be bound to the client's session.
 var sessionWords = []string{"@", "call", "connection_id", "last_insert_id", "row_count", "found_rows", "load_file", "_lock"}
 
-// triggersBound reports whether a trigger of the database could be bound to the client's session.
-func triggersBound(d *schema.Database) bool {
-	for _, o := range d.Objects[schema.IxTrigger] {
-		text := strings.ToLower(o.Trigger.CreateStatement)
-		for _, w := range sessionWords {
-			if strings.Contains(text, w) {
+// triggersBound reports whether a trigger of a database, or a stored function that it may call,
+// could be bound to the client's session.
+func triggersBound(snap *schema.Snapshot, db string) bool {
+	triggers := snap.Database(db).Objects[schema.IxTrigger]
+	for _, o := range triggers {
+		if saysSession(o.Trigger.CreateStatement) {
+			return true
+		}
+	}
+	for _, d := range snap.Databases {
+		for _, o := range d.Objects[schema.IxFunction] {
+			if len(triggers) > 0 && saysSession(o.Function.Text) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+func saysSession(text string) bool {
+	text = strings.ToLower(text)
+	return slices.ContainsFunc(sessionWords, func(w string) bool { return strings.Contains(text, w) })
 }
 
 // keys are the keys of the rows that the statement names; nil if it does not name them exactly.

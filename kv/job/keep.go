@@ -1,0 +1,71 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/godwitdb/godwit/kv"
+)
+
+// Regularly calls renew each time that a while has passed, until it returns false, ctx ends, or
+// stop is called, which waits for the last call.
+func Regularly(ctx context.Context, every time.Duration, renew func(context.Context) bool) (stop func()) {
+	ctx, end := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for more := true; more; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				more = renew(ctx)
+			}
+		}
+	})
+	return func() { end(); wg.Wait() }
+}
+
+// Keep renews a lease, with the progress of the job (nil: nobody knows it), until stop is called.
+// cancel ends the job: with ErrCanceled, or with ErrLost once another node may go on with it.
+func (l *Lease) Keep(ctx context.Context, cancel context.CancelCauseFunc, log *slog.Logger,
+	progress func() (done, total int64)) (stop func()) {
+	return Regularly(ctx, Every, func(ctx context.Context) bool {
+		if progress != nil {
+			l.Did(progress())
+		}
+		left := l.Record().Until.Sub(l.db.Time())
+		try, done := context.WithTimeout(ctx, max(left, 0))
+		err := l.Renew(kv.WithPatience(try, kv.NewPatience()))
+		done()
+		switch {
+		case err == nil || ctx.Err() != nil:
+		case errors.Is(err, ErrEnded): // with what has made its work visible
+			return false
+		case errors.Is(err, ErrLost), errors.Is(err, ErrCanceled):
+			cancel(err)
+			return false
+		case l.Record().Until <= l.db.Time():
+			log.Warn("the lease of a job could not be renewed: another node may go on with it", "job", l.ID(), "err", err)
+			cancel(ErrLost)
+			return false
+		}
+		return true
+	})
+}
+
+// Remove ends a job that has succeeded, and forgets it at once.
+func (l *Lease) Remove(ctx context.Context) error {
+	_, err := kv.Run(ctx, l.db, kv.Options{}, func(t kv.Txn) error {
+		if err := l.update(ctx, t, func(*Record) {}); err != nil {
+			return err
+		}
+		t.Delete(keyOf(l.ID()))
+		return nil
+	})
+	return err
+}

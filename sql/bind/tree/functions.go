@@ -1,0 +1,40 @@
+package tree
+
+import (
+	"strings"
+
+	"github.com/pingcap/tidb/pkg/parser/ast"
+)
+
+// Renamed are functions that the parser knows by other names.
+var Renamed = map[string]string{
+	"substr": "substring", "mid": "substring", "mod": "%", "power": "pow", "ceil": "ceiling", "lcase": "lower", "ucase": "upper",
+	"adddate": "date_add", "subdate": "date_sub", "character_length": "char_length", "octet_length": "length",
+	"session_user": "user", "system_user": "user", "current_timestamp": "now", "localtime": "now", "localtimestamp": "now",
+	"current_date": "curdate", "current_time": "curtime",
+	"json_memberof": "member of", "schema": "database", "dayofmonth": "day", "regexp": "regexp_like",
+	"insert_func": "insert", "position": "locate",
+}
+
+// Trims are the forms of TRIM(... FROM ...).
+var Trims = map[ast.TrimDirectionType]string{
+	ast.TrimBothDefault: "trim", ast.TrimBoth: "trim", ast.TrimLeading: "trim_leading", ast.TrimTrailing: "trim_trailing",
+}
+
+// Assignments makes a SELECT of the values of SET @a = x, @b = y, and tells the names; there are
+// none if it is another statement, or sets something else.
+func Assignments(stmt ast.StmtNode) (values ast.StmtNode, names []string) {
+	set, ok := stmt.(*ast.SetStmt)
+	if !ok {
+		return nil, nil
+	}
+	list := &ast.FieldList{}
+	for _, v := range set.Variables {
+		if v.IsSystem || v.Value == nil || strings.EqualFold(v.Name, ast.SetNames) || strings.EqualFold(v.Name, ast.SetCharset) {
+			return nil, nil
+		}
+		list.Fields = append(list.Fields, &ast.SelectField{Expr: v.Value})
+		names = append(names, v.Name)
+	}
+	return &ast.SelectStmt{SelectStmtOpts: &ast.SelectStmtOpts{}, Fields: list}, names
+}

@@ -1,0 +1,60 @@
+package server
+
+import (
+	"context"
+	"testing"
+)
+
+// TestFunctionsEnd: stored functions end when their statement is killed, whatever runs them, and
+// keep no more than a statement may.
+func TestFunctionsEnd(t *testing.T) {
+	s, c := newGreedy(t)
+	k, killer := conn(t, c), conn(t, c)
+	exec(t, k, "CREATE FUNCTION forever(n INT) RETURNS INT BEGIN WHILE TRUE DO SET n = n + 1; END WHILE; RETURN n; END")
+	exec(t, k, "CREATE FUNCTION joins() RETURNS INT BEGIN DECLARE n INT; SELECT COUNT(*) INTO n FROM t v, t w, t x, t y, t z "+
+		"WHERE v.a + w.a + x.a + y.a + z.a < 0; RETURN n; END")
+	exec(t, k, "CREATE PROCEDURE calls() BEGIN DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END; SELECT forever(1); END")
+	exec(t, k, "CREATE TABLE u (a INT PRIMARY KEY)")
+	exec(t, k, "CREATE TRIGGER tr BEFORE INSERT ON u FOR EACH ROW SET NEW.a = forever(NEW.a)")
+	id := query(t, k, "SELECT CONNECTION_ID()")[0]
+	for _, q := range []string{"SELECT forever(a) FROM t", "SELECT joins()", "UPDATE t SET a = forever(a)", "CALL calls()",
+		"INSERT INTO u VALUES (1)", "SELECT a FROM t ORDER BY forever(a)"} {
+		ended := make(chan error, 1)
+		go func() {
+			_, err := k.ExecContext(context.Background(), q)
+			ended <- err
+		}()
+		eventually(t, "the statement begins", func() bool {
+			for _, p := range s.g.engine.ProcessList.Processes() {
+				if p.Query == q {
+					return true
+				}
+			}
+			return false
+		})
+		exec(t, killer, "KILL QUERY "+id)
+		if got := errNumber(t, <-ended); got != 1317 {
+			t.Errorf("%s was killed: error %d, want 1317", q, got)
+		}
+	}
+	exec(t, k, "CREATE FUNCTION keeps() RETURNS INT BEGIN DECLARE n INT; DECLARE c CURSOR FOR SELECT x.b FROM t x, t y; "+
+		"OPEN c; CLOSE c; RETURN 1; END")
+	expectErr(t, k, 1038, "SELECT keeps()")
+	exec(t, k, "CREATE FUNCTION again() RETURNS INT BEGIN DECLARE i INT DEFAULT 0; WHILE i < 100 DO BEGIN DECLARE c CURSOR FOR "+
+		"SELECT b FROM t; OPEN c; SET i = i + 1; END; END WHILE; RETURN i; END")
+	expect(t, k, "SELECT again()", "100")
+	if used := s.g.query.Memory().Used(); used != 0 {
+		t.Errorf("%d bytes were not given back", used)
+	}
+}
+
+// TestFunctionsSeveral: a text of several statements may make functions.
+func TestFunctionsSeveral(t *testing.T) {
+	s, _ := newServer(t)
+	k := conn(t, openDSN(t, "root@tcp("+s.Addr().String()+")/test?multiStatements=true"))
+	exec(t, k, "CREATE FUNCTION f() RETURNS INT RETURN 1; CREATE FUNCTION g() RETURNS INT BEGIN DECLARE x INT DEFAULT 2; RETURN x; END; "+
+		"DROP FUNCTION IF EXISTS h; CREATE TABLE t SELECT f() + g() AS n")
+	expect(t, k, "SELECT n FROM t", "3")
+	one := conn(t, openDSN(t, "root@tcp("+s.Addr().String()+")/test"))
+	expectErr(t, one, 1064, "CREATE FUNCTION h() RETURNS INT RETURN 1; SELECT 1")
+}

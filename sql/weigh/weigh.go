@@ -1,0 +1,166 @@
+// Package weigh says what the text of a statement would cost to parse, without parsing it: long
+// texts are refused, or counted, before a parser sees them.
+package weigh
+
+import (
+	"strings"
+
+	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/godwitdb/godwit/sql/token"
+)
+
+// What a long statement may cost before it is parsed.
+const (
+	// Least is how long a statement is at least that could be too much.
+	Least = 100_000
+	// mostDeep is how many operators may depend on each other: each is a step deeper for whatever
+	// walks through the expression, and a stack that grows too far ends the process.
+	mostDeep = 100_000
+	// TokenBytes is about what a name, number or sign takes once it is parsed.
+	TokenBytes = 256
+)
+
+// mostDigits is how long a number may be.
+const mostDigits = 65_536
+
+var errLongNumber = mysql.NewSQLError(1426, "42000", "Too-big precision: a number of the statement has more than %d digits",
+	mostDigits)
+
+var errTooDeep = mysql.NewSQLError(1436, "HY000", "Thread stack overrun: more than %d operators of the statement depend on "+
+	"each other: split it, or use IN", mostDeep)
+
+// Refused is why a text is not parsed at all.
+func (w Weight) Refused() error {
+	switch {
+	case w.Deep > mostDeep:
+		return errTooDeep
+	case w.Digits > mostDigits:
+		return errLongNumber
+	}
+	return nil
+}
+
+// Weight is what of a text matters to the cost of parsing it.
+type Weight struct {
+	Tokens int
+	// Deep bounds how many operators depend on each other: those between two commas do, with those
+	// around the parentheses that they stand in.
+	Deep int
+	// Digits is how long the longest number is. The time to read one grows with its square.
+	Digits int
+}
+
+// Of looks at a text without parsing it.
+func Of(query string, m token.Mode) Weight {
+	var w Weight
+	type level struct {
+		here  int  // operators since the last comma
+		joins bool // the commas are between tables, of which each depends on those before
+	}
+	var open []level // before each parenthesis that is open
+	sum, here, joins := 0, 0, false
+	step := func() {
+		here++
+		w.Deep = max(w.Deep, sum+here)
+	}
+	for i := 0; i < len(query); {
+		c := query[i]
+		if end := skipped(query, i, m); end > i {
+			w.Tokens++
+			i = end
+			continue
+		}
+		switch {
+		case c <= ' ':
+		case tokenByte(c):
+			end := i + 1
+			for end < len(query) && tokenByte(query[end]) {
+				end++
+			}
+			w.Tokens++
+			if c >= '0' && c <= '9' && query[i+1:min(end, i+2)] != "x" {
+				w.Digits = max(w.Digits, end-i)
+			}
+			switch word := strings.ToLower(query[i:min(end, i+longestOperator)]); {
+			case operators[word]:
+				step()
+			case word == "from" || word == "update":
+				joins = true
+			case ends[word]:
+				joins = false
+			}
+			i = end
+			continue
+		case c == ',' && joins:
+			w.Tokens++
+			step()
+		case c == ',' || c == ';':
+			w.Tokens, here, joins = w.Tokens+1, 0, false
+		case c == '(':
+			w.Tokens++
+			step()
+			open, sum = append(open, level{here, joins}), sum+here
+			here, joins = 0, false
+		case c == ')' && len(open) > 0:
+			w.Tokens++
+			last := open[len(open)-1]
+			here, joins = last.here, last.joins
+			open, sum = open[:len(open)-1], sum-here
+		default:
+			w.Tokens++
+			step()
+		}
+		i++
+	}
+	return w
+}
+
+// operators are the words that make an expression, or a query, deeper.
+var operators = func() map[string]bool {
+	out := map[string]bool{}
+	for _, w := range strings.Fields(`and or not xor div mod in is like rlike regexp between collate binary interval case
+		when then else union except intersect join straight_join begin if loop while repeat`) {
+		out[w] = true
+	}
+	return out
+}()
+
+// ends are the words behind the tables of a statement.
+var ends = map[string]bool{"where": true, "group": true, "having": true, "order": true, "limit": true, "window": true,
+	"select": true, "set": true, "for": true}
+
+// longestOperator is the length of the longest of them, and one more.
+const longestOperator = 14
+
+func tokenByte(c byte) bool {
+	return c == '_' || c == '$' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80 || c == '.' || c == '@'
+}
+
+// skipped is where the string, quoted name or comment ends that begins at i; i if none does.
+func skipped(s string, i int, m token.Mode) int {
+	switch c := s[i]; {
+	case c == '\'' || c == '"' || c == '`':
+		escapes := !m.NoBackslashEscapes && (c == '\'' || c == '"' && !m.ANSIQuotes)
+		for k := i + 1; k < len(s); k++ {
+			switch {
+			case s[k] == '\\' && escapes:
+				k++
+			case s[k] == c:
+				return k + 1
+			}
+		}
+		return len(s)
+	case c == '/' && strings.HasPrefix(s[i:], "/*") && !strings.HasPrefix(s[i:], "/*!"):
+		if n := strings.Index(s[i+2:], "*/"); n >= 0 {
+			return i + 2 + n + 2
+		}
+		return len(s)
+	case c == '#' || c == '-' && strings.HasPrefix(s[i:], "-- "):
+		if n := strings.IndexByte(s[i:], '\n'); n >= 0 {
+			return i + n
+		}
+		return len(s)
+	}
+	return i
+}
