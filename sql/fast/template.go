@@ -419,7 +419,7 @@ func (f *Template) planOutput(p *boundPlan) *boundPlan {
 // distinctByKey reports whether DISTINCT can compare keys: those of one column, by which the rows
 // are ordered, if by any.
 func (p *boundPlan) distinctByKey() bool {
-	return len(p.out) == 1 && (p.order < 0 || p.order == p.out[0]) && p.t.Cols[p.out[0]].ExactKeys()
+	return len(p.out) == 1 && (p.order < 0 || p.order == p.out[0]) && p.t.Cols[p.out[0]].Sortable()
 }
 
 const (

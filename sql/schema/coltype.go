@@ -222,13 +222,12 @@ func (c *Column) Int(n int64, unsigned bool) (v any, ok bool) {
 	return uintOf(uint64(n), c.bits), true
 }
 
-// ExactKeys reports whether values are equal as the engine's DISTINCT sees it if and only if
-// their key encodings are; of collations that equate characters that is not so.
-func (c *Column) ExactKeys() bool { return c.Sortable() && (c.Kind != KindString || c.Binary) }
-
-// Sortable reports whether key encodings order values as the engine does.
+// Sortable reports whether key encodings order values as their type does, and are equal exactly for
+// equal values. Those of collations with the attribute PAD SPACE do not: there 'a' equals 'a ', and
+// comes after 'a' with a tabulator.
 func (c *Column) Sortable() bool {
-	return c.Integer() || c.Kind == KindString && c.Type.Type() != sqltypes.Enum && c.Type.Type() != sqltypes.Set
+	return c.Integer() || c.Kind == KindString && c.Type.Type() != sqltypes.Enum && c.Type.Type() != sqltypes.Set &&
+		c.Collation.PadAttribute() != "PAD SPACE"
 }
 
 // Bounds are those of an integer column.

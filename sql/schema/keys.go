@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/big"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
@@ -68,15 +69,43 @@ func cutPrefix(b []byte, n int64, chars bool) []byte {
 	return b[:i]
 }
 
+// collationWeights are the weights of a collation, those of ASCII in a table: the engine looks each
+// character up in a map.
+type collationWeights struct {
+	of    sql.CollationSorter
+	ascii [utf8.RuneSelf]uint32
+}
+
+var knownWeights sync.Map // of *collationWeights, by collation
+
+func weightsOf(id sql.CollationID) *collationWeights {
+	if w, ok := knownWeights.Load(id); ok {
+		return w.(*collationWeights)
+	}
+	w := &collationWeights{of: id.Sorter()}
+	for i := range w.ascii {
+		w.ascii[i] = uint32(w.of(rune(i)))
+	}
+	got, _ := knownWeights.LoadOrStore(id, w)
+	return got.(*collationWeights)
+}
+
 // weights are the collation weights of the characters, in an encoding that
 // orders as they do: 1 byte below 0x80, 2 below 0x4000, else 5.
 func (c *Column) weights(s []byte) []byte {
-	w := c.Collation.Sorter()
+	w := weightsOf(c.Collation)
 	out := make([]byte, 0, 2*len(s))
 	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRune(s[i:])
+		x, n := uint32(0), 1
+		if s[i] < utf8.RuneSelf {
+			x = w.ascii[s[i]]
+		} else {
+			var r rune
+			r, n = utf8.DecodeRune(s[i:])
+			x = uint32(w.of(r))
+		}
 		i += n
-		switch x := uint32(w(r)); {
+		switch {
 		case x < 0x80:
 			out = append(out, byte(x))
 		case x < 0x4000:
