@@ -48,8 +48,9 @@ demo: build ## five regions on emulated oceans, TPC-C; until Ctrl-C on a termina
 	@if [ -t 1 ]; then $(BIN) demo --workload tpcc; else $(BIN) demo --workload tpcc --for 60s; fi
 
 # One package more than there are processors at once, as some wait for timers. The timeout is for a busy machine.
+# Binaries of tests need no symbols for a debugger (-w): they take half of the time that the linker needs.
 test: ## every test, with a few seeds and cases of each kind: the rest is in soak and e2e; vet is in lint
-	$(GO) test -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -vet=off -tags $(TAGS) -timeout 60m ./lab/sim ./lab/e2e ./...
+	$(GO) test -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -vet=off -ldflags=-w -tags $(TAGS) -timeout 60m ./lab/sim ./lab/e2e ./...
 
 e2e: ## real processes: kill -9 of nodes and regions under load, stock clients (minutes)
 	GODWIT_LONG=1 $(GO) test -tags $(TAGS) ./lab/e2e -count=1 -timeout 40m
@@ -57,7 +58,7 @@ e2e: ## real processes: kill -9 of nodes and regions under load, stock clients (
 # One processor: in a bubble of testing/synctest two of them run channel timers in one context of the detector,
 # which then dies (golang/go#78156). It finds races by order, not by what happened at once.
 race: ## the core packages under the race detector
-	$(GO) test -race -cpu 1 -timeout 60m -tags $(TAGS) -skip FanOutDoesNotLose ./base ./kv/... ./policy/... ./mechanism/... ./owner/... ./txn/... ./cluster ./lab/history
+	$(GO) test -race -cpu 1 -ldflags=-w -timeout 60m -tags $(TAGS) -skip FanOutDoesNotLose ./base ./kv/... ./policy/... ./mechanism/... ./owner/... ./txn/... ./cluster ./lab/history
 
 lint: ## format, vet, staticcheck, import table
 	@test -z "$$(gofmt -l . | tee /dev/stderr)" || (echo "run make fmt"; exit 1)
