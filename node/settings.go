@@ -99,7 +99,9 @@ func (s *settings) List() (out []server.Setting) {
 		g := &s.groups[i]
 		var defaults map[string]any
 		if b, err := json.Marshal(g.defaults); err == nil {
-			_ = json.Unmarshal(b, &defaults)
+			d := json.NewDecoder(bytes.NewReader(b))
+			d.UseNumber() // large numbers are shown as they are written
+			_ = d.Decode(&defaults)
 		}
 		for _, f := range slices.Sorted(maps.Keys(g.help)) {
 			def := fmt.Sprint(defaults[f])

@@ -120,7 +120,9 @@ func (s show) Topics() []server.Topic {
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-func seconds(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }
+func seconds(d time.Duration) float64 {
+	return float64(d.Round(time.Millisecond).Milliseconds()) / 1000
+}
 
 // orNull is a region's name, or NULL for no region.
 func orNull(name string) any {

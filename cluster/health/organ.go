@@ -99,6 +99,7 @@ const (
 type organ struct {
 	state    State
 	since    time.Time // of the state
+	judged   time.Time // when it became well, or its patience was halved last
 	why      string    // it was found sick
 	patience time.Duration
 	relapses bool // it has been sick not long ago
@@ -107,7 +108,7 @@ type organ struct {
 // observe takes a look at the organ; changed says that its state is another one now.
 func (o *organ) observe(now time.Time, bad bool, why string) (changed bool) {
 	if o.patience == 0 {
-		o.patience, o.since = leastPatience, now
+		o.patience, o.since, o.judged = leastPatience, now, now
 	}
 	to := o.state
 	switch {
@@ -117,9 +118,9 @@ func (o *organ) observe(now time.Time, bad bool, why string) (changed bool) {
 		to = Recovering
 	case o.state == Recovering && now.Sub(o.since) >= o.patience:
 		to = Well
-	case o.state == Well && now.Sub(o.since) >= o.patience:
+	case o.state == Well && now.Sub(o.judged) >= o.patience:
 		o.relapses = o.patience > leastPatience
-		o.patience, o.since = max(o.patience/2, leastPatience), now
+		o.patience, o.judged = max(o.patience/2, leastPatience), now
 	}
 	if to == o.state {
 		return false
@@ -128,6 +129,6 @@ func (o *organ) observe(now time.Time, bad bool, why string) (changed bool) {
 		o.patience = min(2*o.patience, mostPatience)
 	}
 	o.relapses = true
-	o.state, o.since = to, now
+	o.state, o.since, o.judged = to, now, now
 	return true
 }

@@ -34,6 +34,9 @@ func TestOrganPatience(t *testing.T) {
 		now = now.Add(100 * time.Millisecond)
 		o.observe(now, false, "")
 	}
+	if d := now.Sub(o.since); d < 10*time.Minute {
+		t.Errorf("after ten minutes of health it says that it has been well for %v", d)
+	}
 	until(Sick, true)
 	if got := until(Well, false); got != 5*time.Second {
 		t.Errorf("after ten minutes of health it counts as well after %v", got)
