@@ -463,7 +463,7 @@ func (p *routine) run(f *program.Frame, text string) error {
 		}
 	}
 	sch, rows, err := p.engine(f, text)
-	if err != nil || types.IsOkResultSchema(sch) {
+	if err != nil || len(sch) == 0 || types.IsOkResultSchema(sch) { // COMMIT, say, has no columns
 		return err
 	}
 	return p.show(sch, rows)

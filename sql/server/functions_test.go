@@ -58,3 +58,13 @@ func TestFunctionsSeveral(t *testing.T) {
 	one := conn(t, openDSN(t, "root@tcp("+s.Addr().String()+")/test"))
 	expectErr(t, one, 1064, "CREATE FUNCTION h() RETURNS INT RETURN 1; SELECT 1")
 }
+
+// TestCallResults: only what has rows is a result of a CALL. A client that takes one result gets
+// the last of them, also if the procedure commits behind it.
+func TestCallResults(t *testing.T) {
+	s, _ := newServer(t)
+	k := conn(t, openDSN(t, "root@tcp("+s.Addr().String()+")/test"))
+	exec(t, k, "CREATE TABLE t (n INT)")
+	exec(t, k, "CREATE PROCEDURE two() BEGIN SELECT 1; START TRANSACTION; INSERT INTO t VALUES (1); SELECT 2; COMMIT; END")
+	expect(t, k, "CALL two()", "2")
+}
