@@ -1,6 +1,7 @@
 package ddl
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
 )
 
@@ -31,6 +33,7 @@ func (t *Table) CreateIndex(ctx *sql.Context, def sql.IndexDef) error {
 	if err != nil {
 		return err
 	}
+	warnDuplicate(ctx, d, x)
 	if state != schema.IndexPublic && d.Locality.Kind == schema.MultiMaster && t.g.indexesVirtual(d, x) {
 		return schema.Invalid("a MULTI MASTER table cannot get an index over a virtual column: " +
 			"make the column STORED, or the index with the table")
@@ -50,6 +53,20 @@ func (t *Table) CreateIndex(ctx *sql.Context, def sql.IndexDef) error {
 		return err
 	}
 	return t.buildOnline(ctx, m, x.ID)
+}
+
+// warnDuplicate warns if another index has the same columns.
+func warnDuplicate(ctx *sql.Context, d *schema.TableDesc, x *schema.IndexDesc) {
+	s := session.Of(ctx)
+	for i := range d.Indexes {
+		y := &d.Indexes[i]
+		if s != nil && y.Name != x.Name && y.Constraint == x.Constraint && slices.Equal(y.Cols, x.Cols) {
+			s.BaseSession.Warn(&sql.Warning{Level: "Warning", Code: session.DuplicateIndex,
+				Message: fmt.Sprintf("Duplicate index '%s' defined on the table '%s.%s'. This is deprecated and will be "+
+					"disallowed in a future release.", x.Name, d.DB, d.Name)})
+			return
+		}
+	}
 }
 
 // indexesVirtual reports whether a column of the index is not stored.

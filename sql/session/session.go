@@ -402,8 +402,15 @@ func (s *Session) SetUserVariable(ctx *sql.Context, name string, v any, typ sql.
 // mostWarnings is how many warnings of a statement are kept: MySQL's default of max_error_count.
 const mostWarnings = 1024
 
+// DuplicateIndex is the warning that an index has the columns of another one. The engine gives it
+// for any two indexes with as many columns, so package ddl gives it, by BaseSession.
+const DuplicateIndex = 1831
+
 // Warn implements sql.Session.
 func (s *Session) Warn(w *sql.Warning) {
+	if w.Code == DuplicateIndex {
+		return
+	}
 	if s.BaseSession.WarningCount() < mostWarnings {
 		s.BaseSession.Warn(w)
 	}
