@@ -95,7 +95,10 @@ func (g *Env) createSchedule(ctx *sql.Context, st *Statement, l *library) ([]sql
 		return s.put(t)
 	})
 	if err != nil {
-		return nil, errors.Join(err, l.place.Remove(ctx, s.Order.Backup+"/"+markName))
+		if undo := l.place.Remove(ctx, s.Order.Backup+"/"+markName); undo != nil {
+			err = errors.Join(err, undo)
+		}
+		return nil, err
 	}
 	return []sql.Row{{types.NewOkResult(0)}}, nil
 }
