@@ -34,7 +34,7 @@ type Patience struct {
 // NewPatience begins now.
 func NewPatience() *Patience { return PatienceSince(time.Now()) }
 
-// PatienceSince began then.
+// PatienceSince is one that began at the time then.
 func PatienceSince(then time.Time) *Patience { return &Patience{began: then, turned: then} }
 
 type patienceKey struct{}

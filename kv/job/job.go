@@ -32,7 +32,7 @@ const (
 	MostEnded  = 200
 )
 
-// Event is the kind of the jobs that run events: package sql/events looks after them.
+// Event is the kind of the jobs that run events. Package sql/backup does not go on with these.
 const Event = "EVENT"
 
 // State says how a job is.
@@ -87,7 +87,7 @@ type Record struct {
 	Until base.Timestamp `json:"until"` // when the lease ends
 }
 
-// Free reports whether the job may be claimed at a time.
+// Free reports whether the job may be claimed at the time now.
 func (r *Record) Free(now base.Timestamp) bool { return r.State == Running && r.Until <= now }
 
 // Lease is a job that this node does. Safe for concurrent use.
@@ -283,7 +283,7 @@ func (l *Lease) Finish(ctx context.Context, cause error) error {
 func (l *Lease) FinishIn(ctx context.Context, t kv.Txn, cause error) error {
 	return l.update(ctx, t, func(r *Record) {
 		r.State, r.Ended, r.Until = Succeeded, l.db.Time(), 0
-		// What was worked with may be secret, and is not needed any more.
+		// The specification may have secrets in it, and nothing needs it when the job has ended.
 		r.Spec, r.Checkpoint = nil, nil
 		switch {
 		case errors.Is(cause, ErrCanceled):
@@ -294,7 +294,8 @@ func (l *Lease) FinishIn(ctx context.Context, t kv.Txn, cause error) error {
 	})
 }
 
-// Cancel asks for the end of a job. One that no node does ends at once.
+// Cancel asks for the end of a job. The node that does it notices with its next Renew. A job that
+// no node does ends when one claims it.
 func Cancel(ctx context.Context, db kv.DB, id uint64) error {
 	_, err := kv.Run(ctx, db, kv.Options{}, func(t kv.Txn) error {
 		r, err := get(ctx, t, id)
@@ -304,7 +305,7 @@ func Cancel(ctx context.Context, db kv.DB, id uint64) error {
 		case r == nil:
 			return base.Errorf(base.CodeInvalid, "there is no job %d that can be canceled", id)
 		case r.State != Running:
-			return base.Errorf(base.CodeInvalid, "job %d has ended already: it %s", id, r.State)
+			return base.Errorf(base.CodeInvalid, "job %d has ended already: its state is %s", id, r.State)
 		}
 		r.Cancel = true
 		return put(t, r)

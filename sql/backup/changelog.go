@@ -29,7 +29,7 @@ const (
 	// logEvery is how often a segment is written: what is lost with all regions is little more.
 	logEvery = 5 * time.Second
 	// mostBehind is how far the log may fall behind, because its place does not answer, before it
-	// begins anew: the cluster keeps old versions as long.
+	// begins anew. The cluster keeps old versions for that long.
 	mostBehind = time.Hour
 )
 
@@ -105,7 +105,7 @@ func (w *work) log(ctx context.Context) (end outcome) {
 	return outcome{err: err}
 }
 
-// run ends with the context, or with an error that no later try mends.
+// run ends with the context, or if the hold cannot be taken. Failures of segments are tried again.
 func (l *logging) run(ctx context.Context) error {
 	h, err := hold.Take(ctx, l.g.DB, l.from, "BACKUP LOG "+l.o.target())
 	if err != nil {

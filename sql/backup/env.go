@@ -32,7 +32,7 @@ type Env struct {
 	OpenPlace func(ctx context.Context, name string) (place.Place, error)
 	// Closing reports whether this gateway is about to stop; nil: nobody knows.
 	Closing func() bool
-	// Pace bounds what backups and restores take of this node; nil: there is no bound.
+	// Pace bounds how fast this node writes backups and restored rows; nil: there is no bound.
 	Pace *Pace
 }
 

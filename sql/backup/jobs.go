@@ -40,7 +40,7 @@ type order struct {
 	Replaces base.TableID `json:"replaces,omitempty"`
 	// Keep is for how long a schedule keeps what its backups lead to; 0: for ever.
 	Keep time.Duration `json:"keep,omitempty"`
-	// AnyDefiner: who gave the statement may make views and procedures of other accounts.
+	// AnyDefiner: the user may make views and programs whose definers are other accounts.
 	AnyDefiner bool `json:"any_definer,omitempty"`
 }
 

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Pace bounds how many bytes a second this node reads and writes for backups and restores. The
-// zero value knows no bound. Safe for concurrent use.
+// Pace bounds how many bytes a second this node writes: of backups to their places, of restores as
+// rows. What is read is not counted. The zero value has no bound. Safe for concurrent use.
 type Pace struct {
 	mu   sync.Mutex
 	rate float64   // bytes a second; 0: as many as it can
@@ -21,7 +21,7 @@ func (p *Pace) Set(bytesPerSecond float64) {
 	p.rate = bytesPerSecond
 }
 
-// wait lets so many bytes pass: at once if what passed before has been paid for.
+// wait waits until so many bytes may be written: not at all if the time of those before is over.
 func (p *Pace) wait(ctx context.Context, bytes int) error {
 	if p == nil {
 		return nil

@@ -30,7 +30,7 @@ import (
 //	CANCEL JOB number
 //	CREATE BACKUP SCHEDULE name FOR [DATABASE d [, ...] | TABLE [d.]t [, ...]] INTO 'place'
 //	   EVERY n unit [FULL EVERY n unit] [KEEP n unit] [WITH option [, ...]]
-//	   units: MINUTE, HOUR, DAY, WEEK; options: as those of BACKUP, but INCREMENTAL and DETACHED
+//	   units: MINUTE, HOUR, DAY, WEEK; options: those of BACKUP except INCREMENTAL and DETACHED
 //	FLASHBACK TABLE [d.]t TO TIMESTAMP time [AS name] [WITH option [, ...]]
 //	UNDROP TABLE [d.]t [AS name] [WITH option [, ...]]
 //	   options: SKIP_MISSING_FOREIGN_KEYS, DETACHED

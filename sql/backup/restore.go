@@ -287,7 +287,7 @@ func (p *plan) reserve(ctx context.Context, resumed bool) (made []*schema.Table,
 	if err := p.lease.Checkpoint(p.far); err != nil {
 		return nil, err
 	}
-	return made, p.lease.Renew(ctx) // who goes on writes under these ids
+	return made, p.lease.Renew(ctx) // a node that goes on writes under these ids
 }
 
 // stayReserved says now and then that the rows are still being written, until the function that it

@@ -16,7 +16,7 @@ import (
 // it builds on, and so does all behind it. Of a chain the newest backup goes first, and of a backup
 // its manifest: whenever a node dies, what is left is whole.
 
-// retain removes what is not to be kept any more.
+// retain removes what is older than the schedule keeps.
 func (w *work) retain(ctx context.Context) error {
 	oldest := w.g.DB.Time().Add(-w.o.Keep)
 	busy, err := w.g.busy(ctx, w.lease.ID())

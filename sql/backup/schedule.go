@@ -48,7 +48,7 @@ type schedule struct {
 // scheduleMark is the folder of the mark of a schedule.
 const scheduleMark = "schedule-"
 
-// leastEvery is how often a schedule may take a backup.
+// leastEvery is the shortest time between two backups of a schedule.
 const leastEvery = time.Minute
 
 // createSchedule runs CREATE BACKUP SCHEDULE.
@@ -292,7 +292,7 @@ func (g *Env) due(ctx context.Context, t kv.Txn, s *schedule) (*schedule, error)
 	return now, nil
 }
 
-// skipRetry is when a schedule tries again whose backup could not begin.
+// skipRetry is how long after a backup could not begin its schedule tries again.
 const skipRetry = time.Minute
 
 // skip notes why a schedule takes no backup now, and has it try again soon.

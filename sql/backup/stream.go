@@ -139,15 +139,15 @@ var (
 // tellEvery is after how many pieces, at least, a stream tells how far it is.
 const tellEvery = 8
 
-// tell writes a part now and then: seldom enough that all parts together are small. What lies below
-// next is in the pieces then.
+// tell writes a part from time to time: seldom enough that all parts together are small. All rows
+// below next are in the pieces then.
 func (x *stream) tell(ctx context.Context, next []byte) error {
 	pieces := len(x.out.Rows) + len(x.out.Keys)
 	if pieces-x.told < max(tellEvery, x.told/2) {
 		return nil
 	}
 	// Keys of the parent that are gone are noted when a row behind them is met: those between the
-	// last row and next are still to come, also for who goes on.
+	// last row and next are still to come, also for a node that goes on.
 	if err := cmp.Or(x.flush(ctx, &x.rows), x.flush(ctx, &x.keys)); err != nil {
 		return err
 	}
@@ -287,7 +287,7 @@ func (t *taking) write(ctx context.Context, name string, b []byte) error {
 	return nil
 }
 
-// tidy removes the files that only those need who go on with a backup.
+// tidy removes the files that only a node needs that goes on with the backup.
 func (t *taking) tidy(ctx context.Context) {
 	t.removeFiles(ctx, func(f string) bool { return f == markName || strings.HasSuffix(f, partSuffix) })
 }

@@ -65,7 +65,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Backups says where statements may keep backups.
 	Backups place.Policy
-	// BackupPace bounds what backups and restores take of this node; nil: there is no bound.
+	// BackupPace bounds how fast this node writes backups and restored rows; nil: there is no
+	// bound.
 	BackupPace *backup.Pace
 	// Audit is told what clients do; nil: nothing is kept.
 	Audit *audit.Log

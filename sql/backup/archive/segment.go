@@ -41,7 +41,7 @@ type State struct {
 	Users     []byte         `json:"users,omitempty"`
 }
 
-// StateObject is a view, trigger, procedure or event.
+// StateObject is a view, trigger, procedure, function or event.
 type StateObject struct {
 	Kind base.IndexID `json:"kind"`
 	Def  int          `json:"def"`
