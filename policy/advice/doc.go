@@ -1,6 +1,6 @@
 // Package advice says what would make statements faster or cheaper, and by how much: another
-// locality of a table, asynchronous replication, a unique index, reads of a moment ago, another way
-// to cross regions. It is a pure core: facts in, advice out; it does no I/O and reads no clock.
+// locality of a table, asynchronous replication, a unique index, reads of a moment ago. It is a
+// pure core: facts in, advice out; it does no I/O and reads no clock.
 //
 //	func Advise(f Facts) []Advice // what saves the most time first
 //
@@ -37,6 +37,6 @@
 //	   if it saves MinShare more, and says what.
 //	ADV-3 At least [MinStatements] statements must have been counted: of the table, and of those that
 //	   would change.
-//	ADV-4 Nothing is advised of which the facts are missing: BY ROW only for tables whose rows'
-//	   heat is known.
+//	ADV-4 Nothing is advised of which the facts are missing. So BY ROW never is: of a table with
+//	   another locality nobody counts which rows each region would use.
 package advice
