@@ -11,7 +11,7 @@ import (
 // Storage is what a store does and holds.
 type Storage struct {
 	DiskBytes, MemtableBytes, WALBytes int64
-	// Debt is how much is still to be compacted, Files how many tables there are.
+	// DebtBytes is how much is still to be compacted, Files how many tables there are.
 	DebtBytes, Files int64
 	// Level0Files and Level0Sublevels are of the top level, ReadAmp is how many places a read looks
 	// at.
@@ -36,9 +36,10 @@ type Groups struct {
 	// many replicas are being sent the whole shard, Silent how many are not heard of.
 	Behind            int64
 	Snapshots, Silent int
-	// Closed is how far the group that is the farthest behind has closed timestamps behind now.
+	// Closed is how far behind the present the closed timestamps are, of the group with the oldest.
 	Closed time.Duration
-	// WaitingForLocks is how many requests do, OldestTxn how old the oldest transaction is.
+	// WaitingForLocks is how many requests wait for a lock, OldestTxn how old the oldest
+	// transaction is.
 	WaitingForLocks int
 	OldestTxn       time.Duration
 }
