@@ -33,13 +33,13 @@ type Setter struct {
 	Strict  bool // what the column cannot hold as it is, is an error
 	Derived bool
 	Missing bool // DEFAULT of a column that has none
-	// nulls says what NULL is for a column that is NOT NULL.
+	// Nulls says what NULL is for a column that is NOT NULL.
 	Nulls NullRule
 	// chars is the length of a text column whose values need nothing but a look at theirs; -1: they
 	// need more. utf8: the column holds all characters.
 	chars int
 	utf8  bool
-	// adjusted: a value was not stored as it was.
+	// Adjusted: a value was not stored as it was.
 	Adjusted bool
 	// v and i are the value at hand.
 	v *expr.Vec
@@ -49,13 +49,15 @@ type Setter struct {
 // NullRule says what becomes of NULL.
 type NullRule uint8
 
+// The rules for NULL.
 const (
 	RefuseNull NullRule = iota // error 1048
 	ZeroNull                   // a zero, and a warning
-	TakeNull                   // the counter gives a value
+	TakeNull                   // stays NULL: the counter or a trigger gives a value later
 )
 
-// New is one for a column, or refuses pairs of types whose conversion is not known to be MySQL's.
+// New makes a setter for a column. It refuses pairs of types whose conversion is not known to be
+// MySQL's.
 func New(ctx *sql.Context, env *expr.Env, c *schema.Column, from expr.Type) (*Setter, error) {
 	s := &Setter{ctx: ctx, env: env, Col: c, from: from, To: expr.FromSQL(c.Type), chars: -1}
 	if s.To.Kind == expr.Duration {
@@ -178,7 +180,7 @@ func Same(ctx *sql.Context, c *schema.Column, a, b any) (bool, error) {
 	return bytes.Equal(p, q), err
 }
 
-// IsLate reports why a statement is left to the engine although it has read.
+// IsLate reports whether err leaves the statement to the engine although it has read, and why.
 func IsLate(err error) (reason string, ok bool) {
 	var l *Late
 	if errors.As(err, &l) {

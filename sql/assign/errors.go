@@ -12,7 +12,7 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return e.Me.Message }
 
-// Unwrap is the error as the client is told.
+// Unwrap is the error that the client gets.
 func (e *Error) Unwrap() error { return e.Me }
 
 // States are the SQLSTATEs of MySQL's numbers.
@@ -22,7 +22,7 @@ var States = map[int]string{
 	1260: "HY000", 1411: "HY000", 1441: "22008", 3020: "2201E",
 }
 
-// Coded is such an error.
+// Coded is the Error of one of MySQL's numbers.
 func Coded(code int, kind error, format string, args ...any) error {
 	return &Error{kind, mysql.NewSQLError(code, States[code], format, args...)}
 }

@@ -68,8 +68,8 @@ type Set struct {
 	Missing bool
 }
 
-// CheckValue is the value of a condition of the table, or of a view (View) with CHECK OPTION: that
-// must be TRUE.
+// CheckValue is the value of a condition. One of the table must not be FALSE, one of a view with
+// CHECK OPTION (View) must be TRUE.
 type CheckValue struct {
 	Name  string
 	Value expr.ColID
@@ -494,7 +494,7 @@ func stored(n expr.Node, t expr.Type) (expr.Node, error) {
 	return castNode(n, t)
 }
 
-// now is an expression over the new values of a table.
+// now is an expression with the new values of a table in the place of its columns.
 func (c *changer) now(t *assigned, n expr.Node) (expr.Node, error) {
 	if len(t.vals) == 0 {
 		return n, nil

@@ -288,7 +288,8 @@ func (q *query) view(v *algebra.View, alias string) (algebra.Rel, []column, erro
 	return r.rel, cols, err
 }
 
-// invalidView is the error of a view whose text is no longer right.
+// invalidView is the error of a view whose text cannot be bound: something that it names has been
+// changed or dropped.
 func invalidView(v *algebra.View, err error) error {
 	var me *mysql.SQLError
 	if !errors.As(err, &me) {

@@ -159,7 +159,8 @@ func (x *exprs) rowsWith(m *matching, t fulltext.Term) (expr.Node, error) {
 	return &expr.Sub{Number: x.q.b.subNumber(), Kind: expr.SubScalar, Rel: g, T: n.Type().AsNull()}, nil
 }
 
-// matches are the conditions that a row is found. What the index cannot say is asked of the text.
+// matches are the conditions under which a row is found. What the index cannot say is asked of the
+// text.
 func (x *exprs) matches(n *ast.MatchAgainst) ([]expr.Node, error) {
 	m, err := x.match(n)
 	if err != nil {
@@ -191,8 +192,8 @@ func (x *exprs) matches(n *ast.MatchAgainst) ([]expr.Node, error) {
 	return out, nil
 }
 
-// needed are sets of words of each of which a row that is found has one; whole says that the text
-// of the row is to be looked at, too.
+// needed are sets of words: a row that is found has a word of each set. whole says that the text of
+// the row is to be looked at, too.
 func needed(terms []fulltext.Term) (sets [][]fulltext.Term, whole bool) {
 	var some []fulltext.Term
 	must, plain := false, true

@@ -473,8 +473,8 @@ func cols(n expr.Node, f func(*expr.Col), g func(expr.ColID)) {
 	})
 }
 
-// distinct keeps one of equal rows. An order by what they do not show is refused, unless the mode
-// has any of the values.
+// distinct keeps one of equal rows. ORDER BY of what they do not show is refused. Without
+// ONLY_FULL_GROUP_BY any of the values counts.
 func (q *query) distinct(rel algebra.Rel, c *clauses) (algebra.Rel, error) {
 	shown := map[expr.ColID]bool{}
 	for _, it := range q.items {

@@ -110,8 +110,7 @@ func (q *query) hand(rel algebra.Rel) (out []algebra.Item) {
 	return out
 }
 
-// readsAgain reports whether some of the tables that were read besides those of FROM is one of
-// FROM.
+// readsAgain reports whether a subquery reads a table of FROM.
 func (q *query) readsAgain(uses []Use) bool {
 	return slices.ContainsFunc(uses, func(u Use) bool {
 		again := false

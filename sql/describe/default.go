@@ -200,10 +200,10 @@ func rounded(micros int64, digits int) int64 {
 	return (micros + half) / unit * unit
 }
 
-var unescape = strings.NewReplacer("\x00", `\0`, "\n", `\n`, "\r", `\r`, `\`, `\\`, "'", "''")
+var escape = strings.NewReplacer("\x00", `\0`, "\n", `\n`, "\r", `\r`, `\`, `\\`, "'", "''")
 
 // quote puts a text in quotes as MySQL does in definitions.
-func quote(s string) string { return "'" + unescape.Replace(s) + "'" }
+func quote(s string) string { return "'" + escape.Replace(s) + "'" }
 
 // name quotes an identifier.
 func name(s string) string { return "`" + strings.ReplaceAll(s, "`", "``") + "`" }

@@ -64,7 +64,7 @@ type Env struct {
 	SetUserVar func(name string, x Value, t Type) error
 	// TellID is told the arguments of LAST_INSERT_ID(x); nil: nobody is.
 	TellID func(id uint64)
-	// SysVar answers DATABASE(), USER(), CONNECTION_ID() and the like.
+	// Facts answer DATABASE(), USER(), CONNECTION_ID() and the like.
 	Facts Facts
 }
 

@@ -149,7 +149,7 @@ const mostRebinds = 4
 // are Known, and those Found while it is bound.
 type Assigned struct{ Known, Found map[string]Type }
 
-// NewAssigned is for one more time that a statement is bound.
+// NewAssigned begins one more binding of a statement.
 func NewAssigned(known map[string]Type) *Assigned {
 	if known == nil {
 		known = map[string]Type{}
@@ -157,7 +157,8 @@ func NewAssigned(known map[string]Type) *Assigned {
 	return &Assigned{known, map[string]Type{}}
 }
 
-// Settle binds a statement until the types of its variables are known.
+// Settle binds a statement again and again until the types of its variables are known. now is the
+// present value of a variable.
 func Settle(now func(name string) (Node, error), coll sql.CollationID, bind func(*Assigned) error) error {
 	known := map[string]Type{}
 	for i := 0; ; i++ {

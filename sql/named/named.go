@@ -2,7 +2,7 @@
 // RELEASE_LOCK, RELEASE_ALL_LOCKS, IS_FREE_LOCK and IS_USED_LOCK. They are MySQL's, of one node:
 // the sessions of other nodes do not see them.
 //
-// Who waits for a lock can be interrupted. A lock that nobody holds takes no memory, and a session
+// A wait for a lock can be interrupted. A lock that nobody holds takes no memory, and a session
 // holds [mostHeld] at most. A session whose wait would close a cycle gets an error.
 package named
 
@@ -33,7 +33,7 @@ type Locks struct {
 	waits map[sql.Session]*lock
 }
 
-// lock is held by a session, count times. freed is closed when it is not any more.
+// lock is held by a session, count times. freed is closed when the session has released it.
 type lock struct {
 	owner sql.Session
 	count int
@@ -45,7 +45,7 @@ func New() *Locks {
 	return &Locks{by: map[string]*lock{}, held: map[sql.Session]map[string]*lock{}, waits: map[sql.Session]*lock{}}
 }
 
-// Errors.
+// errName is the error of a name that no lock can have.
 func errName(name string) error {
 	if len(name) > nameLength {
 		name = name[:nameLength]
@@ -138,7 +138,8 @@ func (l *Locks) stopWaiting(s sql.Session) {
 	delete(l.waits, s)
 }
 
-// Release releases a lock once. mine is false if another session holds it, known if nobody does.
+// Release releases a lock once. mine is false if the session does not hold it, known is false if
+// nobody does.
 func (l *Locks) Release(s sql.Session, name string) (mine, known bool, err error) {
 	if name, err = checked(name); err != nil {
 		return false, false, err

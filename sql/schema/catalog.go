@@ -49,7 +49,7 @@ const (
 	ixEnd
 )
 
-// objectKinds are the kinds of what has a text only.
+// objectKinds are the kinds of objects that are stored as their texts.
 var objectKinds = []base.IndexID{IxView, IxTrigger, IxProcedure, IxEvent, IxFunction}
 
 // FirstTableSeq is the sequence number of the first user table; ids below 100 are the system's.
@@ -101,7 +101,7 @@ func (o *ObjectDesc) Format() int {
 
 // RoutineDesc is a stored function.
 type RoutineDesc struct {
-	// Text is the CREATE FUNCTION. Its name and characteristics are those that follow, which ALTER
+	// Text is the CREATE FUNCTION. The characteristics that count are those below, which ALTER
 	// FUNCTION may have changed.
 	Text string `json:"text"`
 	// Access is what the function says that it does with data: CONTAINS SQL, NO SQL, READS SQL DATA
@@ -109,12 +109,13 @@ type RoutineDesc struct {
 	Access        string `json:"access"`
 	Deterministic bool   `json:"deterministic,omitempty"`
 	Comment       string `json:"comment,omitempty"`
-	// Made is who made a function that is executed with the rights of its caller.
+	// Made is the account of the DEFINER clause, else of the user who made the function. It is also
+	// known if the function is executed with the rights of its caller, and has no Definer.
 	Made              Account   `json:"made"`
 	Created, Modified time.Time `json:",omitzero"`
 	SQLMode           string    `json:"sql_mode"`
-	// Charset and Connection are character_set_client and collation_connection of that time,
-	// Collation is that of the database: texts of variables have it that say nothing.
+	// Charset and Connection are character_set_client and collation_connection of that time.
+	// Collation is that of the database: variables have it that name no collation.
 	Charset    string `json:"charset"`
 	Connection string `json:"connection"`
 	Collation  string `json:"collation"`

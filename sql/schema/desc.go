@@ -18,7 +18,7 @@ import (
 //	2: asynchronous tables, whose descriptors only have it
 //	3: tables with a successor, while they have it
 //	4: MULTI MASTER tables, whose descriptors only have it
-//	5: stored functions, which nodes of before do not see
+//	5: stored functions, which older nodes do not see
 const (
 	DescVersion     = 1
 	asyncVersion    = 2

@@ -339,7 +339,7 @@ func jsonRemove(c *jsonCall) (any, bool) {
 	return d, true
 }
 
-// jsonMergePatch: a NULL makes all NULL, unless a later document is none with members.
+// jsonMergePatch: a NULL makes all NULL, unless a later document is not an object.
 func jsonMergePatch(c *jsonCall) (any, bool) {
 	var d any
 	null := false
