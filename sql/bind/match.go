@@ -60,7 +60,9 @@ func (x *exprs) match(n *ast.MatchAgainst) (*matching, error) {
 	}
 	m.text, m.mode = c, x.word(mode).(*expr.Const)
 	if !c.V.IsNull() {
-		m.search = fulltext.Parse(c.V.S, mode == "boolean")
+		if m.search, err = fulltext.Parse(c.V.S, mode == "boolean"); err != nil {
+			return nil, &Refusal{Err: err}
+		}
 	}
 	return m, nil
 }

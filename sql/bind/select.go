@@ -86,7 +86,7 @@ func (b *binder) selectStmt(n *ast.SelectStmt, outer *scope) (*bound, error) {
 	if err := plainSelect(n); err != nil {
 		return nil, err
 	}
-	if o := n.SelectStmtOpts; o != nil && o.CalcFoundRows && !b.counts(n) {
+	if o := n.SelectStmtOpts; o != nil && o.CalcFoundRows && n != b.first { // only the first may have it
 		return nil, refuse(1234, "42000", "Incorrect usage/placement of 'SQL_CALC_FOUND_ROWS'")
 	}
 	q := newQuery(b, outer)
@@ -108,9 +108,6 @@ func newQuery(b *binder, outer *scope) *query {
 	q.scope = &scope{outer: outer, q: q}
 	return q
 }
-
-// counts reports whether a SELECT of the statement may have SQL_CALC_FOUND_ROWS: the first one.
-func (b *binder) counts(n *ast.SelectStmt) bool { return n == b.first }
 
 // firstOf is the first SELECT of a statement, and the LIMIT of all of it.
 func firstOf(n ast.Node) (*ast.SelectStmt, *ast.Limit) {

@@ -54,7 +54,8 @@ func searchOf(c *expr.Call) fulltext.Search {
 	if text == nil || mode == nil || text.V.IsNull() {
 		return fulltext.Search{}
 	}
-	return fulltext.Parse(text.V.S, mode.V.S == "boolean")
+	s, _ := fulltext.Parse(text.V.S, mode.V.S == "boolean") // the binder has refused what it refuses
+	return s
 }
 
 // wordKey makes keys of words by the collation of the last column.

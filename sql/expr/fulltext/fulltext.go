@@ -1,16 +1,19 @@
 // Package fulltext says which texts a MATCH ... AGAINST finds, and how well they fit: in natural
-// language and in boolean mode, as InnoDB has it. It knows no tables: who calls it counts in how
-// many rows a word stands.
+// language and in boolean mode, as InnoDB has it. It knows no tables: the caller counts in how many
+// rows a word stands.
 //
 // A text is words of letters, digits, underscores and single apostrophes inside. Words of less than
 // three letters and stop words are not found.
 package fulltext
 
 import (
+	"cmp"
 	"math"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/dolthub/vitess/go/mysql"
 )
 
 // minLetters is innodb_ft_min_token_size.
@@ -32,7 +35,10 @@ func found(w string) bool {
 }
 
 // Words are all words of a text, in order.
-func Words(text string) (out []string) {
+func Words(text string) []string { return firstWords(text, math.MaxInt) }
+
+// firstWords are the first words of a text, most of them at most.
+func firstWords(text string, most int) (out []string) {
 	start := -1
 	end := func(i int) {
 		if start >= 0 {
@@ -49,7 +55,9 @@ func Words(text string) (out []string) {
 		case !letter && (r != '\'' || last == '\''):
 			end(i)
 		}
-		last = r
+		if last = r; len(out) >= most {
+			return out
+		}
 	}
 	end(len(text))
 	return out
@@ -70,23 +78,57 @@ type Term struct {
 // Search is a text that is searched for.
 type Search struct{ Terms []Term }
 
-// Parse reads the text behind AGAINST.
-func Parse(text string, boolean bool) Search {
+const (
+	// mostWords is how many words a search may have: each is looked up in the index.
+	mostWords = 1000
+	// mostDeep is how deep parentheses may nest, as in InnoDB: each is a step deeper on the stack.
+	mostDeep = 31
+)
+
+var (
+	errWords = mysql.NewSQLError(1235, "42000", "This version of Godwit doesn't yet support 'a full-text search for more than "+
+		"%d words': search for fewer", mostWords)
+	errDeep = mysql.NewSQLError(1436, "HY000", "Thread stack overrun: parentheses of a full-text search nest more than %d deep: "+
+		"search for less", mostDeep)
+)
+
+// Parse reads the text behind AGAINST. It refuses a search with too many words (1235), or whose
+// parentheses nest too deep (1436).
+func Parse(text string, boolean bool) (Search, error) {
+	p := &parser{s: text}
 	if boolean {
-		p := &parser{s: text}
-		return Search{p.list()}
+		terms := p.list()
+		return Search{terms}, p.err
 	}
 	var s Search
-	for _, w := range Words(text) {
+	for _, w := range p.words(text) {
 		s.Terms = append(s.Terms, Term{Word: w})
 	}
-	return s
+	return s, p.err
 }
 
 // parser reads a search in boolean mode.
 type parser struct {
-	s  string
-	at int
+	s     string
+	at    int
+	deep  int // parentheses that are open
+	count int // words so far
+	err   error
+}
+
+// fail ends the text at the first error.
+func (p *parser) fail(err error) {
+	p.err, p.at = cmp.Or(p.err, err), len(p.s)
+}
+
+// words are the words of a part of the text; none if there are too many in all.
+func (p *parser) words(text string) []string {
+	ws := firstWords(text, mostWords+1-p.count)
+	if p.count += len(ws); p.count > mostWords {
+		p.fail(errWords)
+		return nil
+	}
+	return ws
 }
 
 const operators = "+-><~"
@@ -131,7 +173,12 @@ func (p *parser) term(t Term) (out []Term) {
 	switch p.s[p.at] {
 	case '(':
 		p.at++
+		if p.deep++; p.deep > mostDeep {
+			p.fail(errDeep)
+			return nil
+		}
 		t.Group = p.list()
+		p.deep--
 		return []Term{t}
 	case '"':
 		p.at++
@@ -139,7 +186,7 @@ func (p *parser) term(t Term) (out []Term) {
 		if n < 0 {
 			n = len(p.s) - p.at
 		}
-		t.Phrase = Words(p.s[p.at : p.at+n])
+		t.Phrase = p.words(p.s[p.at : p.at+n])
 		p.at = min(p.at+n+1, len(p.s))
 		p.distance()
 		return []Term{t}
@@ -148,11 +195,11 @@ func (p *parser) term(t Term) (out []Term) {
 	if n < 0 {
 		n = len(p.s) - p.at
 	}
-	for _, w := range Words(p.s[p.at : p.at+n]) {
+	for _, w := range p.words(p.s[p.at : p.at+n]) {
 		t.Word = w
 		out = append(out, t)
 	}
-	if p.at += n; p.at < len(p.s) && p.s[p.at] == '*' {
+	if p.at = min(p.at+n, len(p.s)); p.at < len(p.s) && p.s[p.at] == '*' {
 		if p.at++; len(out) > 0 {
 			out[len(out)-1].Prefix = true
 		}
