@@ -32,9 +32,14 @@ func compareKeys(a, b string) int {
 	return strings.Compare(a, b)
 }
 
+// find is where a key is, or belongs.
+func (o *Object) find(key string) (i int, ok bool) {
+	return slices.BinarySearchFunc(o.Keys, key, compareKeys)
+}
+
 // Get finds a member.
 func (o *Object) Get(key string) (any, bool) {
-	i, ok := slices.BinarySearchFunc(o.Keys, key, compareKeys)
+	i, ok := o.find(key)
 	if !ok {
 		return nil, false
 	}
@@ -43,7 +48,7 @@ func (o *Object) Get(key string) (any, bool) {
 
 // Set adds or replaces a member.
 func (o *Object) Set(key string, v any) {
-	i, ok := slices.BinarySearchFunc(o.Keys, key, compareKeys)
+	i, ok := o.find(key)
 	if ok {
 		o.Vals[i] = v
 		return
@@ -54,7 +59,7 @@ func (o *Object) Set(key string, v any) {
 
 // Delete removes a member.
 func (o *Object) Delete(key string) {
-	if i, ok := slices.BinarySearchFunc(o.Keys, key, compareKeys); ok {
+	if i, ok := o.find(key); ok {
 		o.Keys = slices.Delete(o.Keys, i, i+1)
 		o.Vals = slices.Delete(o.Vals, i, i+1)
 	}

@@ -2,6 +2,7 @@ package jsondoc
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -189,86 +190,140 @@ func at(n int, last bool, length int) int {
 }
 
 // Find are the parts of a document that the path leads to, in order.
-func (p *Path) Find(doc any) []any {
-	found := []any{doc}
+func (p *Path) Find(doc any) (out []any) {
+	for _, x := range p.parts(&doc, false) {
+		out = append(out, *x.v)
+	}
+	return out
+}
+
+// Walk calls f with the paths to the parts of a document that the path leads to.
+func (p *Path) Walk(doc any, f func(path string)) {
+	for _, x := range p.parts(&doc, true) {
+		f(x.path)
+	}
+}
+
+// part is a part of a document; path is how to come to it, if that is asked for.
+type part struct {
+	v    *any
+	path string
+}
+
+// parts goes through the steps of the path. A part that several ways lead to is kept once: with each
+// ** there would be more of them, many times as many as the document has.
+func (p *Path) parts(doc *any, named bool) []part {
+	found := []part{{doc, "$"}}
 	for i, l := range p.legs {
-		var next []any
-		for _, v := range found {
-			next = l.of(next, v)
+		w := walker{leg: l, named: named}
+		for _, x := range found {
+			w.from(x)
 		}
-		if found = next; l.kind == descendant && i > 0 {
+		if found = w.out; l.kind == descendant && i > 0 {
 			found = distinct(found)
 		}
 	}
 	return found
 }
 
-// distinct leaves out what was found before: ** may come to a part by several ways.
-func distinct(vs []any) []any {
-	var out []any
-	seen := map[any]bool{}
-	for _, v := range vs {
-		if o, ok := v.(*Object); ok {
-			if seen[o] {
-				continue
-			}
-			seen[o] = true
-		}
-		out = append(out, v)
-	}
-	return out
+// distinct leaves out what was found before.
+func distinct(all []part) []part {
+	seen := map[*any]bool{}
+	return slices.DeleteFunc(all, func(x part) bool {
+		again := seen[x.v]
+		seen[x.v] = true
+		return again
+	})
 }
 
-// of adds the parts that one step leads to. A value that is no array is its own only cell.
-func (l leg) of(out []any, v any) []any {
-	switch l.kind {
+// walker gathers the parts that one step leads to.
+type walker struct {
+	leg
+	named bool
+	out   []part
+}
+
+func (w *walker) add(from part, v *any, step func() string) {
+	x := part{v: v}
+	if w.named {
+		x.path = from.path + step()
+	}
+	w.out = append(w.out, x)
+}
+
+func (w *walker) member(from part, o *Object, i int) {
+	w.add(from, &o.Vals[i], func() string { return step(o.Keys[i]) })
+}
+
+func (w *walker) cell(from part, a []any, i int) {
+	w.add(from, &a[i], func() string { return "[" + strconv.Itoa(i) + "]" })
+}
+
+// from takes the step from a part.
+func (w *walker) from(x part) {
+	o, object := (*x.v).(*Object)
+	a, array := (*x.v).([]any)
+	switch w.kind {
 	case member:
-		if o, ok := v.(*Object); ok {
-			if x, ok := o.Get(l.key); ok {
-				out = append(out, x)
+		if object {
+			if i, ok := o.find(w.key); ok {
+				w.member(x, o, i)
 			}
 		}
 	case anyMember:
-		if o, ok := v.(*Object); ok {
-			out = append(out, o.Vals...)
+		if object {
+			for i := range o.Vals {
+				w.member(x, o, i)
+			}
 		}
 	case descendant:
-		return within(out, v)
+		w.below(x)
 	case anyCell:
-		if a, ok := v.([]any); ok {
-			out = append(out, a...)
+		for i := range a {
+			w.cell(x, a, i)
 		}
 	default:
-		a, ok := v.([]any)
-		if !ok {
-			a = []any{v}
-		}
-		lo := at(l.lo, l.loLast, len(a))
-		hi := lo
-		if l.kind == cells {
-			lo, hi = max(lo, 0), min(at(l.hi, l.hiLast, len(a)), len(a)-1)
-		}
-		for i := lo; i >= 0 && i <= hi && i < len(a); i++ {
-			out = append(out, a[i])
-		}
+		w.cells(x, a, array)
 	}
-	return out
 }
 
-// within adds a value and all below it.
-func within(out []any, v any) []any {
-	out = append(out, v)
-	switch v := v.(type) {
-	case []any:
-		for _, x := range v {
-			out = within(out, x)
-		}
-	case *Object:
-		for _, x := range v.Vals {
-			out = within(out, x)
+// cells takes a step to one cell, or a range of them. A value that is no array is its own only cell.
+func (w *walker) cells(x part, a []any, array bool) {
+	n := len(a)
+	if !array {
+		n = 1
+	}
+	lo := at(w.lo, w.loLast, n)
+	hi := lo
+	if w.kind == cells {
+		lo, hi = max(lo, 0), min(at(w.hi, w.hiLast, n), n-1)
+	}
+	for i := lo; i >= 0 && i <= hi && i < n; i++ {
+		if array {
+			w.cell(x, a, i)
+		} else {
+			w.out = append(w.out, x)
 		}
 	}
-	return out
+}
+
+// below adds a value and all below it.
+func (w *walker) below(x part) {
+	w.out = append(w.out, x)
+	down := walker{named: w.named}
+	switch v := (*x.v).(type) {
+	case []any:
+		for i := range v {
+			down.cell(x, v, i)
+		}
+	case *Object:
+		for i := range v.Vals {
+			down.member(x, v, i)
+		}
+	}
+	for _, c := range down.out {
+		w.below(c)
+	}
 }
 
 // Change says what becomes of a part of a document: there says whether there is one. With keep
@@ -572,43 +627,4 @@ func texts(path string, v any, f func(path, text string) bool) bool {
 		}
 	}
 	return true
-}
-
-// Walk calls f with the paths to the parts of a document that the path leads to.
-func (p *Path) Walk(doc any, f func(path string)) { walk("$", doc, p.legs, f) }
-
-func walk(path string, v any, legs []leg, f func(path string)) {
-	if len(legs) == 0 {
-		f(path)
-		return
-	}
-	l := legs[0]
-	if l.kind == descendant {
-		walk(path, v, legs[1:], f)
-	}
-	switch v := v.(type) {
-	case *Object:
-		for i, k := range v.Keys {
-			if l.kind == anyMember || l.kind == member && l.key == k {
-				walk(path+step(k), v.Vals[i], legs[1:], f)
-			} else if l.kind == descendant {
-				walk(path+step(k), v.Vals[i], legs, f)
-			}
-		}
-	case []any:
-		for i, x := range v {
-			to := path + "[" + strconv.Itoa(i) + "]"
-			lo, hi := at(l.lo, l.loLast, len(v)), at(l.hi, l.hiLast, len(v))
-			switch {
-			case l.kind == anyCell || l.kind == cell && i == lo || l.kind == cells && i >= lo && i <= hi:
-				walk(to, x, legs[1:], f)
-			case l.kind == descendant:
-				walk(to, x, legs, f)
-			}
-		}
-	default:
-		if l.kind == cell && at(l.lo, l.loLast, 1) == 0 {
-			walk(path, v, legs[1:], f)
-		}
-	}
 }
