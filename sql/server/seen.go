@@ -205,10 +205,9 @@ func (b *builder) call(ctx *sql.Context, s *session.Session, n *plan.Call, row s
 		return nil, err
 	}
 	recursions, _ := v.(int64)
-	end, ok := s.EnterProcedure(strings.ToLower(db+"."+name), int(recursions))
-	if !ok {
-		return nil, mysql.NewSQLError(1456, "HY000", "Recursive limit %d (as set by the max_sp_recursion_depth variable) was "+
-			"exceeded for routine %s", recursions, name)
+	end, err := s.EnterProcedure(db, name, int(recursions))
+	if err != nil {
+		return nil, err
 	}
 	defer end()
 	definer, err := b.g.ProcedureDefiner(ctx, db, name)

@@ -1,5 +1,11 @@
 package session
 
+import (
+	"strings"
+
+	"github.com/dolthub/vitess/go/mysql"
+)
+
 // command is what the client has sent: one statement, and those of the procedures and triggers that
 // run within it. It is made anew for each command.
 type command struct {
@@ -11,7 +17,7 @@ type command struct {
 	readers int
 }
 
-// procedure is one that runs, as database.name.
+// procedure is one that runs, as database.name in lower case.
 type procedure struct {
 	name   string
 	caller *procedure
@@ -32,21 +38,28 @@ func (s *Session) BeginCall(nested bool) {
 // mostProcedures is how many procedures call each other at most.
 const mostProcedures = 256
 
-// EnterProcedure notes that a procedure begins; false if it runs already, more often than
-// recursions says, or too many others do. end is to be called when it has ended.
-func (s *Session) EnterProcedure(name string, recursions int) (end func(), ok bool) {
+// EnterProcedure notes that a procedure of a database begins. It fails if the procedure calls
+// itself more often than recursions says (1456), or if mostProcedures run (1436). The caller calls
+// end when it has ended.
+func (s *Session) EnterProcedure(db, name string, recursions int) (end func(), err error) {
+	key := strings.ToLower(db + "." + name)
 	caller := s.cmd.procedure
 	all, same := 0, 0
 	for p := caller; p != nil; p = p.caller {
-		if all++; p.name == name {
+		if all++; p.name == key {
 			same++
 		}
 	}
-	if same > recursions || all >= mostProcedures {
-		return nil, false
+	switch {
+	case same > recursions:
+		return nil, mysql.NewSQLError(1456, "HY000", "Recursive limit %d (as set by the max_sp_recursion_depth variable) was "+
+			"exceeded for routine %s", recursions, name)
+	case all >= mostProcedures:
+		return nil, mysql.NewSQLError(1436, "HY000", "Thread stack overrun: procedures call each other more than %d deep",
+			mostProcedures)
 	}
-	s.cmd.procedure = &procedure{name, caller}
-	return func() { s.cmd.procedure = caller }, true
+	s.cmd.procedure = &procedure{key, caller}
+	return func() { s.cmd.procedure = caller }, nil
 }
 
 // UseAhead notes one more reader of what is read ahead; ForgetAhead ends it.
