@@ -37,7 +37,7 @@ var adviceTopics = []server.Topic{
 				"wan_round_trips_after", "wan_bytes", "wan_bytes_after"))},
 }
 
-// adviceRows are what the adviser says now: a row for each advice, region and kind of statements.
+// adviceRows are what the adviser says: a row for each advice, region and kind of statements.
 func (n *Node) adviceRows(ctx context.Context) (rows [][]any) {
 	f, ok := n.adviceFacts(ctx)
 	if !ok {
@@ -209,7 +209,7 @@ type heatUse struct {
 	Heat  map[base.RegionID]float64 `json:"heat"`
 }
 
-// localUses sums the heat of the hottest rows that this node owns up.
+// localUses sums up the heat of the hottest rows that this node owns.
 func (n *Node) localUses() (out []heatUse) {
 	t := n.cluster.Topology()
 	type key struct {

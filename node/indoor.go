@@ -7,7 +7,8 @@ import (
 )
 
 // indoor is the MySQL port with a second entrance, for clients in this process: the console. They
-// have the address of whom they speak for, so that accounts, limits and the audit log see that one.
+// have the address of the client for whom they ask, so that accounts, limits and the audit log see
+// that one.
 type indoor struct {
 	net.Listener // the port
 
@@ -35,7 +36,7 @@ func (l *indoor) Accept() (net.Conn, error) {
 	}
 }
 
-// receive brings in who comes to the port.
+// receive accepts the connections of the port.
 func (l *indoor) receive() {
 	for {
 		c, err := l.Listener.Accept()

@@ -149,7 +149,7 @@ func may(need right, r *http.Request) error {
 	return nil
 }
 
-// noBrowsers refuses what a browser sends for a page, also for one of the console: that has no
+// noBrowsers refuses what a browser sends for a page, also for a page of the console: pages have no
 // business here. It also bounds bodies, and the time in which they come.
 func noBrowsers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

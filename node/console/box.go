@@ -81,7 +81,7 @@ func (s *session) execute(in order) outcome {
 	if in.Explain && !plan(words(query)) {
 		query = "EXPLAIN FORMAT=TREE " + query
 	}
-	if in.Changes || plan(words(query)) && !changing(words(query)) { // the plan of a change is none
+	if in.Changes || plan(words(query)) && !changing(words(query)) { // the plan of a change changes nothing
 		access = "READ WRITE"
 	}
 	// What check takes for reading may call a function that changes rows: the server says no.

@@ -191,7 +191,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(b) // who has gone does not read it
+	_, _ = w.Write(b) // a client that has gone does not read it
 }
 
 // receive decodes the body of a request, or answers why not.
@@ -275,6 +275,6 @@ func serveAsset(name string) http.HandlerFunc {
 			h.Set("Content-Encoding", "gzip")
 			body = a.packed
 		}
-		_, _ = w.Write(body) // who has gone does not read it
+		_, _ = w.Write(body) // a client that has gone does not read it
 	}
 }

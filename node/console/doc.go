@@ -3,7 +3,7 @@
 //
 // It knows no part of the node. All that it shows it asks for by SQL, as the database user who has
 // logged in, over connections to the SQL server of the same node. So the accounts, their limits and
-// their rights are those of SQL: who may not read a table sees the error in its place.
+// their rights are those of SQL: a user who may not read a table sees the error in its place.
 //
 // A login makes four connections, three for what the pages show and one for the box; fewer if the
 // account is bound to fewer, but two at least. They last as long as the session, and the password

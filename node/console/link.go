@@ -48,8 +48,8 @@ func (c *Console) connect(ctx context.Context, r *http.Request, in credentials) 
 	cfg.ConnectionAttributes = "program_name:godwit console"
 	cfg.Logger = &mysql.NopLogger{}
 	if r.TLS != nil {
-		// The other end is in this process: there is nobody between whom a certificate would
-		// tell apart.
+		// The other end is in this process: nobody can be between, whom a certificate would
+		// unmask.
 		cfg.TLS = &tls.Config{InsecureSkipVerify: true}
 	}
 	var used *mysql.Config

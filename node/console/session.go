@@ -81,8 +81,8 @@ func secret() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// add takes a session in under a new name, which it returns; empty: there are too many. Too many of
-// one user, and the one that has been idle for longest ends.
+// add takes a session in under a new name, which it returns; empty: there are too many. If one user
+// has too many, the one that has been idle for the longest time ends.
 func (t *sessions) add(s *session) string {
 	name := secret()
 	s.name, s.token = sha256.Sum256([]byte(name)), secret()
@@ -214,7 +214,8 @@ func (c *Console) current(r *http.Request) *session {
 	return c.sessions.find(k.Value)
 }
 
-// within runs next for who has logged in. Who changes something has to know the session's token.
+// within runs next for a user who has logged in. A request that may change something needs the
+// session's token.
 func (c *Console) within(next func(http.ResponseWriter, *http.Request, *session)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s := c.current(r)

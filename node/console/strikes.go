@@ -28,7 +28,7 @@ const (
 
 func newStrikes() *strikes { return &strikes{by: map[netip.Prefix]*strike{}} }
 
-// origin is who counts as one client: an address, or a network of IPv6.
+// origin is what counts as one client: an address, or a /64 network of IPv6.
 func origin(addr string) netip.Prefix {
 	a, err := netip.ParseAddr(hostname(addr))
 	if err != nil {
