@@ -52,11 +52,10 @@ func WrittenSpans(ws []*wire.Write) []base.Span {
 	return out
 }
 
-// LockRuns has try lock the rows of one table as a range, if they are so many and nobody holds
-// anything in it. It returns the keys that are left to be locked one by one. Those would be more
-// locks than a transaction may hold. Others wait for the range no longer than the commit takes.
-// Entries of indexes are left to be locked one by one: they lie all over their index, where others
-// work.
+// LockRuns has try lock the rows of one table as a range, if there are many of them and nobody
+// holds anything in it: one by one they may be more locks than a transaction may hold. Others wait
+// for the range no longer than the commit takes. It returns the keys that are left to be locked one
+// by one. Entries of indexes are among them: they lie all over their index, where others work.
 func LockRuns(keys []base.Span, many int, try func(base.Span) (bool, error)) (rest []base.Span, err error) {
 	for len(keys) > 0 {
 		n := run(keys)

@@ -46,7 +46,7 @@ const (
 	tick = 20 * time.Millisecond
 	// leastShort is the least bound for each processor. As many keep it busy, though some wait.
 	leastShort = 32
-	// calmTicks is after how many ticks in which nobody waited there is no bound any more.
+	// calmTicks is how many ticks without a wait take the bound away.
 	calmTicks = 50
 )
 

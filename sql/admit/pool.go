@@ -77,7 +77,7 @@ type slot struct {
 // Stats are the counters of a class.
 type Stats struct {
 	Class   Class
-	Slots   int // of all classes but Short; of Short 0: there is no bound now
+	Slots   int // of all classes but Short together; of Short its bound, 0: none
 	Running int // have a slot; Short: are at work
 	Waiting int
 	Granted int64         // slots given

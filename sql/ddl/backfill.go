@@ -110,7 +110,7 @@ func (t *Table) fill(ctx *sql.Context, cur *schema.Table, id base.IndexID) (err 
 	return nil
 }
 
-// fillRows is how many rows a batch has. What it locks it holds for one commit.
+// fillRows is how many rows a batch has. A batch keeps its locks for one commit.
 func fillRows(t *schema.Table) int {
 	if t.Desc.Locality.Kind == schema.MultiMaster {
 		return table.FlushRows

@@ -10,10 +10,10 @@ import (
 	"github.com/godwitdb/godwit/sql/session"
 )
 
-// Existing says what a CREATE does about what there is.
+// Existing says what a CREATE does if the object exists.
 type Existing uint8
 
-// What there is is an error, is replaced, or stays with a note.
+// An object that exists is an error, is replaced, or stays, with a note.
 const (
 	Refuse Existing = iota
 	Replace
@@ -44,8 +44,8 @@ func (g *Env) SaveFunction(ctx *sql.Context, o *schema.ObjectDesc, about Existin
 	return ended(ctx)
 }
 
-// ended commits a change of definitions that ends the client's transaction. That of a statement by
-// itself is committed with it.
+// ended commits a change of definitions in a client's transaction, which ends with it. With
+// autocommit the statement's end commits it.
 func ended(ctx *sql.Context) error {
 	s := session.Of(ctx)
 	if !s.Explicit(ctx) {

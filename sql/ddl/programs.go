@@ -14,7 +14,7 @@ import (
 )
 
 // ProgramTree is the tree of a CREATE of a stored program whose body only our own interpreter
-// knows; nil if it is none. The body in it is another one, which fails.
+// knows; nil if the statement is another one. The tree has another body, which fails.
 func ProgramTree(query string, o sqlparser.ParserOptions) sqlparser.Statement {
 	if !base.ContainsFold(query, "PROCEDURE") && !base.ContainsFold(query, "TRIGGER") && !base.ContainsFold(query, "EVENT") {
 		return nil
@@ -32,8 +32,7 @@ func ProgramTree(query string, o sqlparser.ParserOptions) sqlparser.Statement {
 	return d
 }
 
-// Misshapen is what is wrong with the body of a procedure that the engine would take; nil: nothing
-// is, or the engine says it.
+// Misshapen is the error of a procedure with RETURN, which the engine would take; nil: it has none.
 func Misshapen(query string, o sqlparser.ParserOptions) error {
 	_, err := program.Parse(query, token.Mode{ANSIQuotes: o.AnsiQuotes})
 	var me *mysql.SQLError

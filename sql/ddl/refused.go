@@ -26,7 +26,7 @@ var (
 		"(--single-transaction for dumps), and BACKUP saves one of all regions")
 	errEncryption = notYet("ENCRYPTION of tables and databases", "godwit start --encryption-key encrypts the whole store")
 	errKeyColumn  = notYet("DROP COLUMN of a column of the primary key",
-		"ALTER TABLE ... DROP PRIMARY KEY, or with ADD PRIMARY KEY (...) of the other columns, goes before")
+		"first ALTER TABLE ... DROP PRIMARY KEY, or DROP PRIMARY KEY, ADD PRIMARY KEY (...) without the column")
 )
 
 // notYet is the refusal of what MySQL can do, and what to do instead.

@@ -14,11 +14,13 @@ type serial struct {
 // NewSerial makes batches of one row each.
 func NewSerial(in Op) Op { return &serial{columns: columnsOf(in), in: in} }
 
+// Open implements Op.
 func (s *serial) Open(ctx *Ctx) error {
 	s.rest = nil
 	return s.in.Open(ctx)
 }
 
+// Next implements Op.
 func (s *serial) Next() (*expr.Batch, error) {
 	for len(s.rest) == 0 {
 		b, err := s.in.Next()
@@ -31,4 +33,5 @@ func (s *serial) Next() (*expr.Batch, error) {
 	return &s.b, nil
 }
 
+// Close implements Op.
 func (s *serial) Close() error { return s.in.Close() }

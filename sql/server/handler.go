@@ -188,7 +188,7 @@ func (h *handler) left(ctx context.Context, s *session.Session, c *mysql.Conn, q
 // before it where the length belongs, so stock clients take 35 bytes, and fail if there are fewer.
 const leastInfo = '#'
 
-// finish sees to what the client gets of the engine's results.
+// finish counts a result of the engine, and makes its text long enough.
 func finish(s *session.Session, r *sqltypes.Result) {
 	s.Answered(r)
 	if n := leastInfo - len(r.Info); r.Info != "" && n > 0 {
@@ -196,7 +196,7 @@ func finish(s *session.Session, r *sqltypes.Result) {
 	}
 }
 
-// bitsAreBytes says of columns of the type BIT that they are no texts, which the engine does not.
+// bitsAreBytes marks columns of type BIT as binary, which the engine does not do.
 func bitsAreBytes(r *sqltypes.Result) {
 	for _, f := range r.Fields {
 		if f.Type == sqltypes.Bit {
@@ -254,7 +254,7 @@ func (h *handler) ParserOptionsForConnection(c *mysql.Conn) (sqlparser.ParserOpt
 	return h.Handler.ParserOptionsForConnection(c)
 }
 
-// mayPrepare is why a client may not prepare another statement.
+// mayPrepare is why a client may not prepare another statement; nil: it may.
 func (h *handler) mayPrepare(s *session.Session, c *mysql.Conn) error {
 	if s == nil {
 		return nil

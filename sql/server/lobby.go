@@ -151,7 +151,7 @@ const (
 	// requestBytes is what a request may have in any case: no variable need be looked at.
 	requestBytes = 1 << 20
 	// preparedBytes is what a statement may have that is prepared, with what was sent since the
-	// last statement. Operators of so many bytes that depend on each other fit on a stack.
+	// last statement. So many bytes of nested operators fit on a stack.
 	preparedBytes = 1 << 20
 )
 

@@ -77,8 +77,8 @@ func (p *parser) maintenance(q string) sqlparser.Statement {
 // tableName is a table as a statement names it; db may be empty.
 type tableName struct{ db, name string }
 
-// tableList reads names with commas between, and returns what follows. It has no names if the list
-// is none.
+// tableList reads names with commas between, and returns what follows; no names if the text is no
+// list.
 func tableList(text string) (names []tableName, rest string) {
 	for {
 		m := reOfTables.FindStringSubmatch(text)
@@ -116,8 +116,8 @@ func (g *gateway) readable(ctx *sql.Context, n *tableName, also ...sql.Privilege
 	return table.New(g.tableEnv(), t), nil
 }
 
-// maintain answers as an engine does that has no such statement: what a store has it checks and
-// repairs by itself.
+// maintain answers as an engine does that has no such statement: the store checks and compacts what
+// it has by itself.
 func (g *gateway) maintain(ctx *sql.Context, op string, names []tableName) (rows []sql.Row, err error) {
 	var also []sql.PrivilegeType
 	if op != "check" {

@@ -52,7 +52,7 @@ func (s *Session) Patience() *kv.Patience {
 	return kv.NewPatience()
 }
 
-// BeginPatience begins that of the client's statement, which came then.
+// BeginPatience begins the patience of the client's statement, which arrived at the time then.
 func (s *Session) BeginPatience(then time.Time) { s.patience.Store(kv.PatienceSince(then)) }
 
 // Lost reports whether the statement lost its transaction to a conflict.

@@ -21,7 +21,7 @@ type StatementCost struct {
 // BeginCommand begins the counts of a command of the client.
 func (s *Session) BeginCommand() { s.Sent, s.Affected, s.retries = 0, 0, 0 }
 
-// Spent is what the session has spent until now; of retries those of the present command.
+// Spent is what all statements of the session have cost; Retries is of the present command alone.
 func (s *Session) Spent() StatementCost {
 	return StatementCost{Hops: s.Trace.Hops(), Bytes: s.Trace.Bytes(), Messages: s.Trace.Messages(), Moves: s.Trace.Moves(),
 		Waited: s.Trace.Waited(), Retries: s.retries}

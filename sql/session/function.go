@@ -8,8 +8,8 @@ import (
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
-// Function finds a stored function; nil: there is none. One that another node has just made is
-// looked for once for each statement.
+// Function finds a stored function; nil: there is none. Before it says so it reads the catalog
+// again, once for each statement: another node may just have made the function.
 func (s *Session) Function(ctx *sql.Context, db, name string) (*schema.ObjectDesc, error) {
 	snap, err := s.Snapshot(ctx)
 	if err != nil {

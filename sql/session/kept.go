@@ -13,10 +13,10 @@ import (
 // the memory of the node's statements, and is bounded for each session.
 
 const (
-	// mostKept is what they may take: one value of the usual max_allowed_packet, and a bit.
+	// mostKept is what they may take: one value of the default max_allowed_packet, and 1 MiB.
 	mostKept = 65 << 20
-	// mostPrepared is how many statements may be prepared: MySQL's default of
-	// max_prepared_stmt_count, which is of all sessions there.
+	// mostPrepared is how many statements a session may prepare: MySQL's default of
+	// max_prepared_stmt_count, which bounds all sessions together there.
 	mostPrepared = 16382
 	// keptBytes is what each takes besides its name and value.
 	keptBytes = 256
@@ -42,7 +42,7 @@ func errKept() error {
 		"set variables to NULL, and close statements", mostKept>>20)
 }
 
-// keep notes what something takes now. forced: it may be more than a session may keep.
+// keep notes that something takes n bytes. forced: the bound of the session does not count.
 func (s *Session) keep(what string, n int64, forced bool) error {
 	k := &s.kept
 	if k.of == nil {
@@ -101,8 +101,8 @@ func sizeOfValue(ctx *sql.Context, v any) int64 {
 	return 0
 }
 
-// MayPrepare is why another statement may not be prepared. live are the texts of those that the
-// protocol knows: others that it has prepared were closed since.
+// MayPrepare is why another statement may not be prepared; nil: it may. live are the texts of the
+// statements that the protocol has open: others that it has prepared were closed since.
 func (s *Session) MayPrepare(live func(yield func(text string) bool)) error {
 	k := &s.kept
 	if len(k.texts) >= 2*k.live+64 || s.Full() != nil {
@@ -121,7 +121,7 @@ func (s *Session) MayPrepare(live func(yield func(text string) bool)) error {
 	return s.Full()
 }
 
-// Full is why the session may keep no more prepared statements.
+// Full is why the session may keep no more prepared statements; nil: it may.
 func (s *Session) Full() error {
 	switch {
 	case len(s.prepared) >= mostPrepared:

@@ -306,7 +306,7 @@ func (s *Session) ReleaseSavepoint(ctx *sql.Context, tx sql.Transaction, name st
 }
 
 // PrepareQuery implements sql.Session; unlike the base session it can forget (see UnprepareQuery).
-// Who prepares has asked MayPrepare before.
+// The caller has asked MayPrepare before.
 func (s *Session) PrepareQuery(query string, stmt sqlparser.Statement) {
 	s.prepared[query] = stmt
 	s.keepPrepared(query, stmt)
@@ -427,7 +427,7 @@ type userVariable struct {
 	val any
 }
 
-// KeepVariables lets user variables stay as they are now if what follows is tried again.
+// KeepVariables lets user variables keep their present values if what follows is tried again.
 func (s *Session) KeepVariables() { s.before = nil }
 
 // restoreVariables brings the user variables back that an attempt to execute a statement has

@@ -96,7 +96,7 @@ func (s *Session) laid(snap *schema.Snapshot, err error) (*schema.Snapshot, erro
 }
 
 // PutTemporary makes a temporary table known, in the place of the one that it was before: old is
-// nil for a new table. The session's transaction holds its rows from now on.
+// nil for a new table. From then on the session's transaction has its rows.
 func (s *Session) PutTemporary(old, t *schema.Table) {
 	if s.temp == nil {
 		s.temp = &temporaries{budget: unbounded{}, tables: map[tableName]*schema.Table{},
@@ -226,7 +226,7 @@ func (t *Txn) route() {
 	}
 }
 
-// Full is MySQL's error if a row of a temporary table was not written for want of memory. The
+// Full is MySQL's error 1114 if a row of a temporary table was not written for want of memory. The
 // statement that wrote it is to be rolled back.
 func (t *Txn) Full(tab *schema.Table) error {
 	if r, ok := t.KV.(private.Routed); ok && r.Full() != nil {

@@ -27,8 +27,9 @@ type Txn struct {
 	Over      bool           // committed, rolled back or lost
 	Discarded bool           // an autocommit statement failed: end it
 	Schema    *schema.Snapshot
-	// Ends: the statement changes definitions that are not in Schema (any more). The transaction
-	// ends with it, also if it fails, as after every such statement.
+	// Ends: the statement changes definitions without Schema: those of temporary tables, or in
+	// transactions of its own. The transaction ends with it, also if it fails, as with every such
+	// statement.
 	Ends    bool
 	pinned  []base.Key // of the descriptors of its tables
 	saves   []savepoint

@@ -43,7 +43,7 @@ func (r *Recorder) Begin(s *session.Session, start time.Time) Began {
 	return Began{r, s.BaseSession.GetCurrentDatabase(), start, s.Spent()}
 }
 
-// Cost is what the statement has cost since it began; kind is its first word, in lower case.
+// Cost is what the statement has cost so far; kind is its first word, in lower case.
 func (b *Began) Cost(s *session.Session, kind string) session.StatementCost {
 	c := s.Spent().Since(b.before)
 	c.Elapsed, c.Kind = time.Since(b.start), kind

@@ -1,5 +1,5 @@
-// Package virtual makes databases of tables that are not stored: what such a table holds is what
-// somebody says when it is read. Nothing of them can be written, changed or dropped.
+// Package virtual makes databases of tables that are not stored: a function says what such a table
+// holds when it is read. Nothing of them can be written, changed or dropped.
 package virtual
 
 import (
@@ -17,7 +17,7 @@ type Table struct {
 	Name, Comment string
 	// Columns have neither the table's name nor the database's: [Database] adds them.
 	Columns sql.Schema
-	// Rows is what the table holds now.
+	// Rows is what the table holds when it is read.
 	Rows func(*sql.Context) ([]sql.Row, error)
 	// Truncate is TRUNCATE TABLE; nil: the table has none.
 	Truncate func()
@@ -27,9 +27,9 @@ type Table struct {
 type Database struct {
 	// Called is its name, in lower case.
 	Called string
-	// Tables are those that it has now.
+	// Tables are those that the database has when it is asked.
 	Tables func() []Table
-	// ReadOnly is the error of who wants to write.
+	// ReadOnly is the error of a statement that would write.
 	ReadOnly func() error
 }
 

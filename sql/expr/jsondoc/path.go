@@ -210,8 +210,8 @@ type part struct {
 	path string
 }
 
-// parts goes through the steps of the path. A part that several ways lead to is kept once: with each
-// ** there would be more of them, many times as many as the document has.
+// parts goes through the steps of the path. A part that several ways lead to is kept once: with
+// each ** there would be more of them, many times as many as the document has.
 func (p *Path) parts(doc *any, named bool) []part {
 	found := []part{{doc, "$"}}
 	for i, l := range p.legs {
@@ -287,7 +287,8 @@ func (w *walker) from(x part) {
 	}
 }
 
-// cells takes a step to one cell, or a range of them. A value that is no array is its own only cell.
+// cells takes a step to one cell, or a range of them. A value that is no array is its own only
+// cell.
 func (w *walker) cells(x part, a []any, array bool) {
 	n := len(a)
 	if !array {
