@@ -22,13 +22,14 @@ import (
 	"github.com/godwitdb/godwit/sql/token"
 )
 
-// routine runs the statements of stored programs: those of one CALL, or of the triggers of one
-// change. It implements program.Host.
+// routine runs the statements of stored programs: those of one CALL, of the triggers of one change,
+// or of the functions of one statement. It implements program.Host.
 type routine struct {
 	r   *Runner
 	s   *session.Session
 	ctx *sql.Context
-	// sub: the program is part of a statement that changes rows, and of its transaction.
+	// sub: the program is a trigger or a function, and so part of another statement and of its
+	// transaction.
 	sub bool
 	// params are the parameters of the client's CALL.
 	params []expr.Node
@@ -45,8 +46,9 @@ type routine struct {
 	caller *statement
 	// coll is the collation of texts in the function that runs.
 	coll sql.CollationID
-	// results are those for the client.
+	// results are those for the client, and kept their bytes.
 	results []*sqltypes.Result
+	kept    int64
 	// boxed: the last result is kept in the engine's form instead.
 	boxed     bool
 	sch       sql.Schema
@@ -144,7 +146,8 @@ func (p *routine) RowCount() int64 { return p.ctx.GetLastQueryInfo().RowCount.Lo
 // Warn implements program.Host.
 func (p *routine) Warn(c *program.Condition) { p.ctx.Warn(c.Code, "%s", c.Text) }
 
-// told is an error as the client is told it, before another statement makes it forget the words.
+// told puts an error into the words for the client at once: the next statement makes the session
+// forget which key was a duplicate.
 func (p *routine) told(err error) error {
 	var c *program.Condition
 	if err == nil || errors.As(err, &c) {
@@ -580,7 +583,8 @@ func (p *routine) keep(res *sqltypes.Result) error {
 		return err
 	}
 	if !p.s.TakesResults {
-		p.results = p.results[:0]
+		st.mem.Shrink(p.kept)
+		p.results, p.kept = p.results[:0], 0
 	}
 	n := int64(0)
 	for _, r := range res.Rows {
@@ -589,8 +593,11 @@ func (p *routine) keep(res *sqltypes.Result) error {
 			n += int64(v.Len())
 		}
 	}
-	p.results = append(p.results, res)
-	return st.mem.Grow(n)
+	if err := st.mem.Grow(n); err != nil {
+		return err
+	}
+	p.results, p.kept = append(p.results, res), p.kept+n
+	return nil
 }
 
 // engine has go-mysql-server run a statement, with the values of variables in it.

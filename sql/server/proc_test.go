@@ -1,6 +1,11 @@
 package server
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"github.com/godwitdb/godwit/kv/memkv"
+)
 
 func TestProcedures(t *testing.T) {
 	_, c := newServer(t)
@@ -27,4 +32,19 @@ func TestProcedures(t *testing.T) {
 	expect(t, c, "SELECT what FROM log ORDER BY what", "10", "11")
 	exec(t, c, "CALL clear()")
 	expect(t, c, "SELECT COUNT(*) FROM t", "0")
+}
+
+// TestProcedureMemory: a client that takes one result of a CALL has the memory of one.
+func TestProcedureMemory(t *testing.T) {
+	s, db := startServer(t, memkv.New(2, "eu"), func(cfg *Config) { cfg.Memory = 4 << 20 })
+	c := conn(t, db)
+	exec(t, c, "CREATE PROCEDURE many(n INT) BEGIN DECLARE i INT DEFAULT 0; "+
+		"WHILE i < n DO SET i = i + 1; SELECT REPEAT('x', 50000), i; END WHILE; END")
+	exec(t, c, "CREATE PROCEDURE large() SELECT REPEAT('x', 900000), REPEAT('y', 900000)")
+	expect(t, c, "CALL many(1)", strings.Repeat("x", 50000)+"|1")
+	expect(t, c, "CALL many(100)", strings.Repeat("x", 50000)+"|100")
+	refused(t, c, 1038, "CALL large()")
+	if n := s.g.query.Memory().Used(); n != 0 {
+		t.Fatalf("%d bytes are still taken", n)
+	}
 }
