@@ -6,7 +6,7 @@ import (
 	"github.com/godwitdb/godwit/sql/token"
 )
 
-// What is wrong with a program whatever it meets is told when it is made.
+// Faults of a program that do not depend on data are reported when it is made.
 
 // cursorName reads the name of a cursor that has been declared.
 func (p *parser) cursorName() string {
@@ -37,8 +37,10 @@ func (p *parser) allowed() {
 		p.fail()
 	case t.Is("use", "lock", "unlock"), t.Is("load") && p.ahead(1).Is("data"):
 		p.refuse(1314, "0A000", "%s is not allowed in stored procedures", strings.ToUpper(t.Text))
-	case t.Is("create") && p.makes("procedure", "function", "trigger"):
-		p.refuse(1303, "2F003", "Can't create a PROCEDURE from within another stored routine")
+	case t.Is("create"):
+		if kind := p.makes("procedure", "function", "trigger"); kind != "" {
+			p.refuse(1303, "2F003", "Can't create a %s from within another stored routine", strings.ToUpper(kind))
+		}
 	}
 }
 
@@ -59,14 +61,14 @@ func (p *parser) inFunction(text string) {
 	}
 }
 
-// makes reports whether a CREATE is of something.
-func (p *parser) makes(kinds ...string) bool {
+// makes is which of some kinds a CREATE makes; empty: none.
+func (p *parser) makes(kinds ...string) string {
 	for i := 1; ; i++ {
 		switch t := p.ahead(i); {
 		case t.Is(kinds...):
-			return true
+			return t.Lower
 		case t.Is("table", "view", "index", "user", "database", "(", ";"), t.Kind == token.End:
-			return false
+			return ""
 		}
 	}
 }

@@ -8,7 +8,7 @@
 //
 // An error of a statement is a condition. The innermost block that has a handler for it runs it; in
 // one block a handler for the number of the error goes before one for its SQLSTATE, and that one
-// before SQLEXCEPTION. While a handler runs, its block is no longer asked, and the blocks inside
-// of it are out of sight. A condition without a handler ends the program. What statements only
-// warn of is a condition, too, and forgotten without a handler.
+// before SQLEXCEPTION. While a handler runs, the handlers of its block take nothing, and the blocks
+// inside of it are out of sight. A condition without a handler ends the program. What statements
+// only warn of is a condition, too, and forgotten without a handler.
 package program

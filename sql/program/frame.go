@@ -34,7 +34,7 @@ type Condition struct {
 // Error implements error.
 func (c *Condition) Error() string { return c.Unwrap().Error() }
 
-// Unwrap is the error as the client is told.
+// Unwrap is the error that the client gets.
 func (c *Condition) Unwrap() error { return mysql.NewSQLError(c.Code, c.State, "%s", c.Text) }
 
 // Warning is what a statement has warned of.
@@ -46,7 +46,7 @@ func Warning(code int, text string) *Condition {
 	return c
 }
 
-// class is the kind of conditions that a handler may be for.
+// class is the class that a handler may name: not found, sqlwarning or sqlexception.
 func (c *Condition) class() string {
 	switch {
 	case strings.HasPrefix(c.State, "02"):
@@ -66,7 +66,7 @@ type Host interface {
 	// is an error if its value is stored.
 	Eval(f *Frame, e Expr, stored bool) (Value, error)
 	Rows(f *Frame, query string) (*Rows, error)
-	// Run runs a statement. Its warnings are the conditions.
+	// Run runs a statement, and returns its warnings. Call calls a procedure.
 	Run(f *Frame, text string) ([]*Condition, error)
 	Call(f *Frame, c *Call) error
 	// SetUser assigns @name, SetSystem the system variable of a text, SetRow a column of a row.
@@ -116,7 +116,7 @@ type cursor struct {
 	at    int
 }
 
-// Rows are those of a query. Free is called once they are not needed any more.
+// Rows are those of a query. Free is called when nobody reads them again.
 type Rows struct {
 	All  [][]Value
 	Free func()

@@ -254,7 +254,7 @@ func (p *parser) typ() string {
 	}
 	p.at++
 	for p.took("precision") || p.took("varying") || p.took("varchar") || p.took("char") || p.took("character") ||
-		p.took("varchar") || p.took("varbinary") {
+		p.took("varbinary") {
 	}
 	if p.tok().Is("(") {
 		p.group()

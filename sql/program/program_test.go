@@ -28,12 +28,16 @@ func TestParseRefuses(t *testing.T) {
 		"CREATE PROCEDURE p() USE test":                                                                       1314,
 		"CREATE PROCEDURE p(n CHAR(3)) SELECT 1 LIMIT n":                                                      1691,
 		"CREATE PROCEDURE p() CREATE PROCEDURE q() SELECT 1":                                                  1303,
+		"CREATE PROCEDURE p() BEGIN CREATE FUNCTION f() RETURNS INT RETURN 1; END":                            1303,
 		"CREATE PROCEDURE p() " + strings.Repeat("BEGIN ", 600) + strings.Repeat("END; ", 600):                1436,
 	} {
 		_, err := Parse(text, token.Mode{})
 		var me *mysql.SQLError
 		if !errors.As(err, &me) || me.Num != want {
 			t.Errorf("%.80s: %v, want error %d", text, err, want)
+		}
+		if want == 1303 && strings.Contains(text, "FUNCTION") != strings.Contains(me.Message, "FUNCTION") {
+			t.Errorf("%.80s: %v names another kind", text, err)
 		}
 	}
 }

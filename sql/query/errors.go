@@ -32,7 +32,7 @@ const (
 	errDivision   = assign.ErrDivision
 )
 
-// clientError is an error as a client is told.
+// clientError is the error that a client gets.
 func clientError(err error) error {
 	var ce *codedError
 	if errors.As(err, &ce) {
@@ -62,7 +62,7 @@ func engineError(err error) error {
 	return err
 }
 
-// worded is an error as a client would be told it by the handler.
+// worded is an error in the words in which the handler would tell it to a client.
 func worded(s *session.Session, err error) *mysql.SQLError {
 	me, _ := clientError(err).(*mysql.SQLError)
 	if me == nil {

@@ -28,7 +28,8 @@ import (
 // calls are the stored functions that a statement calls.
 type calls struct {
 	known map[*schema.RoutineDesc]*stored
-	// writes: one of them may change or lock rows. running: they may read tables now.
+	// writes: one of them may change or lock rows. running: the statement runs, so that they may
+	// read tables.
 	writes, running bool
 	// routine runs them.
 	routine *routine

@@ -90,7 +90,7 @@ func (st *statement) engineRows() (rows []sql.Row, done bool, err error) {
 	return rows, done, err
 }
 
-// callRows runs a CALL so.
+// callRows runs a CALL, and yields the rows of its last result in the engine's form.
 func (r *Runner) callRows(ctx *sql.Context, s *session.Session, text string,
 	params []expr.Node) (sch sql.Schema, rows []sql.Row, done bool, err error) {
 	n, err := program.ParseCall(text, token.ModeOf(sql.LoadSqlMode(ctx).String()))

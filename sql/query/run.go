@@ -413,13 +413,13 @@ func (st *statement) facts(params []expr.Node) *bind.Session {
 	return f
 }
 
-// makeClients does so for a statement of a client.
+// makeClients binds and plans a statement of a client.
 func (st *statement) makeClients(text string, params []expr.Node) error {
 	st.client = true
 	return st.make(text, params)
 }
 
-// makeShown does so for EXPLAIN, which tells of the tables behind a view.
+// makeShown binds and plans what EXPLAIN shows: it tells of the tables behind a view.
 func (st *statement) makeShown(text string, params []expr.Node) error {
 	st.shown = true
 	return st.make(text, params)

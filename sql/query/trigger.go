@@ -188,8 +188,8 @@ func (p *routine) tooDeep(f *program.Frame) error {
 	return nil
 }
 
-// apart runs a program as a part of the statement at hand, and of its transaction. What the session
-// knows of that statement is behind it what it was before.
+// apart runs a program as a part of the statement at hand, and of its transaction. Afterwards the
+// session knows the same of that statement as before.
 func (p *routine) apart(run func() error) error {
 	s := p.s
 	stmt, explicit := s.Stmt, s.GetIgnoreAutoCommit()
@@ -211,8 +211,8 @@ func (p *routine) apart(run func() error) error {
 	return err
 }
 
-// nested reports whether the change is part of a trigger: what it asks for is read ahead with the
-// rows that the trigger is fired for.
+// nested reports whether the change is part of a trigger or function: what it asks for is read
+// ahead with the rows of the statement around it.
 func (c *change) nested() bool {
 	if c.in == nil {
 		return false
@@ -221,7 +221,7 @@ func (c *change) nested() bool {
 	return ok && p.sub
 }
 
-// inUse refuses a change, by a trigger, of a table whose rows it is fired for.
+// inUse refuses a change, by a trigger or function, of a table that the statement around it uses.
 func (c *change) inUse(t *bind.Target) error {
 	if c.in == nil {
 		return nil
@@ -370,8 +370,8 @@ func (p *routine) stored(st *statement, col *schema.Column, x program.Value) (an
 	return v, err
 }
 
-// beforeInsert runs the BEFORE INSERT triggers of a row, and computes what follows from it. failed
-// is the number of a condition that it does not fulfil.
+// beforeInsert runs the BEFORE INSERT triggers of a row, and computes what follows from it, and
+// which condition it does not fulfil.
 func (w *writer) beforeInsert(p *pending, number int) error {
 	if !w.fires.has(true, "insert") {
 		return nil

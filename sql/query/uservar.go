@@ -90,7 +90,7 @@ func wrongWidth() error {
 	return &codedError{Kind: sql.ErrColumnNumberDoesNotMatch.New(), Me: mysql.NewSQLError(1222, "21000", "The used SELECT statements have a different number of columns")}
 }
 
-// take implements the consumer of batches.
+// take keeps the row of a batch.
 func (o *single) take(b *expr.Batch) error {
 	if o.rows += len(b.Sel); o.rows > 1 {
 		return tooManyRows()
