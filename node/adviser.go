@@ -20,7 +20,7 @@ const (
 	heartbeat = 100.0 // ms, between the closed timestamps that all get
 
 	askUses = "uses"
-	// maxUsesHeard is how many of its hottest rows a node looks at to tell who uses which rows.
+	// maxUsesHeard is how many of its hottest rows a node sums up, by the regions that use them.
 	maxUsesHeard = 5000
 	// maxDigestsAdvised is how many digests of each node count, those that took the longest: each
 	// is parsed, for some 60 µs.
@@ -95,7 +95,7 @@ func regionIndex(t *base.Topology, id base.RegionID) int {
 	return slices.IndexFunc(t.Regions, func(r base.Region) bool { return r.ID == id })
 }
 
-// networkFacts are the round trips, who votes where, and the settings that times rest on.
+// networkFacts are the round trips, the voters of each region, and the settings that times rest on.
 func (n *Node) networkFacts(t *base.Topology) (f advice.Facts, known bool) {
 	for i, a := range t.Regions {
 		f.Regions = append(f.Regions, a.Name)

@@ -32,8 +32,9 @@ store. The first node of a cluster makes an authority in --certs, with which the
 and the commands of this user are administrators. A node on another machine gets its certificate by a --token that
 'godwit token create' makes there.
 
---listen takes the cluster's traffic and HTTPS: /cluster/status, /metrics (Prometheus), /health, /ready. --sql-listen takes MySQL clients. Both default to the loopback interface; for other machines listen on an address they reach, or on
-0.0.0.0 and name that address in --advertise.
+--listen takes the cluster's traffic and HTTPS: /console/ (the web console), /cluster/status, /metrics (Prometheus),
+/health, /ready. --sql-listen takes MySQL clients. Both default to the loopback interface; for other machines listen on
+an address they reach, or on 0.0.0.0 and name that address in --advertise.
 
 One line on standard output says that the node listens, another that it serves SQL; logs go to standard error. SIGINT
 or SIGTERM drains the node: it hands its groups over, tells clients to go once their transactions have ended, and

@@ -149,7 +149,7 @@ func (s *Store) put(key, value []byte) {
 	s.taken = s.live + s.kept
 }
 
-// set makes a row as it is told; a nil value deletes it.
+// set puts a row into its tree without a note in the log; a nil value deletes it.
 func (s *Store) set(r row) {
 	id := base.Key(r.key).Table()
 	t := s.tables[id]

@@ -171,7 +171,7 @@ func (t *Txn) Delete(key base.Key) {
 // Wrote implements kv.Writer.
 func (t *Txn) Wrote() bool { return t.in.Wrote() || len(t.s.log) > 0 }
 
-// Update implements kv.Patcher: a private row has no owner who could evaluate the patch.
+// Update implements kv.Patcher: a private row has no owner that could evaluate the patch.
 func (t *Txn) Update(key base.Key, value []byte, patch *wire.Patch) {
 	if !private(key) {
 		t.in.Update(key, value, patch)

@@ -30,8 +30,8 @@ type Options struct {
 	// Required.
 	Dial func(ctx context.Context, from net.Addr) (net.Conn, error)
 	// Hosts are names by which the node may be asked without TLS, besides localhost and
-	// addresses. With others, a page of somebody whose name leads to this node would be one of
-	// its own pages.
+	// addresses. With any other name, a foreign page could be at a name that leads to this node,
+	// and would count as one of its own (DNS rebinding).
 	Hosts []string
 	// Logger gets what is worth a line; nil: nobody.
 	Logger *slog.Logger

@@ -48,8 +48,7 @@ func (c *Console) connect(ctx context.Context, r *http.Request, in credentials) 
 	cfg.ConnectionAttributes = "program_name:godwit console"
 	cfg.Logger = &mysql.NopLogger{}
 	if r.TLS != nil {
-		// The other end is in this process: nobody can be between, whom a certificate would
-		// unmask.
+		// The other end is in this process: there is no way between for a certificate to guard.
 		cfg.TLS = &tls.Config{InsecureSkipVerify: true}
 	}
 	var used *mysql.Config

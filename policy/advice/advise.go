@@ -228,8 +228,8 @@ func (f *Facts) indexes(t *Table, uses []*Use) (out []Advice) {
 		if tallies[name] == nil {
 			tallies[name], cols[name] = newTally(f), equal
 		}
-		// The heat of rows does not tell who means which, as each statement locks all of them: rows
-		// come to those that alone use them.
+		// The heat of rows does not tell which region means which row, as each statement locks all
+		// of them. With the index, rows move to the regions that alone use them.
 		way, quorum := f.write(u.Region, u.Region)
 		if t.Async {
 			quorum = cost{}

@@ -233,7 +233,7 @@ func (l *library) showLog(ctx context.Context) (rows []sql.Row, err error) {
 	return rows, err
 }
 
-// verifyLog reads all segments and their pieces. note is told what is wrong with files.
+// verifyLog reads all segments and their pieces. It calls note with each error of a file.
 func (l *library) verifyLog(ctx context.Context, note func(error) error) (row sql.Row, err error) {
 	files, records, bytes := int64(0), int64(0), int64(0)
 	err = l.segmentIDs(ctx, 0, func(folder, id string) (bool, error) {

@@ -197,8 +197,8 @@ func (r *replaying) home(c *change) base.RegionID {
 	return r.p.g.DB.Region()
 }
 
-// keys are where the row of a change may be here. Of a row that is gone only its key is known,
-// which alone does not tell the shard, if the cluster has other ones.
+// keys are where the row of a change may be here. Of a deleted row only the key is known. If this
+// cluster has other shards, the row may be in any of them.
 func (c *change) keys(ctx context.Context) ([]base.Key, error) {
 	def := c.t.def
 	if !c.rec.Deleted {

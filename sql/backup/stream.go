@@ -29,7 +29,7 @@ type stream struct {
 	keys archive.Encoder
 	n    int
 	all  int64
-	// told is how many pieces the last part tells of, and parts how many there are.
+	// told is how many pieces the last part names, and parts how many parts there are.
 	told  int
 	parts int
 }

@@ -34,8 +34,8 @@ type Session struct {
 	Params []expr.Node
 	// Limit is sql_select_limit, of statements without LIMIT; nil: there is none.
 	Limit expr.Node
-	// MayRead reports whether the user may read tables and views. With it the binder's errors are
-	// those that the client is told; nil: go-mysql-server words them.
+	// MayRead reports whether the user may read tables and views. With it the client gets the
+	// binder's errors; nil: it gets those of go-mysql-server.
 	MayRead func([]Use) bool
 	// Check, if there is one, is asked now and then whether to go on: its error ends the binding.
 	Check func() error
@@ -162,8 +162,8 @@ func (b *binder) bind(stmt Stmt) (*Query, error) {
 	return q, nil
 }
 
-// final makes an error of the user one that the client is told, unless it would tell who may not
-// read a table what is in it.
+// final makes an error one that the client gets, unless the user may not read the tables: the error
+// may show what they are like.
 func (b *binder) final(err error) error {
 	var r *Refusal
 	var me *mysql.SQLError

@@ -447,8 +447,8 @@ func (c *changer) set(t *assigned, pos int, e ast.ExprNode, all []*assigned) err
 	return t.note(pos, n)
 }
 
-// typedDocument leaves CAST(x AS JSON) of what the text of a document does not tell the type of to
-// go-mysql-server, where a column is to hold it.
+// typedDocument leaves CAST(x AS JSON) for a column to go-mysql-server if the document would have
+// to keep the type of x: the text of a document does not tell it.
 func typedDocument(n expr.Node, to expr.Type) error {
 	c, ok := n.(*expr.Cast)
 	if !ok || to.Kind != expr.JSON || c.T.Kind != expr.JSON {

@@ -10,8 +10,8 @@ import (
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
-// leftAlone are functions of which the meaning hangs on more than arguments and session, or that
-// have effects on it.
+// leftAlone are functions whose values depend on more than their arguments and the session, or that
+// have effects on the session.
 var leftAlone = map[string]bool{
 	"get_lock": true, "release_lock": true, "release_all_locks": true,
 	"is_free_lock": true, "is_used_lock": true,

@@ -46,9 +46,9 @@ func (d *database) DropView(ctx *sql.Context, name string) error {
 	return d.drop(ctx, schema.IxView, name, func() error { return sql.ErrViewDoesNotExist.New(d.name, name) })
 }
 
-// mostViews is how many views go-mysql-server looks up for a statement at most. It does not see
-// that views are defined by each other, and each one is a step deeper on a stack whose end is that
-// of the process.
+// mostViews is how many views go-mysql-server looks up for a statement at most. It does not notice
+// views that are defined by each other. Each look-up is a step deeper on the stack, and a stack
+// that overflows ends the process.
 const mostViews = 20_000
 
 func errViews(db, name string) error {

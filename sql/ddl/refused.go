@@ -89,7 +89,7 @@ func Refused(stmt sqlparser.Statement, text string) error {
 	return usesPartition(used)
 }
 
-// refusedDefinition is the error for a definition of which something would not be so.
+// refusedDefinition is the error for a definition of which a part would be ignored.
 func refusedDefinition(s *sqlparser.DDL, text string) error {
 	switch {
 	case s.PartitionSpec != nil || s.TableSpec != nil && s.TableSpec.PartitionOpt != nil:

@@ -62,7 +62,7 @@ type Env struct {
 	// UserVar reads a user variable, SetUserVar assigns it.
 	UserVar    func(name string) (Value, Type, error)
 	SetUserVar func(name string, x Value, t Type) error
-	// TellID is told the arguments of LAST_INSERT_ID(x); nil: nobody is.
+	// TellID gets the arguments of LAST_INSERT_ID(x); nil drops them.
 	TellID func(id uint64)
 	// Facts answer DATABASE(), USER(), CONNECTION_ID() and the like.
 	Facts Facts

@@ -198,8 +198,8 @@ func (f *Call) run(ctx context.Context, send func(*sqltypes.Result) error) (done
 	return true, send(res)
 }
 
-// context is the engine's context of the statement: a copy of the connection's first one, whose
-// making costs ten allocations. A connection executes one statement at a time, so that all may have
+// context is the engine's context of the statement: a copy of the connection's first one, as a new
+// one costs ten allocations. A connection executes one statement at a time, so that all may have
 // one number in the list of processes.
 func (f *Call) context(ctx context.Context) (*sql.Context, error) {
 	first := f.s.FirstContext

@@ -100,7 +100,7 @@ func (l *Locks) Get(ctx context.Context, s sql.Session, name string, timeout tim
 	}
 }
 
-// try gets a lock that is free, or says when the one who holds it is done.
+// try gets a lock that is free; else busy is closed when the lock is released.
 func (l *Locks) try(s sql.Session, name string, waits bool) (busy <-chan struct{}, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -175,7 +175,7 @@ func (l *Locks) free(name string, k *lock) {
 	close(k.freed)
 }
 
-// Owner is who holds a lock, nil if nobody does.
+// Owner is the session that holds a lock; nil: none does.
 func (l *Locks) Owner(name string) (sql.Session, error) {
 	name, err := checked(name)
 	if err != nil {

@@ -28,8 +28,8 @@ func (pl *Planner) RowsAhead(s *session.Session, t *table.Table) *RowsAhead {
 	return &RowsAhead{pl: pl, s: s, table: t.Def.Desc.ID}
 }
 
-// Next is told that the next row begins, of n that are left. run executes one of them, by its
-// number from the next one on, in a session of its own.
+// Next begins the next row, of n that are left, and may read ahead. run executes one of them, by
+// its number from the next one on, in a session of its own.
 func (a *RowsAhead) Next(ctx *sql.Context, n int, run func(ctx *sql.Context, s *session.Session, row int) error) error {
 	if a == nil {
 		return nil
@@ -57,7 +57,7 @@ func (a *RowsAhead) Next(ctx *sql.Context, n int, run func(ctx *sql.Context, s *
 	return nil
 }
 
-// End is told that all rows are done: AUTO_INCREMENT values that none of them took go back.
+// End ends the rows: AUTO_INCREMENT values that none of them took go back.
 func (a *RowsAhead) End() {
 	if a != nil && a.times > 0 {
 		a.pl.env.Counters.GiveBack(a.s.Stmt.Reserved)

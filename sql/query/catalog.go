@@ -146,7 +146,7 @@ func (c *catalog) unseen(db, name string) error {
 }
 
 // ordered reports whether the cluster orders transactions by timestamps. A transaction that reads a
-// row twice by an index is told there that it has changed, though it may see its old value.
+// row twice by an index may fail there, as if the row had changed, though it may see the old value.
 func (c *catalog) ordered() bool {
 	for _, t := range c.tables {
 		return t.Stored().Env.DB.Topology().Concurrency.Ordered()

@@ -240,7 +240,7 @@ func (st *statement) call(f *stored, args []program.Value) (x program.Value, err
 	return fr.Result(), nil
 }
 
-// told is an error as the client is told it.
+// told is the error that the client gets.
 func told(err error) error {
 	var c *program.Condition
 	if errors.As(err, &c) {
@@ -290,8 +290,8 @@ func (st *statement) clearWarnings() {
 	st.s.ClearWarnings()
 }
 
-// beginCalls lets the statement's functions run. undo is told how the statement has ended: if it
-// failed, what they have written is undone.
+// beginCalls lets the statement's functions run. undo takes the error of the statement: if there is
+// one, what the functions have written is undone.
 func (st *statement) beginCalls(t *session.Txn) (undo func(error), err error) {
 	st.calls.running = true
 	if !st.calls.writes || !st.s.Explicit(st.ctx) { // else all of the transaction is undone

@@ -118,7 +118,7 @@ type statement struct {
 	mem *exec.Mem
 	// turn is its place among the statements that compute.
 	turn admit.Turn
-	// client: it is one of a client, who is told the binder's errors.
+	// client: it is one of a client, which gets the binder's errors.
 	client bool
 	// page is LIMIT of a statement that counts all rows; nil: it does not.
 	page *page

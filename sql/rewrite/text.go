@@ -142,7 +142,7 @@ func plainTypes(q string) string {
 var reDefiner = regexp.MustCompile(`(?is)^(\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:ALGORITHM\s*=\s*\w+\s+)?)` +
 	`DEFINER\s*=\s*CURRENT_USER(?:\s*\(\s*\))?\s`)
 
-// currentDefiner leaves out a definer that is the one who creates, as without the clause.
+// currentDefiner leaves out DEFINER = CURRENT_USER, which is the definer without the clause, too.
 func currentDefiner(q string) string {
 	if !base.ContainsFold(q[:min(len(q), 200)], "CURRENT_USER") {
 		return q

@@ -10,8 +10,8 @@ import (
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
-// MayCall refuses procedures, or functions, that the user, or the definer in whose name something
-// is executed, may not execute.
+// MayCall refuses a procedure, or a function, that the user may not execute, or the definer in
+// whose name something is executed (1370).
 func MayCall(ctx *sql.Context, db *mysql_db.MySQLDb, database, name string, procedure bool) error {
 	if !db.Enabled() {
 		return nil
@@ -26,7 +26,7 @@ func MayCall(ctx *sql.Context, db *mysql_db.MySQLDb, database, name string, proc
 	return routineRefusal(ctx, "execute", database+"."+name)
 }
 
-// Named has a refusal of what a program does name its definer instead of the user.
+// Named makes a refusal of what a program does name the program's definer instead of the user.
 func Named(ctx *sql.Context, err error, definer schema.Account) error {
 	var me *mysql.SQLError
 	if errors.As(err, &me) && (me.Num == 1142 || me.Num == 1143 || me.Num == 1044 || me.Num == 1370) {

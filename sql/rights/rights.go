@@ -17,7 +17,7 @@ import (
 )
 
 // systemDatabase reports whether a database is one of those that show what the whole server does:
-// who has PROCESS may read them.
+// a user with PROCESS may read them.
 func systemDatabase(name string) bool {
 	return strings.EqualFold(name, "godwit") || strings.EqualFold(name, "performance_schema")
 }

@@ -46,8 +46,8 @@ type IndexPos struct {
 	length int64
 }
 
-// Same reports whether the columns of the index certainly are in two rows the same, so that their
-// entries of one row are. It does not look into values of larger types.
+// Same reports whether two rows certainly have the same values in the columns of the index, and so
+// the same entry. It does not look into values of larger types.
 func (x *Index) Same(a, b sql.Row) bool {
 	for _, c := range x.Cols {
 		if !sameValue(a[c.Pos], b[c.Pos]) {

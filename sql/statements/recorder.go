@@ -56,8 +56,8 @@ func (b *Began) Fail(s *session.Session, query string, err error) error {
 	return b.End(s, query, &c, err)
 }
 
-// End counts a statement that has ended, with which a text begins. err is what the client is told,
-// which it returns.
+// End counts a statement that has ended, with which the text query begins. err is the error that
+// the client gets; End returns it.
 func (b *Began) End(s *session.Session, query string, c *session.StatementCost, err error) error {
 	if s.Remote {
 		return err

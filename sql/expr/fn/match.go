@@ -9,9 +9,9 @@ import (
 )
 
 // MATCH ... AGAINST is bound to two functions. $match(search, mode, columns...) says whether a row
-// is found. $rank(search, mode, rows, in..., columns...) says how well it fits: it is told how many
-// rows there are, and in how many of them each leaf of the search stands. Searches and modes are
-// constants.
+// is found. $rank(search, mode, rows, in..., columns...) says how well it fits: rows is how many
+// rows there are, in are the numbers of rows in which the leaves of the search stand. Searches and
+// modes are constants.
 
 func init() {
 	sig{names: "$match", min: 3, max: -1, args: "*", nulls: true, ret: returns(expr.TypeBool),
