@@ -111,6 +111,7 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 	stmt = p.refuse(p.prepares(ctx, stmt), q)
 	rewrite.Tree(stmt, query, err == nil)
 	rewrite.Times(stmt)
+	rewrite.EventTimes(ctx, stmt)
 	p.useView(ctx, query, stmt)
 	p.note(ctx, query, stmt, err)
 	return stmt, q, rest, err
