@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -94,6 +95,23 @@ var (
 	reAlterUser = regexp.MustCompile(`(?is)^ALTER\s+USER\s+(IF\s+EXISTS\s+)?(.+)$`)
 	reQuoted    = regexp.MustCompile("(?s)'(?:[^'\\\\]|\\\\.|'')*'|\"(?:[^\"\\\\]|\\\\.|\"\")*\"|`[^`]*`")
 )
+
+var rePassword = regexp.MustCompile(`(?is)^\s*SET\s+PASSWORD\s*(?:FOR\s+(.+?))?\s*=\s*('(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")\s*;?\s*$`)
+
+// password parses SET PASSWORD, which is an ALTER USER; nil if it is none.
+func (p *parser) password(ctx context.Context, q string) sqlparser.Statement {
+	m := rePassword.FindStringSubmatch(q)
+	sc, ok := ctx.(*sql.Context)
+	if m == nil || !ok {
+		return nil
+	}
+	account := m[1]
+	if account == "" {
+		me := sc.Client()
+		account = "'" + strings.ReplaceAll(me.User, "'", "''") + "'@'" + strings.ReplaceAll(me.Address, "'", "''") + "'"
+	}
+	return p.alterUser("ALTER USER " + account + " IDENTIFIED BY " + m[2])
+}
 
 // accounts makes a statement that changes accounts ours; nil if it is none.
 func (p *parser) accounts(stmt sqlparser.Statement, query string) sqlparser.Statement {

@@ -2,14 +2,17 @@ package server
 
 import (
 	"context"
+	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/rewrite"
 	"github.com/godwitdb/godwit/sql/rights"
+	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/stored"
 	"github.com/godwitdb/godwit/sql/token"
@@ -92,6 +95,9 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 	if stmt, n := p.stored(query, o); stmt != nil && (multi || n == len(query)) {
 		return stmt, query[:n], query[n:], nil
 	}
+	if stmt := p.password(ctx, query); stmt != nil {
+		return stmt, query, "", nil
+	}
 	done, err := p.admit(ctx, query)
 	if err != nil {
 		return nil, "", "", err
@@ -107,6 +113,9 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 	}
 	if own := p.accounts(stmt, query); own != nil && err == nil {
 		stmt = own
+	}
+	if err == nil && rewrite.AltersView(query) {
+		stmt = p.alterView(ctx, stmt)
 	}
 	stmt = p.refuse(p.prepares(ctx, stmt), q)
 	rewrite.Tree(stmt, query, err == nil)
@@ -159,6 +168,24 @@ func (p *parser) stored(query string, o sqlparser.ParserOptions) (sqlparser.Stat
 		run: func(ctx *sql.Context) ([]sql.Row, error) {
 			return st.Run(ctx, &stored.Env{Env: p.g.Env, Rights: p.g.rights})
 		}}), len(query) - len(rest)
+}
+
+// alterView refuses ALTER VIEW where there is no view.
+func (p *parser) alterView(ctx context.Context, stmt sqlparser.Statement) sqlparser.Statement {
+	d, ok := stmt.(*sqlparser.DDL)
+	sc, is := ctx.(*sql.Context)
+	if !ok || !is || d.ViewSpec == nil {
+		return stmt
+	}
+	db, name := rights.DatabaseOf(sc, d.ViewSpec.ViewName.DbQualifier.String()), d.ViewSpec.ViewName.Name.String()
+	found, err := ddl.NewProvider(p.g.Env).Find(sc, db)
+	switch {
+	case err != nil:
+		return p.refused(err)
+	case found == nil || found.Objects[schema.IxView][strings.ToLower(name)] == nil:
+		return p.refused(mysql.NewSQLError(1146, "42S02", "Table '%s.%s' doesn't exist", db, name))
+	}
+	return stmt
 }
 
 // prepares makes PREPARE fail in a session that keeps too much.
