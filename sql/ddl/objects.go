@@ -1,6 +1,7 @@
 package ddl
 
 import (
+	"context"
 	"regexp"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -39,6 +41,24 @@ func (d *database) CreateView(ctx *sql.Context, name, selectStatement, createVie
 		func() error {
 			return sql.ErrExistingView.New(d.name, name)
 		})
+}
+
+// MissesView is why there is no view that ALTER VIEW, as a CREATE OR REPLACE VIEW, could change.
+func (g *Env) MissesView(ctx context.Context, stmt sqlparser.Statement) error {
+	d, ok := stmt.(*sqlparser.DDL)
+	sc, is := ctx.(*sql.Context)
+	if !ok || !is || d.ViewSpec == nil {
+		return nil
+	}
+	db, name := d.ViewSpec.ViewName.DbQualifier.String(), d.ViewSpec.ViewName.Name.String()
+	if db == "" {
+		db = sc.GetCurrentDatabase()
+	}
+	found, err := NewProvider(g).Find(sc, db)
+	if err == nil && (found == nil || found.Objects[schema.IxView][strings.ToLower(name)] == nil) {
+		err = mysql.NewSQLError(1146, "42S02", "Table '%s.%s' doesn't exist", db, name)
+	}
+	return err
 }
 
 // DropView implements sql.ViewDatabase.

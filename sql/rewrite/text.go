@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dolthub/go-mysql-server/sql"
+
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/ddl"
@@ -210,4 +212,20 @@ func rewriteAsOf(q string) string {
 		return "SET @@SESSION." + session.NextAsOfVar + " = (" + m[1] + ")"
 	}
 	return q
+}
+
+var rePassword = regexp.MustCompile(`(?is)^\s*SET\s+PASSWORD\s*(?:FOR\s+(.+?))?\s*=\s*('(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")\s*;?\s*$`)
+
+// SetPassword makes SET PASSWORD, of a client or of somebody else, an ALTER USER; empty of other
+// statements.
+func SetPassword(q string, me sql.Client) string {
+	m := rePassword.FindStringSubmatch(q)
+	if m == nil {
+		return ""
+	}
+	account := m[1]
+	if account == "" {
+		account = "'" + strings.ReplaceAll(me.User, "'", "''") + "'@'" + strings.ReplaceAll(me.Address, "'", "''") + "'"
+	}
+	return "ALTER USER " + account + " IDENTIFIED BY " + m[2]
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"github.com/godwitdb/godwit/sql/rewrite"
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/session"
 )
@@ -96,21 +97,12 @@ var (
 	reQuoted    = regexp.MustCompile("(?s)'(?:[^'\\\\]|\\\\.|'')*'|\"(?:[^\"\\\\]|\\\\.|\"\")*\"|`[^`]*`")
 )
 
-var rePassword = regexp.MustCompile(`(?is)^\s*SET\s+PASSWORD\s*(?:FOR\s+(.+?))?\s*=\s*('(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")\s*;?\s*$`)
-
 // password parses SET PASSWORD, which is an ALTER USER; nil if it is none.
 func (p *parser) password(ctx context.Context, q string) sqlparser.Statement {
-	m := rePassword.FindStringSubmatch(q)
-	sc, ok := ctx.(*sql.Context)
-	if m == nil || !ok {
-		return nil
+	if sc, ok := ctx.(*sql.Context); ok {
+		return p.alterUser(rewrite.SetPassword(q, sc.Client()))
 	}
-	account := m[1]
-	if account == "" {
-		me := sc.Client()
-		account = "'" + strings.ReplaceAll(me.User, "'", "''") + "'@'" + strings.ReplaceAll(me.Address, "'", "''") + "'"
-	}
-	return p.alterUser("ALTER USER " + account + " IDENTIFIED BY " + m[2])
+	return nil
 }
 
 // accounts makes a statement that changes accounts ours; nil if it is none.

@@ -2,17 +2,14 @@ package server
 
 import (
 	"context"
-	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
-	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/rewrite"
 	"github.com/godwitdb/godwit/sql/rights"
-	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/stored"
 	"github.com/godwitdb/godwit/sql/token"
@@ -115,7 +112,9 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 		stmt = own
 	}
 	if err == nil && rewrite.AltersView(query) {
-		stmt = p.alterView(ctx, stmt)
+		if bad := p.g.MissesView(ctx, stmt); bad != nil {
+			return p.refused(bad), q, rest, nil
+		}
 	}
 	stmt = p.refuse(p.prepares(ctx, stmt), q)
 	rewrite.Tree(stmt, query, err == nil)
@@ -168,24 +167,6 @@ func (p *parser) stored(query string, o sqlparser.ParserOptions) (sqlparser.Stat
 		run: func(ctx *sql.Context) ([]sql.Row, error) {
 			return st.Run(ctx, &stored.Env{Env: p.g.Env, Rights: p.g.rights})
 		}}), len(query) - len(rest)
-}
-
-// alterView refuses ALTER VIEW where there is no view.
-func (p *parser) alterView(ctx context.Context, stmt sqlparser.Statement) sqlparser.Statement {
-	d, ok := stmt.(*sqlparser.DDL)
-	sc, is := ctx.(*sql.Context)
-	if !ok || !is || d.ViewSpec == nil {
-		return stmt
-	}
-	db, name := rights.DatabaseOf(sc, d.ViewSpec.ViewName.DbQualifier.String()), d.ViewSpec.ViewName.Name.String()
-	found, err := ddl.NewProvider(p.g.Env).Find(sc, db)
-	switch {
-	case err != nil:
-		return p.refused(err)
-	case found == nil || found.Objects[schema.IxView][strings.ToLower(name)] == nil:
-		return p.refused(mysql.NewSQLError(1146, "42S02", "Table '%s.%s' doesn't exist", db, name))
-	}
-	return stmt
 }
 
 // prepares makes PREPARE fail in a session that keeps too much.
