@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"database/sql"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -52,6 +53,16 @@ func TestAudit(t *testing.T) {
 	if _, err := db.Exec("SELECT id FROM d.t WHERE secret = ?", "geheim"); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := db.Exec("CREATE EVENT d.e ON SCHEDULE AT CURRENT_TIMESTAMP DO INSERT INTO d.t VALUES (2, NULL)"); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the event has run", func() string {
+		n := 0
+		if err := db.QueryRow("SELECT COUNT(*) FROM d.t").Scan(&n); err != nil || n < 2 {
+			return fmt.Sprint(n, " rows, ", err)
+		}
+		return ""
+	})
 	ann, err := sql.Open("mysql", "ann:falsch@tcp("+p.n.SQLAddr()+")/")
 	if err != nil {
 		t.Fatal(err)
@@ -85,6 +96,7 @@ func TestAudit(t *testing.T) {
 		{Kind: audit.Account, Statement: "CREATE USER bob IDENTIFED BY '***'", Error: "error 1064"},
 		{Kind: audit.Table, Statement: "SELECT * FROM d.t WHERE nothing = ?", Error: "*"},
 		{Kind: audit.Table, Statement: "SELECT id FROM d.t WHERE secret = ?"},
+		{Kind: audit.Table, User: "root", Statement: "CALL event d.e"},
 		{Kind: audit.LoginFailed, User: "ann", Error: "wrong password"},
 		{Kind: audit.Admin, Action: "POST /cluster/decommission", Error: "Conflict"},
 		{Kind: audit.Admin, Action: "POST /cluster/init", Error: "Conflict"},

@@ -19,6 +19,7 @@ type sqlParams struct {
 	SlowLog        bool    `json:"slow_query_log"`
 	LongQuery      float64 `json:"long_query_time"`
 	Literals       bool    `json:"statement_literals"`
+	Events         bool    `json:"event_scheduler"`
 }
 
 func (p sqlParams) variables() map[string]any {
@@ -30,11 +31,11 @@ func (p sqlParams) variables() map[string]any {
 	}
 	return map[string]any{"require_secure_transport": flag(p.Secure), "max_connections": p.Connections,
 		"max_user_connections": p.OfUser, "connect_timeout": p.ConnectTimeout, "wait_timeout": p.WaitTimeout,
-		"slow_query_log": flag(p.SlowLog), "long_query_time": p.LongQuery, "godwit_statement_literals": flag(p.Literals)}
+		"event_scheduler": map[bool]string{true: "ON", false: "OFF"}[p.Events], "slow_query_log": flag(p.SlowLog), "long_query_time": p.LongQuery, "godwit_statement_literals": flag(p.Literals)}
 }
 
 func (n *Node) sqlSettings() settingGroup {
-	def := sqlParams{Connections: server.MaxConnections, ConnectTimeout: 10, WaitTimeout: 28800, LongQuery: 10}
+	def := sqlParams{Connections: server.MaxConnections, ConnectTimeout: 10, WaitTimeout: 28800, LongQuery: 10, Events: true}
 	read := func(data []byte) (p sqlParams, err error) {
 		if err := json.Unmarshal(data, &p); err != nil {
 			return p, err
@@ -57,6 +58,7 @@ func (n *Node) sqlSettings() settingGroup {
 		"wait_timeout":             "MySQL's variable: seconds that a client of a new connection may be silent",
 		"slow_query_log":           "MySQL's variable: statements that take longer than long_query_time are logged",
 		"long_query_time":          "MySQL's variable: seconds after which a statement of a new connection is slow",
+		"event_scheduler":          "MySQL's variable: events are run",
 		"statement_literals":       "the slow log and samples of statements show literals, which may be personal data",
 	}, read, func(p sqlParams) error {
 		mu.Lock()

@@ -1,6 +1,7 @@
 package ddl
 
 import (
+	"context"
 	"regexp"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -39,6 +41,24 @@ func (d *database) CreateView(ctx *sql.Context, name, selectStatement, createVie
 		func() error {
 			return sql.ErrExistingView.New(d.name, name)
 		})
+}
+
+// MissesView is why there is no view that ALTER VIEW, as a CREATE OR REPLACE VIEW, could change.
+func (g *Env) MissesView(ctx context.Context, stmt sqlparser.Statement) error {
+	d, ok := stmt.(*sqlparser.DDL)
+	sc, is := ctx.(*sql.Context)
+	if !ok || !is || d.ViewSpec == nil {
+		return nil
+	}
+	db, name := d.ViewSpec.ViewName.DbQualifier.String(), d.ViewSpec.ViewName.Name.String()
+	if db == "" {
+		db = sc.GetCurrentDatabase()
+	}
+	found, err := NewProvider(g).Find(sc, db)
+	if err == nil && (found == nil || found.Objects[schema.IxView][strings.ToLower(name)] == nil) {
+		err = mysql.NewSQLError(1146, "42S02", "Table '%s.%s' doesn't exist", db, name)
+	}
+	return err
 }
 
 // DropView implements sql.ViewDatabase.
@@ -231,16 +251,41 @@ func (d *database) GetEvents(ctx *sql.Context) ([]sql.EventDefinition, any, erro
 
 // SaveEvent implements sql.EventDatabase.
 func (d *database) SaveEvent(ctx *sql.Context, ed sql.EventDefinition) (bool, error) {
+	if err := timed(&ed); err != nil {
+		return false, err
+	}
 	err := d.create(ctx, schema.IxEvent, &schema.ObjectDesc{DB: d.name, Name: ed.Name, Seq: schema.ObjectSeq(),
-		Event: &ed}, func() error {
+		Event: &ed, Definer: session.DefinerOf(ctx), Region: d.g.DB.Region()}, func() error {
 		return sql.ErrEventAlreadyExists.New(ed.Name)
 	})
 	return ed.Status == sql.EventStatus_Enable.String(), err
 }
 
+// timed gives the times of an event whole seconds, and refuses intervals that are none.
+func timed(ed *sql.EventDefinition) error {
+	for _, t := range []*time.Time{&ed.ExecuteAt, &ed.Starts, &ed.Ends} {
+		*t = t.Truncate(time.Second)
+	}
+	if ed.HasExecuteAt {
+		return nil
+	}
+	x, err := sql.EventOnScheduleEveryIntervalFromString(ed.ExecuteEvery)
+	if err != nil || min(x.Years, x.Months, x.Days, x.Hours, x.Minutes, x.Seconds) < 0 || *x == (sql.EventOnScheduleEveryInterval{}) {
+		return mysql.NewSQLError(1542, "HY000", "INTERVAL is either not positive or too big")
+	}
+	return nil
+}
+
 // DropEvent implements sql.EventDatabase.
 func (d *database) DropEvent(ctx *sql.Context, name string) error {
-	return d.drop(ctx, schema.IxEvent, name, func() error { return sql.ErrEventDoesNotExist.New(name) })
+	if err := d.drop(ctx, schema.IxEvent, name, func() error { return sql.ErrEventDoesNotExist.New(name) }); err != nil {
+		return err
+	}
+	m, err := d.g.mutate(ctx)
+	if err == nil {
+		m.del(schema.EventKey(d.name, name))
+	}
+	return err
 }
 
 // UpdateEvent implements sql.EventDatabase.
@@ -252,7 +297,14 @@ func (d *database) UpdateEvent(ctx *sql.Context, name string, ed sql.EventDefini
 			return false, sql.ErrEventAlreadyExists.New(strings.ToLower(ed.Name))
 		}
 	}
-	if err := d.DropEvent(ctx, name); err != nil {
+	// When it was executed stays known, but not under another name.
+	drop := d.DropEvent
+	if strings.EqualFold(name, ed.Name) {
+		drop = func(ctx *sql.Context, name string) error {
+			return d.drop(ctx, schema.IxEvent, name, func() error { return sql.ErrEventDoesNotExist.New(name) })
+		}
+	}
+	if err := drop(ctx, name); err != nil {
 		return false, err
 	}
 	return d.SaveEvent(ctx, ed)

@@ -198,6 +198,9 @@ func (p *Provider) DropDatabase(ctx *sql.Context, name string) error {
 	for ix, objs := range d.Objects {
 		for _, o := range objs {
 			m.del(schema.CatalogKey(ix, o.DB, o.Name))
+			if ix == schema.IxEvent {
+				m.del(schema.EventKey(o.DB, o.Name))
+			}
 		}
 	}
 	m.del(key)

@@ -20,9 +20,7 @@ var (
 	errPartitions = mysql.NewSQLError(1178, "42000", "The storage engine for the table doesn't support native partitioning: "+
 		"leave the partitions out, rows are spread over shards and regions by themselves")
 	errNoPartition = mysql.NewSQLError(1747, "HY000", "PARTITION () clause on non partitioned table")
-	errEvents      = notYet("events that are enabled", "nothing runs them; with DISABLE an event is kept, "+
-		"and its statements can be run by a scheduler outside")
-	errReadLock = notYet("FLUSH TABLES WITH READ LOCK", "START TRANSACTION READ ONLY reads one moment of all tables "+
+	errReadLock    = notYet("FLUSH TABLES WITH READ LOCK", "START TRANSACTION READ ONLY reads one moment of all tables "+
 		"(--single-transaction for dumps), and BACKUP saves one of all regions")
 	errEncryption = notYet("ENCRYPTION of tables and databases", "godwit start --encryption-key encrypts the whole store")
 	errKeyColumn  = notYet("DROP COLUMN of a column of the primary key",
@@ -94,11 +92,6 @@ func refusedDefinition(s *sqlparser.DDL, text string) error {
 	switch {
 	case s.PartitionSpec != nil || s.TableSpec != nil && s.TableSpec.PartitionOpt != nil:
 		return errPartitions
-	case s.EventSpec != nil:
-		on := s.EventSpec.Status == sqlparser.EventStatus_Enable
-		if on || s.EventSpec.Status == sqlparser.EventStatus_Undefined && s.Action == sqlparser.CreateStr {
-			return errEvents
-		}
 	case s.TableSpec != nil:
 		for _, o := range s.TableSpec.TableOpts {
 			if err := refusedOption(strings.ToLower(o.Name), strings.Trim(o.Value, `'"`)); err != nil {

@@ -250,6 +250,13 @@ func (f *Frame) statement(s Stmt) (*flow, error) {
 		return nil, f.diagnostics(s)
 	case *Call:
 		return nil, f.Host.Call(f, s)
+	case *Do:
+		for _, e := range s.Exprs {
+			if _, err := f.Host.Eval(f, e, false); err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil
 	}
 	warnings, err := f.Host.Run(f, s.(*SQL).Text)
 	if err != nil {

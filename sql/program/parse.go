@@ -33,6 +33,15 @@ func parse(s *parser) (p *Program, rest string, err error) {
 	return p, s.text[min(s.tok().From, len(s.text)):], nil
 }
 
+// ParseBody reads the body of a program.
+func ParseBody(name, text string, m token.Mode) (*Program, error) {
+	p, _, err := parse(&parser{text: "CREATE EVENT e DO " + text, ts: token.Scan("CREATE EVENT e DO "+text, m)})
+	if err == nil {
+		p.Name = name
+	}
+	return p, err
+}
+
 // ParseCall reads a CALL.
 func ParseCall(text string, m token.Mode) (c *Call, err error) {
 	s := &parser{text: text, ts: token.Scan(text, m)}
@@ -134,13 +143,20 @@ func (p *parser) qualified() (db, name string) {
 // create reads the head of a program, and the body.
 func (p *parser) create() *Program {
 	out := &Program{}
-	p.word("create")
+	alter := p.took("alter")
+	if !alter {
+		p.word("create")
+	}
 	out.Head.Replace = p.took("or", "replace")
 	if p.took("definer") {
 		p.word("=")
 		p.definer(&out.Head)
 	}
 	switch {
+	case p.took("event"):
+		out.Kind = Event
+	case alter:
+		p.fail()
 	case p.took("procedure"):
 		out.Kind = Procedure
 	case p.took("aggregate"):
@@ -155,16 +171,7 @@ func (p *parser) create() *Program {
 	p.kind = out.Kind
 	out.Head.Absent = p.took("if", "not", "exists")
 	out.Head.DB, out.Name = p.qualified()
-	if out.Kind == Trigger {
-		p.triggerHead(&out.Trigger)
-	} else {
-		p.parameters(out)
-		if out.Kind == Function {
-			p.word("returns")
-			out.Returns = p.typ()
-		}
-		p.characteristics(&out.Head.Options)
-	}
+	p.head(out)
 	p.params = out.Params
 	from := p.at
 	out.From = p.tok().From
@@ -180,6 +187,28 @@ func (p *parser) create() *Program {
 		p.rowColumns(out)
 	}
 	return out
+}
+
+// head reads what stands before the body.
+func (p *parser) head(out *Program) {
+	switch out.Kind {
+	case Event: // the schedule is not ours
+		for !p.took("do") {
+			if p.tok().Kind == token.End {
+				p.fail()
+			}
+			p.at++
+		}
+	case Trigger:
+		p.triggerHead(&out.Trigger)
+	default:
+		p.parameters(out)
+		if out.Kind == Function {
+			p.word("returns")
+			out.Returns = p.typ()
+		}
+		p.characteristics(&out.Head.Options)
+	}
 }
 
 func (p *parser) triggerHead(h *TriggerHead) {
@@ -393,6 +422,8 @@ func (p *parser) simple() Stmt {
 		return p.diagnostics()
 	case p.took("call"):
 		return p.call()
+	case p.took("do"):
+		return p.do()
 	case p.tok().Is("set") && p.assigns():
 		p.at++
 		return p.set()
@@ -488,6 +519,16 @@ func (p *parser) call() *Call {
 		}
 	}
 	return c
+}
+
+func (p *parser) do() Stmt {
+	d := &Do{}
+	for {
+		d.Exprs = append(d.Exprs, p.expr(","))
+		if !p.took(",") {
+			return d
+		}
+	}
 }
 
 // assigns reports whether SET assigns variables, and is no other statement.

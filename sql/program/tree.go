@@ -10,6 +10,7 @@ const (
 	Procedure Kind = iota
 	Function
 	Trigger
+	Event
 )
 
 // Program is a stored program.
@@ -178,6 +179,8 @@ type (
 		DB, Name string
 		Args     []Expr
 	}
+	// Do computes expressions, for what they do.
+	Do struct{ Exprs []Expr }
 	// SQL is any other statement.
 	SQL struct{ Text string }
 )
@@ -196,4 +199,5 @@ func (*Fetch) stmt()       {}
 func (*Signal) stmt()      {}
 func (*Diagnostics) stmt() {}
 func (*Call) stmt()        {}
+func (*Do) stmt()          {}
 func (*SQL) stmt()         {}

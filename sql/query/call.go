@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
@@ -40,12 +41,11 @@ func (r *Runner) call(ctx context.Context, s *session.Session, c *mysql.Conn, te
 			return false, nil
 		}
 	}
-	if sctx, err = r.Engine.ProcessList.BeginQuery(sctx, text); err != nil {
+	if p.ctx, err = r.Engine.ProcessList.BeginQuery(sctx, text); err != nil {
 		return true, err
 	}
-	defer r.Engine.ProcessList.EndQuery(sctx)
-	p.ctx = sctx
-	sql.IncrementStatusVariable(sctx, "Questions", 1)
+	defer r.Engine.ProcessList.EndQuery(p.ctx)
+	sql.IncrementStatusVariable(p.ctx, "Questions", 1)
 	s.ClearWarnings()
 	root := &program.Frame{Host: p}
 	if err := p.callFrom(root, n, o); err != nil {
@@ -62,6 +62,33 @@ func (r *Runner) call(ctx context.Context, s *session.Session, c *mysql.Conn, te
 		return true, send(p.results[0])
 	}
 	return true, send(p.results[len(p.results)-1])
+}
+
+// do runs a DO of a client, which is a program of one statement.
+func (r *Runner) do(ctx context.Context, s *session.Session, c *mysql.Conn, text string, sent *bool,
+	send func(*sqltypes.Result) error) (done bool, err error) {
+	sctx, err := r.Sessions.NewContextWithQuery(ctx, c, text)
+	if err != nil {
+		return false, nil
+	}
+	prog, err := program.ParseBody("", text, token.ModeOf(sql.LoadSqlMode(sctx).String()))
+	if err != nil {
+		return true, err
+	}
+	_ = s.CommandBegin()
+	p := r.newRoutine(sctx, s)
+	defer p.close()
+	if p.ctx, err = r.Engine.ProcessList.BeginQuery(sctx, text); err != nil {
+		return true, err
+	}
+	defer r.Engine.ProcessList.EndQuery(p.ctx)
+	s.ClearWarnings()
+	err = (&program.Frame{Host: p, Program: prog, DB: sctx.GetCurrentDatabase()}).Run()
+	*sent = *sent || err == nil || p.committed
+	if err != nil {
+		return true, clientError(told(err))
+	}
+	return true, send(&sqltypes.Result{})
 }
 
 // find finds a procedure; nil if there is none.
@@ -241,4 +268,32 @@ func (p *routine) actAs(o *schema.ObjectDesc, set *rights.Set, own string) (end 
 		}
 		back()
 	}, nil
+}
+
+// Event runs the body of an event, in the name of its definer. What it selects nobody gets.
+func (r *Runner) Event(ctx *sql.Context, s *session.Session, t *schema.EventTask) error {
+	prog, err := program.ParseBody(t.Name, t.Body, token.ModeOf(t.SQLMode))
+	if err != nil {
+		return err
+	}
+	db := r.Engine.Analyzer.Catalog.MySQLDb
+	set, err := rights.OfAccount(db, t.Definer.Name, t.Definer.Host)
+	if err != nil {
+		return err
+	}
+	if db.Enabled() && !set.Database(t.DB, sql.PrivilegeType_Event) {
+		return mysql.NewSQLError(1044, "42000", "Access denied for user '%s'@'%s' to database '%s'", t.Definer.Name, t.Definer.Host, t.DB)
+	}
+	s.BeginPatience(time.Now())
+	defer s.EndTries()
+	s.BeginTry(false)
+	p := r.newRoutine(ctx, s)
+	p.discards = true
+	defer p.close()
+	end, err := p.actAs(&schema.ObjectDesc{DB: t.DB}, &set, t.SQLMode)
+	if err != nil {
+		return err
+	}
+	defer end()
+	return told((&program.Frame{Host: p, Program: prog, DB: t.DB}).Run())
 }

@@ -50,6 +50,20 @@ type stored struct {
 
 func (c *calls) any() bool { return len(c.known) > 0 }
 
+// read reports whether an expression calls a function that reads tables.
+func (c *calls) read(n expr.Node) bool {
+	found := false
+	expr.Walk(n, func(n expr.Node) bool {
+		if call, ok := n.(*expr.Call); ok {
+			for _, f := range c.known {
+				found = found || f.fn == call.Fn && f.facts.Reads
+			}
+		}
+		return !found
+	})
+	return found
+}
+
 func (c *calls) close() {
 	if c.routine != nil {
 		c.routine.close()

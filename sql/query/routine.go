@@ -53,6 +53,8 @@ type routine struct {
 	boxed     bool
 	sch       sql.Schema
 	boxedRows []sql.Row
+	// discards: nobody gets them.
+	discards bool
 	// committed: a statement has committed, so that the program must not be run again.
 	committed bool
 	steps     int
@@ -286,6 +288,9 @@ func (p *routine) alone(f *program.Frame, text string, strict bool) (x program.V
 		return x, false, nil
 	}
 	n := pr.Items[0].Node
+	if st.calls.read(n) {
+		return x, false, nil // it runs as a statement
+	}
 	if v, ok := pr.In.(*algebra.Values); !ok || len(v.Rows) != 1 || len(v.IDs) > 0 || expr.HasSub(n) {
 		return x, false, nil
 	}
@@ -578,6 +583,9 @@ func (p *routine) show(sch sql.Schema, rows []sql.Row) error {
 
 // keep keeps a result for the client. One that takes a single result gets the last one.
 func (p *routine) keep(res *sqltypes.Result) error {
+	if p.discards {
+		return nil
+	}
 	st, err := p.evaluator()
 	if err != nil {
 		return err

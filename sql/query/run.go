@@ -149,6 +149,9 @@ func (r *Runner) Try(ctx context.Context, s *session.Session, c *mysql.Conn, tex
 	if kind == calling {
 		return r.call(ctx, s, c, text, p, sent, send)
 	}
+	if kind == doing && p == nil {
+		return r.do(ctx, s, c, text, sent, send)
+	}
 	if kind == setting {
 		binds := map[string]*querypb.BindVariable{}
 		if p != nil {

@@ -11,6 +11,7 @@ const (
 	changing      // UPDATE, DELETE, INSERT, REPLACE
 	setting       // SET
 	calling       // CALL
+	doing         // DO
 )
 
 // kindOf reads the first words of a statement.
@@ -35,6 +36,8 @@ func kindOf(text string) kind {
 		return reading
 	case "call":
 		return calling
+	case "do":
+		return doing
 	case "set":
 		return setting
 	case "with":

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dolthub/go-mysql-server/sql"
+
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/ddl"
@@ -16,13 +18,28 @@ var reSysTime = regexp.MustCompile(`(?i)\bAS\s+OF\s+(?:SYSTEM\s+TIME|TIMESTAMP)\
 // Text brings the text of a statement to what the parser takes.
 func Text(q string) string {
 	q = quoteAccount(quoteAfter(rewriteAsOf(ddl.RewriteCreate(unwrap(plainComments(q))))))
-	q = quotePrimary(plainTypes(currentDefiner(q)))
+	q = quotePrimary(plainTypes(currentDefiner(alterView(q))))
 	// a statement may have a megabyte
 	if !base.ContainsFold(q, "SYSTEM") && !base.ContainsFold(q, "TIMESTAMP") || !reSysTime.MatchString(q) {
 		return q
 	}
 	return reSysTime.ReplaceAllString(q, "AS OF")
 }
+
+var reAlterView = regexp.MustCompile("(?is)^\\s*ALTER\\s+((?:ALGORITHM\\s*=\\s*\\w+\\s+|DEFINER\\s*=\\s*\\S+(?:\\s*@\\s*\\S+)?\\s+|" +
+	"SQL\\s+SECURITY\\s+\\w+\\s+)*)VIEW\\b")
+
+// alterView makes ALTER VIEW, which the parser does not know, CREATE OR REPLACE VIEW. Who creates
+// the view sees in the text of the client whether there must be one.
+func alterView(q string) string {
+	if bound.Kind(q) != "alter" || !base.ContainsFold(q, "VIEW") {
+		return q
+	}
+	return reAlterView.ReplaceAllString(q, "CREATE OR REPLACE ${1}VIEW")
+}
+
+// AltersView reports whether a statement is ALTER VIEW.
+func AltersView(q string) bool { return bound.Kind(q) == "alter" && reAlterView.MatchString(q) }
 
 // plainComments makes comments for MariaDB alone, with which its dumps begin, comments for
 // everybody.
@@ -195,4 +212,20 @@ func rewriteAsOf(q string) string {
 		return "SET @@SESSION." + session.NextAsOfVar + " = (" + m[1] + ")"
 	}
 	return q
+}
+
+var rePassword = regexp.MustCompile(`(?is)^\s*SET\s+PASSWORD\s*(?:FOR\s+(.+?))?\s*=\s*('(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")\s*;?\s*$`)
+
+// SetPassword makes SET PASSWORD, of a client or of somebody else, an ALTER USER; empty of other
+// statements.
+func SetPassword(q string, me sql.Client) string {
+	m := rePassword.FindStringSubmatch(q)
+	if m == nil {
+		return ""
+	}
+	account := m[1]
+	if account == "" {
+		account = "'" + strings.ReplaceAll(me.User, "'", "''") + "'@'" + strings.ReplaceAll(me.Address, "'", "''") + "'"
+	}
+	return "ALTER USER " + account + " IDENTIFIED BY " + m[2]
 }

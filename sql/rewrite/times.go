@@ -1,9 +1,11 @@
 package rewrite
 
 import (
+	"context"
 	"strconv"
 	"strings"
 
+	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/sql/schema"
@@ -40,4 +42,29 @@ func declareTime(t *sqlparser.ColumnType) {
 		digits = n
 	}
 	t.ResolvedType = schema.TimeType{Digits: digits}
+}
+
+// EventTimes makes the times of a schedule, which are those of the session's zone, times of the
+// system's, as which the engine takes them.
+func EventTimes(ctx context.Context, stmt sqlparser.Statement) {
+	d, ok := stmt.(*sqlparser.DDL)
+	sc, is := ctx.(*sql.Context)
+	if !ok || !is || d.EventSpec == nil || d.EventSpec.OnSchedule == nil {
+		return
+	}
+	zone, err := sc.GetSessionVariable(sc, "time_zone")
+	name, _ := zone.(string)
+	if err != nil || name == "" || strings.EqualFold(name, "SYSTEM") {
+		return
+	}
+	text := func(s string) *sqlparser.AliasedExpr {
+		return &sqlparser.AliasedExpr{Expr: sqlparser.NewStrVal([]byte(s))}
+	}
+	on := d.EventSpec.OnSchedule
+	for _, t := range []*sqlparser.EventScheduleTimeSpec{on.At, on.Starts, on.Ends} {
+		if t != nil {
+			t.EventTimestamp = &sqlparser.FuncExpr{Name: sqlparser.NewColIdent("convert_tz"), Exprs: sqlparser.SelectExprs{
+				&sqlparser.AliasedExpr{Expr: t.EventTimestamp}, text(name), text(sql.SystemTimezoneOffset())}}
+		}
+	}
 }

@@ -89,6 +89,8 @@ type ObjectDesc struct {
 	// Definer is the account with whose rights a view is read, or a program executed; nil: with
 	// those of the user.
 	Definer *Account `json:"definer,omitempty"`
+	// Region is where an event was made.
+	Region base.RegionID `json:"region,omitempty"`
 }
 
 // Format is the version of a descriptor.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -15,6 +16,7 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"github.com/godwitdb/godwit/sql/rewrite"
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/session"
 )
@@ -94,6 +96,14 @@ var (
 	reAlterUser = regexp.MustCompile(`(?is)^ALTER\s+USER\s+(IF\s+EXISTS\s+)?(.+)$`)
 	reQuoted    = regexp.MustCompile("(?s)'(?:[^'\\\\]|\\\\.|'')*'|\"(?:[^\"\\\\]|\\\\.|\"\")*\"|`[^`]*`")
 )
+
+// password parses SET PASSWORD, which is an ALTER USER; nil if it is none.
+func (p *parser) password(ctx context.Context, q string) sqlparser.Statement {
+	if sc, ok := ctx.(*sql.Context); ok {
+		return p.alterUser(rewrite.SetPassword(q, sc.Client()))
+	}
+	return nil
+}
 
 // accounts makes a statement that changes accounts ours; nil if it is none.
 func (p *parser) accounts(stmt sqlparser.Statement, query string) sqlparser.Statement {

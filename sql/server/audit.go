@@ -7,6 +7,7 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/godwitdb/godwit/obs/audit"
+	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 )
 
@@ -35,4 +36,12 @@ func (g *gateway) noteLogout(c *mysql.Conn) {
 	if id, ok := c.UserData.(sql.MysqlConnectionUser); ok {
 		g.noteLogin(audit.Logout, c, id.User, c.RemoteAddr(), "")
 	}
+}
+
+// runEvent runs the body of an event, which the audit log takes for one statement.
+func (g *gateway) runEvent(ctx *sql.Context, s *session.Session, t *schema.EventTask) error {
+	g.audit.Begin(s)
+	err := g.query.Event(ctx, s, t)
+	g.audit.Statement(s, "call", "CALL event "+t.DB+"."+t.Name, err)
+	return err
 }

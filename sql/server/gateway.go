@@ -19,6 +19,7 @@ import (
 	"github.com/godwitdb/godwit/sql/backup"
 	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/ddl"
+	"github.com/godwitdb/godwit/sql/events"
 	"github.com/godwitdb/godwit/sql/fast"
 	"github.com/godwitdb/godwit/sql/infoschema"
 	"github.com/godwitdb/godwit/sql/named"
@@ -60,6 +61,7 @@ type gateway struct {
 
 	logins  *logins
 	backups *backup.Env
+	events  *events.Scheduler
 	audit   *audited.Recorder
 	// statements counts what clients execute.
 	statements *statements.Recorder
@@ -106,10 +108,15 @@ func newGateway(cfg Config) *gateway {
 	overrides := sql.EngineOverrides{Builder: sql.BuilderOverrides{Parser: &parser{Parser: sql.NewMysqlParser(), g: g}}}
 	a := analyzer.NewBuilder(pro).AddOverrides(overrides).Build()
 	g.query = &selects.Runner{}
+	g.events = &events.Scheduler{Env: g.Env, Run: g.runEvent, On: func() bool {
+		_, v, _ := sql.SystemVariables.GetGlobal("event_scheduler")
+		return v == "ON"
+	}}
 	g.Stored = g.query.EngineFunction
 	g.query.DescribeViews(a.Catalog.InfoSchema)
 	rights.Cover(a.Catalog.InfoSchema, a.Catalog.MySQLDb, map[string]func(rights.SchemaReader) rights.SchemaReader{
 		information_schema.StatisticsTableName: infoschema.Statistics,
+		information_schema.EventsTableName:     g.events.Describe,
 	})
 	a.Catalog.InfoSchema = stored.Cover(a.Catalog.InfoSchema, g.rights)
 	if missing := rules.Install(a); len(missing) > 0 {

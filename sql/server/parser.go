@@ -92,6 +92,9 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 	if stmt, n := p.stored(query, o); stmt != nil && (multi || n == len(query)) {
 		return stmt, query[:n], query[n:], nil
 	}
+	if stmt := p.password(ctx, query); stmt != nil {
+		return stmt, query, "", nil
+	}
 	done, err := p.admit(ctx, query)
 	if err != nil {
 		return nil, "", "", err
@@ -108,9 +111,15 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 	if own := p.accounts(stmt, query); own != nil && err == nil {
 		stmt = own
 	}
+	if err == nil && rewrite.AltersView(query) {
+		if bad := p.g.MissesView(ctx, stmt); bad != nil {
+			return p.refused(bad), q, rest, nil
+		}
+	}
 	stmt = p.refuse(p.prepares(ctx, stmt), q)
 	rewrite.Tree(stmt, query, err == nil)
 	rewrite.Times(stmt)
+	rewrite.EventTimes(ctx, stmt)
 	p.useView(ctx, query, stmt)
 	p.note(ctx, query, stmt, err)
 	return stmt, q, rest, err

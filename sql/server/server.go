@@ -233,6 +233,7 @@ func (s *Server) Serve() error {
 	s.g.Go(func(ctx context.Context) { s.g.follow(ctx, "cluster settings", s.g.refreshSettings) })
 	s.g.Go(s.g.Adopt)
 	s.g.Go(s.g.backups.Follow)
+	s.g.Go(s.g.events.Follow)
 	s.g.Go(s.g.watchIdle)
 	s.g.GC.Start()
 	return s.srv.Start()

@@ -109,6 +109,10 @@ func (b *builder) checkSetOf(ctx *sql.Context, v *expression.SystemVar, to sql.E
 	if own := ownVariable(name); own || effective[name] || !changes(ctx, v, def, to, row) {
 		return nil
 	}
+	if name == "event_scheduler" {
+		return mysql.NewSQLError(errNotSupported, "42000", "the variable event_scheduler is one for all nodes: "+
+			"SET CLUSTER SETTING sql.event_scheduler = false, or true")
+	}
 	if promises[name] {
 		return mysql.NewSQLError(errNotSupported, "42000", "the variable %s has no effect here, and is not changed", name)
 	}

@@ -257,6 +257,28 @@ func init() {
 		v.S[c.i] = string(jsondoc.AppendQuoted(nil, c.text(0)))
 	})
 	jsonOf("json_unquote", 1, 1, jsonText, jsonUnquote)
+	jsonOf("json_value", 2, 2, jsonText, jsonValue)
+}
+
+// jsonValue is the scalar that a path leads to, as a text; NULL if it leads to anything else.
+func jsonValue(c *jsonCall, v *expr.Vec) {
+	d := c.doc(0)
+	p := c.path(1, false)
+	if c.err != nil || c.null {
+		return
+	}
+	found := p.Find(d)
+	if c.null = len(found) != 1; c.null {
+		return
+	}
+	switch x := found[0].(type) {
+	case string:
+		v.S[c.i] = x
+	case nil, []any, *jsondoc.Object:
+		c.null = true
+	default:
+		v.S[c.i] = jsondoc.Text(x)
+	}
 }
 
 func jsonExtract(c *jsonCall) (any, bool) {
