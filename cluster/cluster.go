@@ -187,7 +187,10 @@ func (c *Cluster) onHeartbeat(from base.NodeID, body []byte) {
 			believed = false
 		}
 	}
-	c.peers.heard(&m, c.options.Paths != nil && c.options.Paths.Detoured(from))
+	again := c.peers.heard(&m, c.options.Paths != nil && c.options.Paths.Detoured(from))
+	if report := c.options.Listeners.OnSilent; again && report != nil {
+		report(from)
+	}
 	c.copies.confirm(from, m.Topology)
 	for _, l := range m.Leads {
 		if !believed {

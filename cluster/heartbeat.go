@@ -40,6 +40,7 @@ type peer struct {
 	// when it was first heard again after its process had been started anew; zero if never
 	began    time.Time
 	lastSeq  uint64
+	life     uint64 // of its process, as the newest heartbeat names it; 0: none has
 	lastSent uint64 // newest sent_ns received from the peer
 	sentAt   time.Time
 	load     uint32
@@ -95,8 +96,9 @@ func (p *peers) probe(to base.NodeID, m *wire.Heartbeat) {
 }
 
 // heard takes a heartbeat. One that made a detour is not echoed, and its echo measures nothing: the
-// round trips are those of direct paths (OVL-6).
-func (p *peers) heard(m *wire.Heartbeat, detoured bool) {
+// round trips are those of direct paths (OVL-6). again: it is the first one of another process than
+// that of the heartbeat before, which has ended then, though the node was never silent for long.
+func (p *peers) heard(m *wire.Heartbeat, detoured bool) (again bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x := p.get(base.NodeID(m.Node))
@@ -110,19 +112,24 @@ func (p *peers) heard(m *wire.Heartbeat, detoured bool) {
 	if m.Seq < x.lastSeq { // heartbeats come in order (OVL-5), so this is another process
 		x.began, x.lastSent, x.echoDue = now, 0, false
 	}
+	if life := m.Clock.GetLife(); life != 0 {
+		again = x.life != 0 && x.life != life
+		x.life = life
+	}
 	x.lastSeq = m.Seq
 	if m.SentNs > x.lastSent {
 		x.lastSent, x.sentAt, x.echoDue = m.SentNs, now, !m.Quiet && !detoured
 	}
 	p.heardMap(x, m)
 	if detoured {
-		return
+		return again
 	}
 	before := x.rtt.N
 	x.rtt.Echo(p.mono(), time.Duration(m.EchoNs), time.Duration(m.EchoDelayNs))
 	if x.rtt.N != before {
 		p.measured(base.NodeID(m.Node), x)
 	}
+	return again
 }
 
 // rtt is the round trip to a peer; false if it is not known.

@@ -60,7 +60,8 @@ type Listeners struct {
 	OnTopology func(*base.Topology)
 	// OnGone is called, once, when this node has been decommissioned and holds no replica any more.
 	OnGone func()
-	// OnSilent gets a node from which nothing was heard for Pace.SilentAfter.
+	// OnSilent gets a node whose process has most likely ended: nothing was heard of it for
+	// Pace.SilentAfter, or it was started again.
 	OnSilent func(base.NodeID)
 }
 
