@@ -3202,7 +3202,8 @@ type HeldTxn struct {
 	Crt           bool                   `protobuf:"varint,13,opt,name=crt,proto3" json:"crt,omitempty"`
 	BoundBy       [][]byte               `protobuf:"bytes,14,rep,name=bound_by,json=boundBy,proto3" json:"bound_by,omitempty"`
 	Slot          bool                   `protobuf:"varint,15,opt,name=slot,proto3" json:"slot,omitempty"`
-	Votes         []uint32               `protobuf:"varint,16,rep,packed,name=votes,proto3" json:"votes,omitempty"` // participants whose votes are known
+	Votes         []uint32               `protobuf:"varint,16,rep,packed,name=votes,proto3" json:"votes,omitempty"`             // participants whose votes are known
+	VotedNs       uint64                 `protobuf:"varint,17,opt,name=voted_ns,json=votedNs,proto3" json:"voted_ns,omitempty"` // how long ago it voted
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3347,6 +3348,13 @@ func (x *HeldTxn) GetVotes() []uint32 {
 		return x.Votes
 	}
 	return nil
+}
+
+func (x *HeldTxn) GetVotedNs() uint64 {
+	if x != nil {
+		return x.VotedNs
+	}
+	return 0
 }
 
 // Oracle raises the counter of GTM mode above min; the leader of the meta group answers.
@@ -7876,7 +7884,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04txns\x18\x06 \x03(\v2\x14.godwit.wire.HeldTxnR\x04txns\x12\x1a\n" +
 	"\bfinished\x18\a \x03(\fR\bfinished\x12\x1c\n" +
 	"\tcommitted\x18\b \x01(\bR\tcommitted\x12\x12\n" +
-	"\x04held\x18\t \x01(\x04R\x04held\"\xa2\x03\n" +
+	"\x04held\x18\t \x01(\x04R\x04held\"\xbd\x03\n" +
 	"\aHeldTxn\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x10\n" +
 	"\x03age\x18\x02 \x01(\x04R\x03age\x12\x16\n" +
@@ -7895,7 +7903,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03crt\x18\r \x01(\bR\x03crt\x12\x19\n" +
 	"\bbound_by\x18\x0e \x03(\fR\aboundBy\x12\x12\n" +
 	"\x04slot\x18\x0f \x01(\bR\x04slot\x12\x14\n" +
-	"\x05votes\x18\x10 \x03(\rR\x05votes\"7\n" +
+	"\x05votes\x18\x10 \x03(\rR\x05votes\x12\x19\n" +
+	"\bvoted_ns\x18\x11 \x01(\x04R\avotedNs\"7\n" +
 	"\rOracleRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
 	"\x03min\x18\x02 \x01(\x04R\x03min\"M\n" +

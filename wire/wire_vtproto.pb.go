@@ -2704,6 +2704,13 @@ func (m *HeldTxn) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.VotedNs != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.VotedNs))
+		i--
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0x88
+	}
 	if len(m.Votes) > 0 {
 		var pksize2 int
 		for _, num := range m.Votes {
@@ -7901,6 +7908,9 @@ func (m *HeldTxn) SizeVT() (n int) {
 			l += protohelpers.SizeOfVarint(uint64(e))
 		}
 		n += 2 + protohelpers.SizeOfVarint(uint64(l)) + l
+	}
+	if m.VotedNs != 0 {
+		n += 2 + protohelpers.SizeOfVarint(uint64(m.VotedNs))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -17034,6 +17044,25 @@ func (m *HeldTxn) UnmarshalVT(dAtA []byte) error {
 				}
 			} else {
 				return fmt.Errorf("proto: wrong wireType = %d for field Votes", wireType)
+			}
+		case 17:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field VotedNs", wireType)
+			}
+			m.VotedNs = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.VotedNs |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
 			}
 		default:
 			iNdEx = preIndex
