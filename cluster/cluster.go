@@ -89,7 +89,7 @@ func New(o Options) *Cluster {
 	c.copies = newCopies(e, o.Replicas)
 	c.promotions = newPromotions(e, c.copies, o.Replicas)
 	c.leaderControl = newLeaderControl(e, o.Replicas, o.Process.RowsStay)
-	c.selfCheck = newSelfCheck(e, o.Vitals, c.Clock, c.leaderControl.leave)
+	c.selfCheck = newSelfCheck(e, o.Vitals, c.Clock, c.leaderControl.leave, o.Listeners.OnLate)
 	c.reconciliation = newReconciliation(e, c.promotions, o.Replicas, o.Disk, o.Listeners.OnGone)
 	e.membership.opened = c.OpenReplicas
 	c.answered = c.answers()

@@ -29,6 +29,7 @@ type peers struct {
 	beat    time.Time // when this node sent heartbeats last
 	listens time.Time // since when it has done so without a pause
 	all     map[base.NodeID]*peer
+	found   []base.NodeID // that this node found late at the last tick
 	net     netmap
 }
 
@@ -50,6 +51,8 @@ type peer struct {
 	sync     time.Duration                 // what its syncs take; 0 if it has none
 	syncAge  time.Duration                 // of the oldest under way
 	lateness time.Duration                 // of its round trips to a majority
+	lateBy   time.Duration                 // by how much it confirms later than usual, at the last tick
+	finds    []base.NodeID                 // that it says are late
 	reported bool                          // as silent
 	row      map[base.NodeID]time.Duration // its round trips to the others, as it sent them last
 	at       *coord.Coordinate             // its place; nil: it sends all its round trips
@@ -108,6 +111,10 @@ func (p *peers) heard(m *wire.Heartbeat, detoured bool) (again bool) {
 	x.unfit, x.sync = health.Organ(m.Health.GetSick()), time.Duration(m.Health.GetSyncUs())*time.Microsecond
 	x.syncAge = time.Duration(m.Health.GetSyncAgeUs()) * time.Microsecond
 	x.lateness = time.Duration(m.Health.GetLateUs()) * time.Microsecond
+	x.finds = x.finds[:0]
+	for _, n := range m.Health.GetLate() {
+		x.finds = append(x.finds, base.NodeID(n))
+	}
 	x.lag, x.lead = time.Duration(m.AppliedLagNs), time.Duration(m.CommitLeadNs)
 	if m.Seq < x.lastSeq { // heartbeats come in order (OVL-5), so this is another process
 		x.began, x.lastSent, x.echoDue = now, 0, false
