@@ -50,6 +50,11 @@ func (c *contact) late(now time.Time, mono time.Duration) time.Duration {
 	return slices.Min(c.aged[:])
 }
 
+// silentLong is the silence after which a node is told of as late, too: longer than a detour takes
+// to be found. A node that hears the leader, and is not heard by it, learns so that the others do
+// not hear it at all.
+const silentLong = 1500 * time.Millisecond
+
 // late is by how much longer than usual a majority of the nodes take to confirm heartbeats, and the
 // median of what the others have said of theirs. Itself counts as one that is not late, and so does
 // one that nothing is heard of. A node that handles late what arrives finds all others late, while
@@ -66,7 +71,11 @@ func (p *peers) late(nodes []base.NodeID) (own, others time.Duration) {
 		if x := p.all[n]; n != p.self && x != nil {
 			said = append(said, x.lateness)
 			d = x.contact.late(p.now(), p.mono())
-			x.lateBy = d
+			if x.lateBy = d; !x.contact.heard.IsZero() {
+				if silence := p.now().Sub(x.contact.heard); silence > silentLong {
+					x.lateBy = silence
+				}
+			}
 		}
 		by = append(by, d)
 	}

@@ -79,8 +79,12 @@ func TestFoundLate(t *testing.T) {
 			say: map[base.NodeID][]base.NodeID{3: {2}}, finds: []base.NodeID{2}},
 		{what: "three of four find 2 late", take: by{2: 900 * ms, 3: 30 * ms, 4: 30 * ms, 5: 30 * ms},
 			say: map[base.NodeID][]base.NodeID{3: {2}, 5: {2}}, finds: []base.NodeID{2}, found: []base.NodeID{2}},
+		{what: "node 2 is silent", take: by{3: 30 * ms}, finds: []base.NodeID{2}},
+		{what: "node 2 is silent, and late for 3", take: by{3: 30 * ms}, say: map[base.NodeID][]base.NodeID{3: {2}},
+			finds: []base.NodeID{2}, found: []base.NodeID{2}},
 		{what: "what a silent node said does not count", take: by{2: 900 * ms}, say: map[base.NodeID][]base.NodeID{3: {2}},
-			finds: []base.NodeID{2}},
+			finds: []base.NodeID{3}},
+		{what: "all are silent", take: by{}},
 	} {
 		now := time.Unix(1000, 0)
 		p := newPeers(1, func() time.Time { return now })
