@@ -89,7 +89,7 @@ func New(o Options) *Cluster {
 	c.copies = newCopies(e, o.Replicas)
 	c.promotions = newPromotions(e, c.copies, o.Replicas)
 	c.leaderControl = newLeaderControl(e, o.Replicas, o.Process.RowsStay)
-	c.selfCheck = newSelfCheck(e, o.Vitals, c.Clock, c.leaderControl.leave)
+	c.selfCheck = newSelfCheck(e, o.Vitals, c.Clock, c.leaderControl.leave, o.Listeners.OnLate)
 	c.reconciliation = newReconciliation(e, c.promotions, o.Replicas, o.Disk, o.Listeners.OnGone)
 	e.membership.opened = c.OpenReplicas
 	c.answered = c.answers()
@@ -187,7 +187,10 @@ func (c *Cluster) onHeartbeat(from base.NodeID, body []byte) {
 			believed = false
 		}
 	}
-	c.peers.heard(&m, c.options.Paths != nil && c.options.Paths.Detoured(from))
+	again := c.peers.heard(&m, c.options.Paths != nil && c.options.Paths.Detoured(from))
+	if report := c.options.Listeners.OnSilent; again && report != nil {
+		report(from)
+	}
 	c.copies.confirm(from, m.Topology)
 	for _, l := range m.Leads {
 		if !believed {

@@ -29,6 +29,7 @@ type peers struct {
 	beat    time.Time // when this node sent heartbeats last
 	listens time.Time // since when it has done so without a pause
 	all     map[base.NodeID]*peer
+	found   []base.NodeID // that this node found late at the last tick
 	net     netmap
 }
 
@@ -40,6 +41,7 @@ type peer struct {
 	// when it was first heard again after its process had been started anew; zero if never
 	began    time.Time
 	lastSeq  uint64
+	life     uint64 // of its process, as the newest heartbeat names it; 0: none has
 	lastSent uint64 // newest sent_ns received from the peer
 	sentAt   time.Time
 	load     uint32
@@ -49,6 +51,8 @@ type peer struct {
 	sync     time.Duration                 // what its syncs take; 0 if it has none
 	syncAge  time.Duration                 // of the oldest under way
 	lateness time.Duration                 // of its round trips to a majority
+	lateBy   time.Duration                 // by how much it confirms later than usual, at the last tick
+	finds    []base.NodeID                 // that it says are late
 	reported bool                          // as silent
 	row      map[base.NodeID]time.Duration // its round trips to the others, as it sent them last
 	at       *coord.Coordinate             // its place; nil: it sends all its round trips
@@ -95,8 +99,9 @@ func (p *peers) probe(to base.NodeID, m *wire.Heartbeat) {
 }
 
 // heard takes a heartbeat. One that made a detour is not echoed, and its echo measures nothing: the
-// round trips are those of direct paths (OVL-6).
-func (p *peers) heard(m *wire.Heartbeat, detoured bool) {
+// round trips are those of direct paths (OVL-6). again: it is the first one of another process than
+// that of the heartbeat before, which has ended then, though the node was never silent for long.
+func (p *peers) heard(m *wire.Heartbeat, detoured bool) (again bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x := p.get(base.NodeID(m.Node))
@@ -106,9 +111,17 @@ func (p *peers) heard(m *wire.Heartbeat, detoured bool) {
 	x.unfit, x.sync = health.Organ(m.Health.GetSick()), time.Duration(m.Health.GetSyncUs())*time.Microsecond
 	x.syncAge = time.Duration(m.Health.GetSyncAgeUs()) * time.Microsecond
 	x.lateness = time.Duration(m.Health.GetLateUs()) * time.Microsecond
+	x.finds = x.finds[:0]
+	for _, n := range m.Health.GetLate() {
+		x.finds = append(x.finds, base.NodeID(n))
+	}
 	x.lag, x.lead = time.Duration(m.AppliedLagNs), time.Duration(m.CommitLeadNs)
 	if m.Seq < x.lastSeq { // heartbeats come in order (OVL-5), so this is another process
 		x.began, x.lastSent, x.echoDue = now, 0, false
+	}
+	if life := m.Clock.GetLife(); life != 0 {
+		again = x.life != 0 && x.life != life
+		x.life = life
 	}
 	x.lastSeq = m.Seq
 	if m.SentNs > x.lastSent {
@@ -116,13 +129,14 @@ func (p *peers) heard(m *wire.Heartbeat, detoured bool) {
 	}
 	p.heardMap(x, m)
 	if detoured {
-		return
+		return again
 	}
 	before := x.rtt.N
 	x.rtt.Echo(p.mono(), time.Duration(m.EchoNs), time.Duration(m.EchoDelayNs))
 	if x.rtt.N != before {
 		p.measured(base.NodeID(m.Node), x)
 	}
+	return again
 }
 
 // rtt is the round trip to a peer; false if it is not known.

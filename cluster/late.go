@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster/health"
 )
 
 // usualFor is for how long a round trip is remembered as what a path can do, at least. A path that
@@ -49,6 +50,11 @@ func (c *contact) late(now time.Time, mono time.Duration) time.Duration {
 	return slices.Min(c.aged[:])
 }
 
+// silentLong is the silence after which a node is told of as late, too: longer than a detour takes
+// to be found. A node that hears the leader, and is not heard by it, learns so that the others do
+// not hear it at all.
+const silentLong = 1500 * time.Millisecond
+
 // late is by how much longer than usual a majority of the nodes take to confirm heartbeats, and the
 // median of what the others have said of theirs. Itself counts as one that is not late, and so does
 // one that nothing is heard of. A node that handles late what arrives finds all others late, while
@@ -65,6 +71,11 @@ func (p *peers) late(nodes []base.NodeID) (own, others time.Duration) {
 		if x := p.all[n]; n != p.self && x != nil {
 			said = append(said, x.lateness)
 			d = x.contact.late(p.now(), p.mono())
+			if x.lateBy = d; !x.contact.heard.IsZero() {
+				if silence := p.now().Sub(x.contact.heard); silence > silentLong {
+					x.lateBy = silence
+				}
+			}
 		}
 		by = append(by, d)
 	}
@@ -74,4 +85,50 @@ func (p *peers) late(nodes []base.NodeID) (own, others time.Duration) {
 		others = said[(len(said)-1)/2]
 	}
 	return by[len(by)/2], others
+}
+
+// finds are the nodes that are late, as far as this node can tell: by more than least, and by more
+// than times what most others are. One that is late itself finds all others late, and so says
+// nothing. It is called behind late.
+func (p *peers) finds(nodes []base.NodeID, least time.Duration, times time.Duration) (found []base.NodeID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, n := range nodes {
+		x := p.all[n]
+		if n == p.self || x == nil || x.lateBy <= least {
+			continue
+		}
+		var rest []time.Duration
+		for _, m := range nodes {
+			if y := p.all[m]; m != n && m != p.self && y != nil {
+				rest = append(rest, y.lateBy)
+			}
+		}
+		slices.Sort(rest)
+		if len(rest) > 0 && x.lateBy > times*rest[len(rest)/2] {
+			found = append(found, n)
+		}
+	}
+	p.found = found
+	return found
+}
+
+// foundLate are the nodes that most of the others find late, this node among these.
+func (p *peers) foundLate(nodes []base.NodeID) (late []base.NodeID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, n := range p.found {
+		by := 1
+		for _, m := range nodes {
+			x := p.all[m]
+			if m != n && m != p.self && x != nil && p.now().Sub(x.contact.heard) < heardLately && slices.Contains(x.finds, n) {
+				by++
+			}
+		}
+		if 2*by > len(nodes)-1 {
+			late = append(late, n)
+			p.all[n].unfit |= health.Process // until its next heartbeat; it may not know it yet
+		}
+	}
+	return late
 }

@@ -1,10 +1,12 @@
 package cluster
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster/health"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -50,5 +52,65 @@ func TestLate(t *testing.T) {
 	check("it is heard of again, and has confirmed nothing yet", 0, 300*ms)
 	if o, said := p.late(nodes[:2]); o != 0 || said != 0 {
 		t.Errorf("of two nodes nobody can say which one is late: %v, %v", o, said)
+	}
+}
+
+// TestFoundLate: a node is found late when most of the others find it late alone. One that finds
+// all others late is late itself.
+func TestFoundLate(t *testing.T) {
+	const ms = time.Millisecond
+	type by = map[base.NodeID]time.Duration
+	for _, c := range []struct {
+		what  string
+		take  by // what nodes take to confirm, where 30 ms is usual
+		say   map[base.NodeID][]base.NodeID
+		finds []base.NodeID
+		found []base.NodeID
+	}{
+		{what: "nobody is late", take: by{2: 200 * ms, 3: 30 * ms}},
+		{what: "node 1 alone finds 2 late", take: by{2: 900 * ms, 3: 30 * ms}, finds: []base.NodeID{2}},
+		{what: "node 3 does, too", take: by{2: 900 * ms, 3: 30 * ms}, say: map[base.NodeID][]base.NodeID{3: {2}},
+			finds: []base.NodeID{2}, found: []base.NodeID{2}},
+		{what: "node 3 alone finds 2 late", take: by{2: 30 * ms, 3: 30 * ms}, say: map[base.NodeID][]base.NodeID{3: {2}}},
+		{what: "node 2 finds 3 late, which finds it late", take: by{2: 30 * ms, 3: 900 * ms},
+			say: map[base.NodeID][]base.NodeID{3: {2}, 2: {3}}, finds: []base.NodeID{3}, found: []base.NodeID{3}},
+		{what: "both are late", take: by{2: 900 * ms, 3: 900 * ms}, say: map[base.NodeID][]base.NodeID{3: {2}}},
+		{what: "two of four find 2 late", take: by{2: 900 * ms, 3: 30 * ms, 4: 30 * ms, 5: 30 * ms},
+			say: map[base.NodeID][]base.NodeID{3: {2}}, finds: []base.NodeID{2}},
+		{what: "three of four find 2 late", take: by{2: 900 * ms, 3: 30 * ms, 4: 30 * ms, 5: 30 * ms},
+			say: map[base.NodeID][]base.NodeID{3: {2}, 5: {2}}, finds: []base.NodeID{2}, found: []base.NodeID{2}},
+		{what: "node 2 is silent", take: by{3: 30 * ms}, finds: []base.NodeID{2}},
+		{what: "node 2 is silent, and late for 3", take: by{3: 30 * ms}, say: map[base.NodeID][]base.NodeID{3: {2}},
+			finds: []base.NodeID{2}, found: []base.NodeID{2}},
+		{what: "what a silent node said does not count", take: by{2: 900 * ms}, say: map[base.NodeID][]base.NodeID{3: {2}},
+			finds: []base.NodeID{3}},
+		{what: "all are silent", take: by{}},
+	} {
+		now := time.Unix(1000, 0)
+		p := newPeers(1, func() time.Time { return now })
+		now = now.Add(time.Minute)
+		nodes := []base.NodeID{1, 2, 3}
+		if len(c.take) > 2 {
+			nodes = append(nodes, 4, 5)
+		}
+		trip := func(n base.NodeID, d time.Duration) {
+			p.contacted(&wire.Heartbeat{Node: uint32(n), EchoNs: uint64(p.mono() - d)}, 0)
+		}
+		for i := range 40 {
+			for _, n := range nodes[1:] {
+				if d, ok := c.take[n]; i < 10 {
+					trip(n, 30*ms)
+				} else if ok {
+					trip(n, d)
+				}
+				p.get(n).finds = c.say[n]
+			}
+			now = now.Add(100 * ms)
+			p.late(nodes)
+		}
+		finds := p.finds(nodes, health.TooOld, health.LateTimes)
+		if found := p.foundLate(nodes); !slices.Equal(finds, c.finds) || !slices.Equal(found, c.found) {
+			t.Errorf("%s: node 1 finds late %v, most find late %v", c.what, finds, found)
+		}
 	}
 }

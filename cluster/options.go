@@ -60,8 +60,12 @@ type Listeners struct {
 	OnTopology func(*base.Topology)
 	// OnGone is called, once, when this node has been decommissioned and holds no replica any more.
 	OnGone func()
-	// OnSilent gets a node from which nothing was heard for Pace.SilentAfter.
+	// OnSilent gets a node whose process has most likely ended: nothing was heard of it for
+	// Pace.SilentAfter, or it was started again.
 	OnSilent func(base.NodeID)
+	// OnLate gets a node that most of the others find late, this one among them, at each heartbeat
+	// at which they do: it handles late what arrives, though its heartbeats come.
+	OnLate func(base.NodeID)
 }
 
 // Process is what only the rest of this process knows; each may be nil.

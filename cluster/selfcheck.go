@@ -35,15 +35,17 @@ type selfCheck struct {
 	clocks  func() *ClockStatus
 	hand    func(g base.GroupID, grp Group)
 	monitor *health.Monitor
+	onLate  func(base.NodeID) // nil: nobody wants to know
 
 	mu      sync.Mutex
 	leaving map[base.GroupID]bool
 	ending  bool // the node was told to end
 }
 
-func newSelfCheck(e *env, v Vitals, clocks func() *ClockStatus, hand func(base.GroupID, Group)) *selfCheck {
+func newSelfCheck(e *env, v Vitals, clocks func() *ClockStatus, hand func(base.GroupID, Group),
+	onLate func(base.NodeID)) *selfCheck {
 	return &selfCheck{env: e, vitals: v, clocks: clocks, hand: hand, monitor: health.NewMonitor(e.pace.HeartbeatEvery, e.log),
-		leaving: map[base.GroupID]bool{}}
+		onLate: onLate, leaving: map[base.GroupID]bool{}}
 }
 
 // tick looks at all organs, and acts.
@@ -54,8 +56,28 @@ func (h *selfCheck) tick() *wire.Health {
 	if v.Leave {
 		h.leave()
 	}
-	return &wire.Health{Sick: uint32(v.Unfit), SyncAgeUs: uint64(v.SyncAge.Microseconds()),
+	out := &wire.Health{Sick: uint32(v.Unfit), SyncAgeUs: uint64(v.SyncAge.Microseconds()),
 		SyncUs: uint64(v.Sync.Microseconds()), LateUs: uint64(f.Late.Microseconds())}
+	nodes := h.present()
+	for _, n := range h.peers.finds(nodes, health.TooOld, health.LateTimes) {
+		out.Late = append(out.Late, uint32(n))
+	}
+	if late := h.onLate; late != nil {
+		for _, n := range h.peers.foundLate(nodes) {
+			late(n)
+		}
+	}
+	return out
+}
+
+// present are the nodes of the cluster that have not been decommissioned.
+func (h *selfCheck) present() (nodes []base.NodeID) {
+	for _, n := range h.Topology().Nodes {
+		if !n.Gone {
+			nodes = append(nodes, n.ID)
+		}
+	}
+	return nodes
 }
 
 // facts are what this node knows of its health.
@@ -74,14 +96,10 @@ func (h *selfCheck) facts() health.Facts {
 	if h.vitals.Mended != nil {
 		f.Mended = h.vitals.Mended()
 	}
-	var nodes []base.NodeID
-	for _, n := range h.Topology().Nodes {
-		if n.Gone {
-			continue
-		}
-		f.Nodes++
-		nodes = append(nodes, n.ID)
-		if n.ID != h.self && h.peers.silence(n.ID) < h.pace.SilentAfter {
+	nodes := h.present()
+	f.Nodes = len(nodes)
+	for _, n := range nodes {
+		if n != h.self && h.peers.silence(n) < h.pace.SilentAfter {
 			f.Heard++
 		}
 	}

@@ -58,6 +58,32 @@ type Options struct {
 	Touched *Touched
 	// Trace collects round trips and bytes of the transaction; may be nil.
 	Trace *obs.Trace
+	// Statement is what the transaction executes for another gateway; nil: nothing.
+	Statement *Forwarded
+}
+
+// Forwarded is a statement that another gateway has forwarded (docs/protocol.md, FWD). However
+// often it is tried, it commits at most once under its name, and not at all once its gateway has
+// been told so.
+type Forwarded struct {
+	Name base.TxnID
+	// Group settles it: whoever commits it must have that group take part.
+	Group base.GroupID
+	// Answer is what the statement's client is to be told; it is asked for as the transaction
+	// commits.
+	Answer func() []byte
+}
+
+// ErrStrayed is the error of a commit in which the group that settles the statement takes no part.
+// Nothing was done. The rows that the statement names have left that group.
+var ErrStrayed = base.Errorf(base.CodeInvalid, "the rows of a forwarded statement are no longer where its gateway "+
+	"believed: it has to run there")
+
+// Settled is how a forwarded statement has ended. If it has not committed, it never will.
+type Settled struct {
+	Committed bool
+	TS        base.Timestamp // of the commit
+	Answer    []byte
 }
 
 // RelayTries is how many attempts of a transaction may cross regions without locks (Options.Relay)

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"time"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/wan"
@@ -11,12 +12,22 @@ import (
 // forwarder carries statements to the gateways of other regions; it implements server.Forwarder.
 type forwarder struct{ n *Node }
 
-// Forward implements server.Forwarder.
-func (f forwarder) Forward(ctx context.Context, to base.NodeID, q *wire.ForwardRequest) (*wire.ForwardResponse, bool, error) {
+// Forward implements server.Forwarder. The request ends with the failure detector, and when another
+// node has led the group that settles the statement for a while: there is no other bound, since an
+// executor that lives may wait for locks.
+func (f forwarder) Forward(ctx context.Context, to base.NodeID, first base.Key, q *wire.ForwardRequest) (*wire.ForwardResponse,
+	bool, error) {
 	n := f.n
-	q.Now = uint64(n.clock.Now())
+	name, g, ok := n.db.NameStatement(first)
+	if !ok {
+		return nil, false, base.Errorf(base.CodeUnavailable, "the owner of the statement's rows is not known any more")
+	}
+	q.Id, q.Group, q.Now = name[:], uint32(g), uint64(n.clock.Now())
 	resp := new(wire.ForwardResponse)
-	if err := n.trans.Call(ctx, to, wire.KindForward, q, resp); err != nil {
+	err := n.db.WhileLed(ctx, g, to, func(ctx context.Context) error {
+		return n.trans.Call(ctx, to, wire.KindForward, q, resp)
+	})
+	if err != nil {
 		return nil, !wan.NeverRan(err), err
 	}
 	if err := n.clock.Observe(base.Timestamp(resp.Now)); err != nil {
@@ -26,6 +37,22 @@ func (f forwarder) Forward(ctx context.Context, to base.NodeID, q *wire.ForwardR
 		n.stats.Forwarded.Add(1)
 	}
 	return resp, true, nil
+}
+
+// Settle implements server.Forwarder.
+func (f forwarder) Settle(ctx context.Context, q *wire.ForwardRequest, sent time.Time, why error) (*wire.ForwardResponse,
+	error) {
+	got, err := f.n.db.Settle(ctx, base.TxnID(q.Id), base.GroupID(q.Group), sent, why)
+	if err != nil || !got.Committed {
+		return nil, err
+	}
+	resp := new(wire.ForwardResponse)
+	if err := resp.UnmarshalVT(got.Answer); err != nil {
+		return nil, err
+	}
+	resp.Committed, resp.Ts = 1, uint64(got.TS)
+	f.n.stats.Forwarded.Add(1)
+	return resp, nil
 }
 
 // executeForwarded answers the forwarders of other nodes.

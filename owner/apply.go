@@ -65,7 +65,7 @@ func (r *Replica) Applied(index uint64) {
 	defer r.mu.Unlock()
 	r.applied.Store(index)
 	if len(r.rep.Fresh) > 0 {
-		clear(r.rep.Fresh)
+		r.rep.Shown()
 		r.changes.Add(1)
 		r.set.versionsChanged(r)
 	}

@@ -124,7 +124,7 @@ func (byLock) entry(e *evaluation) *wire.Command {
 	r.lead.Floor = e.ts
 	r.Pending[x] = struct{}{}
 	cmd := r.command(e.ts)
-	cmd.Commit = &wire.TxnCommit{Txn: x.ID[:], Writes: e.Writes}
+	cmd.Commit = e.logged()
 	return cmd
 }
 

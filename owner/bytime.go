@@ -172,7 +172,7 @@ func (byTime) entry(e *evaluation) *wire.Command {
 	}
 	x.Phase = txns.Committing
 	cmd := r.command(e.ts)
-	cmd.Commit = &wire.TxnCommit{Txn: x.ID[:], Writes: e.Writes}
+	cmd.Commit = e.logged()
 	return cmd
 }
 

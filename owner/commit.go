@@ -309,7 +309,13 @@ func (e *evaluation) announce() {
 // vote is the vote of the attempt as it is logged.
 func (e *evaluation) vote() *wire.Vote {
 	return &wire.Vote{Txn: e.x.ID[:], Lo: uint64(e.ts), Hi: uint64(e.hi), Participants: e.q.Participants,
-		Writes: e.Writes, GatewayRegion: e.q.Txn.GatewayRegion, Depends: e.q.MinTs}
+		Writes: e.Writes, GatewayRegion: e.q.Txn.GatewayRegion, Depends: e.q.MinTs,
+		Statement: e.q.Statement, Answer: e.q.Answer}
+}
+
+// logged is the commit of the attempt, in one group, as it is logged.
+func (e *evaluation) logged() *wire.TxnCommit {
+	return &wire.TxnCommit{Txn: e.x.ID[:], Writes: e.Writes, Statement: e.q.Statement, Answer: e.q.Answer}
 }
 
 // enqueue hands a command to the group; propMu is held. The caller pushes the group.
@@ -362,6 +368,10 @@ func (r *Replica) complete(ctx context.Context, e *evaluation, p proposed, resp 
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.release(e.x, true)
+		if p.out.Settled {
+			return base.Errorf(base.CodeInvalid, "the statement of transaction %v has been settled by its gateway: "+
+				"it must not run here any more", e.x.ID)
+		}
 		return base.Errorf(base.CodeAborted, "transaction %v was refused in group %v: "+
 			"it took too long and was resolved by others, or is older than %s", e.x.ID, r.id, RecordAge)
 	case e.q.Prepare:

@@ -204,10 +204,13 @@ func (r *Replica) resolve(ctx context.Context, q *wire.ResolveRequest, resp *wir
 		return err
 	}
 	term := r.lead.Term
-	out, known, err := r.outcomeOf(id)
+	out, known, err := r.rep.OutcomeOf(&r.logged, id, q.Statement)
 	r.mu.Unlock()
 	if err != nil {
 		return err
+	}
+	if !known && q.Statement && r.cfg.NoRefusal {
+		out.State, known = wire.TxnState_ABORTED, true
 	}
 	if !known {
 		if out, err = r.refuse(ctx, id, term); err != nil {
@@ -215,27 +218,15 @@ func (r *Replica) resolve(ctx context.Context, q *wire.ResolveRequest, resp *wir
 		}
 		resp.Hops = uint32(r.group.Hops())
 	}
-	resp.State, resp.Ts = out.State, uint64(out.TS)
+	resp.State, resp.Ts, resp.Answer = out.State, uint64(out.TS), out.Answer
 	if out.Vote != nil {
+		resp.Txn = out.Vote.Txn
 		if err := r.voteHeld(ctx, out.Vote.Participants, r.applied.Load(), base.Timestamp(out.Vote.Depends)); err != nil {
 			return err
 		}
 		resp.Hi, resp.Participants = out.Vote.Hi, out.Vote.Participants
 	}
 	return nil
-}
-
-// outcomeOf is how a transaction stands in the log, if it voted or ended there. mu is held.
-func (r *Replica) outcomeOf(id base.TxnID) (out state.Outcome, known bool, err error) {
-	if v := r.rep.Prepared[id]; v != nil {
-		return state.Outcome{State: wire.TxnState_PREPARED, TS: base.Timestamp(v.Lo), Vote: v}, true, nil
-	}
-	if out, err = state.Recorded(&r.logged, id); err != nil {
-		return out, false, err
-	}
-	// The record of a vote may be older than what Apply knows by now.
-	known = out.State != wire.TxnState_UNKNOWN && out.State != wire.TxnState_PREPARED
-	return state.Outcome{State: out.State, TS: out.TS}, known, nil
 }
 
 // refuse logs that a transaction will never vote here. What was proposed before lies before the
@@ -293,7 +284,7 @@ func (r *Replica) expire(now time.Time) (stale []*wire.Vote, term uint64) {
 		case x.Phase == txns.Active && x.Calls == 0 && r.abandoned(x, now):
 			r.stats.Expired.Add(1)
 			r.release(x, true)
-		case x.Phase == txns.Prepared && !x.Deciding && now.Sub(x.Since) > r.cfg.ResolveAfter && now.After(x.AskAfter):
+		case x.Phase == txns.Prepared && r.Due(x, now, r.cfg.ResolveAfter, resolveAgain, r.cfg.Gone):
 			if v := r.rep.Prepared[id]; v != nil {
 				x.Deciding = true
 				stale = append(stale, v)

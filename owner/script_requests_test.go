@@ -115,6 +115,10 @@ func (s *script) commit(vote bool) string {
 		Ordered: (s.c.opts.concurrency.Ordered() && !s.flag("locking")) || s.flag("ordered"),
 		Begun:   !s.flag("unbegun")}
 	q.LockTerm = uint64(s.number("term", s.termOf(x, g)))
+	if name, ok := s.arg("for"); ok {
+		id := s.txnOf(name).id
+		q.Statement, q.Answer = id[:], []byte("answer of "+x.name)
+	}
 	if vote {
 		q.Participants = []uint32{uint32(g)}
 		for _, w := range s.list("with") {
@@ -181,8 +185,9 @@ func (s *script) finish() string {
 func (s *script) resolve() string {
 	x, g := s.txn(), s.group()
 	r := s.replica(g)
+	q := &wire.ResolveRequest{Group: uint32(g), Txn: x.id[:], Statement: s.flag("statement")}
 	return s.send("resolve of "+x.name, func(ctx context.Context) string {
-		resp := r.Resolve(ctx, &wire.ResolveRequest{Group: uint32(g), Txn: x.id[:]})
+		resp := r.Resolve(ctx, q)
 		if resp.Status != nil {
 			return s.status(resp.Status)
 		}
@@ -191,7 +196,11 @@ func (s *script) resolve() string {
 			return fmt.Sprintf("prepared [%s, %s), %d participants", s.c.at(base.Timestamp(resp.Ts)),
 				s.c.at(base.Timestamp(resp.Hi)), len(resp.Participants))
 		case wire.TxnState_COMMITTED:
-			return "committed @" + s.c.at(base.Timestamp(resp.Ts))
+			out := "committed @" + s.c.at(base.Timestamp(resp.Ts))
+			if len(resp.Answer) > 0 {
+				out += ": " + string(resp.Answer)
+			}
+			return out
 		}
 		return strings.ToLower(resp.State.String())
 	})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/owner"
@@ -64,7 +65,7 @@ type Limits struct {
 	Lock      time.Duration // one wait for a lock, where the transaction names none; default 10 s
 	Request   time.Duration // reaching an owner for one step of a statement; default 15 s
 	Commit    time.Duration // one commit; default 30 s
-	Ambiguous time.Duration // asking for the outcome of a lost commit; default 3 s
+	Ambiguous time.Duration // asking for the outcome of a lost commit, at most; default kv.ReachIn
 	Heartbeat time.Duration // pause between heartbeats of transactions; default 1 s
 
 	WriteBytes int // keys and values buffered by one transaction; default 28 MiB
@@ -119,7 +120,7 @@ func (l *Limits) fill() {
 	def(&l.Lock, 10*time.Second)
 	def(&l.Request, 15*time.Second)
 	def(&l.Commit, 30*time.Second)
-	def(&l.Ambiguous, 3*time.Second)
+	def(&l.Ambiguous, kv.ReachIn)
 	def(&l.Heartbeat, time.Second)
 	def(&l.WriteBytes, 28<<20)
 	def(&l.Writes, 500_000)

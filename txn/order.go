@@ -472,7 +472,7 @@ func (c *timestampCommit) propose(ctx context.Context, p *proposal, groups []bas
 	if p.slot = t.readTS; c.target > t.readTS {
 		p.slot = c.target
 	} else {
-		p.plan.reads = nil
+		p.plan.reads = p.settling()
 	}
 	var regions []base.RegionID
 	if t.db.managed {

@@ -2,6 +2,7 @@ package txn
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -61,10 +62,30 @@ func (p *proposal) request(g base.GroupID) *wire.CommitRequest {
 	if p.ordered {
 		term = 0
 	}
-	return &wire.CommitRequest{Group: uint32(g), Txn: &p.as.meta, Writes: p.plan.writes[g],
+	q := &wire.CommitRequest{Group: uint32(g), Txn: &p.as.meta, Writes: p.plan.writes[g],
 		MinTs: uint64(max(p.t.maxTS, opened)), Begun: opened != 0,
 		MaxTs: uint64(p.bound), LockTerm: term, Need: p.plan.need[g], Reads: p.plan.reads[g],
 		Snapshot: uint64(p.snapshot), Slot: uint64(p.slot), Ordered: p.ordered}
+	if st := p.t.opts.Statement; st != nil && st.Group == g {
+		q.Statement, q.Answer = st.Name[:], st.Answer()
+	}
+	return q
+}
+
+// strayed reports whether the transaction executes a forwarded statement, and the group that
+// settles it takes no part in the commit (FWD-2).
+func (p *proposal) strayed(groups []base.GroupID) bool {
+	st := p.t.opts.Statement
+	return st != nil && !slices.Contains(groups, st.Group)
+}
+
+// settling are the reads of the group that settles the transaction's statement: it takes part
+// whatever else was only read.
+func (p *proposal) settling() map[base.GroupID][]*wire.Span {
+	if st := p.t.opts.Statement; st != nil && len(p.plan.reads[st.Group]) > 0 {
+		return map[base.GroupID][]*wire.Span{st.Group: p.plan.reads[st.Group]}
+	}
+	return nil
 }
 
 // send sends a commit or a Prepare: straight to the owner if that is here.
@@ -104,6 +125,9 @@ func lost(err error) bool {
 
 // one commits in the only group there is: one log entry.
 func (p *proposal) one(ctx context.Context, g base.GroupID) result {
+	if p.strayed([]base.GroupID{g}) {
+		return result{err: kv.ErrStrayed}
+	}
 	p.asked()
 	resp, err := p.send(ctx, p.request(g))
 	if err != nil {
@@ -145,6 +169,9 @@ type vote struct {
 // several commits in several groups: all log a Prepare in parallel, and the transaction is
 // committed by their being there (OWN-8). The decision is sent afterwards, in the background.
 func (p *proposal) several(ctx context.Context, groups []base.GroupID, by protocol) result {
+	if p.strayed(groups) {
+		return result{err: kv.ErrStrayed}
+	}
 	db := p.t.db
 	db.stats.TwoRound.Add(1)
 	votes := p.prepare(ctx, groups, by)
@@ -273,33 +300,47 @@ const leastAsked = 2 * time.Second
 // outcome asks the groups what became of the transaction, until that is known or the time for it is
 // up. The client's own deadline does not end it, because it must not be left in doubt.
 func (p *proposal) outcome(ctx context.Context, groups []base.GroupID, why error) (base.Timestamp, bool, error) {
-	db := p.t.db
+	var ts base.Timestamp
+	var committed bool
+	err := p.t.db.askOutcome(ctx, p.as.id, p.at, why, func(ctx context.Context) (err error) {
+		ts, committed, err = p.t.db.router.Outcome(ctx, p.as.id, groups)
+		return err
+	})
+	return ts, committed, err
+}
+
+// askOutcome asks until there is an answer, or the time for it is up. Since then the statement has
+// waited in vain.
+func (db *DB) askOutcome(ctx context.Context, id base.TxnID, since time.Time, why error,
+	ask func(context.Context) error) error {
 	db.stats.Ambiguous.Add(1)
 	limit := leastAsked
 	patience := kv.PatienceOf(ctx)
 	if left := kv.ReachIn - patience.Age(); left > 0 { // else it has waited for a lock
 		limit = max(left, leastAsked/2)
-		patience.FailedSince(p.at)
+		patience.FailedSince(since)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(limit, db.cfg.Limits.Ambiguous))
 	defer cancel()
 	for {
-		ts, committed, err := db.router.Outcome(ctx, p.as.id, groups)
+		err := ask(ctx)
 		if err == nil {
 			patience.Answered()
-			return ts, committed, nil
+			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return 0, false, base.Errorf(base.CodeAmbiguous, "the outcome of transaction %v is unknown: %v; then: %v",
-				p.as.id, why, err)
+			return base.Errorf(base.CodeAmbiguous, "the outcome of transaction %v is unknown: %v; then: %v", id, why, err)
 		case <-db.tasks.stopped:
-			return 0, false, base.Errorf(base.CodeAmbiguous,
-				"the outcome of transaction %v is unknown (this node is stopping): %v", p.as.id, why)
-		case <-time.After(50 * time.Millisecond):
+			return base.Errorf(base.CodeAmbiguous, "the outcome of transaction %v is unknown (this node is stopping): %v",
+				id, why)
+		case <-time.After(outcomeAgain):
 		}
 	}
 }
+
+// outcomeAgain is the pause before an outcome is asked for again.
+const outcomeAgain = 50 * time.Millisecond
 
 // finish tells all participants the outcome, in the background. What does not arrive the
 // participants find out themselves.

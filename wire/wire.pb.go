@@ -1296,7 +1296,11 @@ type CommitRequest struct {
 	Reads    []*Span `protobuf:"bytes,22,rep,name=reads,proto3" json:"reads,omitempty"`
 	// ordered asks for timestamp ordering (docs/protocol.md, ORD). With a slot, the transaction
 	// commits at that timestamp or not at all; without one, at or above snapshot.
-	Ordered       bool `protobuf:"varint,30,opt,name=ordered,proto3" json:"ordered,omitempty"`
+	Ordered bool `protobuf:"varint,30,opt,name=ordered,proto3" json:"ordered,omitempty"`
+	// statement is the name of the forwarded statement that the transaction executes, at the group
+	// that settles it (docs/protocol.md, FWD); answer is what its client is to be told.
+	Statement     []byte `protobuf:"bytes,31,opt,name=statement,proto3" json:"statement,omitempty"`
+	Answer        []byte `protobuf:"bytes,32,opt,name=answer,proto3" json:"answer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1427,6 +1431,20 @@ func (x *CommitRequest) GetOrdered() bool {
 		return x.Ordered
 	}
 	return false
+}
+
+func (x *CommitRequest) GetStatement() []byte {
+	if x != nil {
+		return x.Statement
+	}
+	return nil
+}
+
+func (x *CommitRequest) GetAnswer() []byte {
+	if x != nil {
+		return x.Answer
+	}
+	return nil
 }
 
 type CommitResponse struct {
@@ -1742,10 +1760,12 @@ func (x *FinishResponse) GetMoves() uint32 {
 
 // Resolve asks for the state of a transaction in a group. A group that has neither prepared nor
 // decided it first logs its refusal (TXN-5) and answers ABORTED.
+// With statement, txn names a forwarded statement.
 type ResolveRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
 	Txn           []byte                 `protobuf:"bytes,2,opt,name=txn,proto3" json:"txn,omitempty"`
+	Statement     bool                   `protobuf:"varint,3,opt,name=statement,proto3" json:"statement,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1794,6 +1814,13 @@ func (x *ResolveRequest) GetTxn() []byte {
 	return nil
 }
 
+func (x *ResolveRequest) GetStatement() bool {
+	if x != nil {
+		return x.Statement
+	}
+	return false
+}
+
 type ResolveResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Status        *Status                `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
@@ -1802,6 +1829,8 @@ type ResolveResponse struct {
 	Hi            uint64                 `protobuf:"varint,4,opt,name=hi,proto3" json:"hi,omitempty"`
 	Participants  []uint32               `protobuf:"varint,5,rep,packed,name=participants,proto3" json:"participants,omitempty"`
 	Hops          uint32                 `protobuf:"varint,6,opt,name=hops,proto3" json:"hops,omitempty"`
+	Txn           []byte                 `protobuf:"bytes,7,opt,name=txn,proto3" json:"txn,omitempty"`       // that has voted for the statement, if that is prepared
+	Answer        []byte                 `protobuf:"bytes,8,opt,name=answer,proto3" json:"answer,omitempty"` // of a statement that is committed
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1876,6 +1905,20 @@ func (x *ResolveResponse) GetHops() uint32 {
 		return x.Hops
 	}
 	return 0
+}
+
+func (x *ResolveResponse) GetTxn() []byte {
+	if x != nil {
+		return x.Txn
+	}
+	return nil
+}
+
+func (x *ResolveResponse) GetAnswer() []byte {
+	if x != nil {
+		return x.Answer
+	}
+	return nil
 }
 
 // VoteNotice tells another participant that a vote for a slot is durable. So the outcome is known
@@ -2177,9 +2220,11 @@ type Vote struct {
 	Participants  []uint32               `protobuf:"varint,4,rep,packed,name=participants,proto3" json:"participants,omitempty"`
 	Writes        []*Write               `protobuf:"bytes,5,rep,name=writes,proto3" json:"writes,omitempty"`
 	GatewayRegion uint32                 `protobuf:"varint,6,opt,name=gateway_region,json=gatewayRegion,proto3" json:"gateway_region,omitempty"`
-	Depends       uint64                 `protobuf:"varint,7,opt,name=depends,proto3" json:"depends,omitempty"`  // largest timestamp that the transaction has read
-	Slot          uint64                 `protobuf:"varint,20,opt,name=slot,proto3" json:"slot,omitempty"`       // lo, if the coordinator fixed it; 0: the owner assigned lo
-	Ordered       bool                   `protobuf:"varint,30,opt,name=ordered,proto3" json:"ordered,omitempty"` // by timestamp ordering: nobody waits for lo to pass
+	Depends       uint64                 `protobuf:"varint,7,opt,name=depends,proto3" json:"depends,omitempty"`     // largest timestamp that the transaction has read
+	Slot          uint64                 `protobuf:"varint,20,opt,name=slot,proto3" json:"slot,omitempty"`          // lo, if the coordinator fixed it; 0: the owner assigned lo
+	Ordered       bool                   `protobuf:"varint,30,opt,name=ordered,proto3" json:"ordered,omitempty"`    // by timestamp ordering: nobody waits for lo to pass
+	Statement     []byte                 `protobuf:"bytes,31,opt,name=statement,proto3" json:"statement,omitempty"` // as in Commit
+	Answer        []byte                 `protobuf:"bytes,32,opt,name=answer,proto3" json:"answer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2277,6 +2322,20 @@ func (x *Vote) GetOrdered() bool {
 	return false
 }
 
+func (x *Vote) GetStatement() []byte {
+	if x != nil {
+		return x.Statement
+	}
+	return nil
+}
+
+func (x *Vote) GetAnswer() []byte {
+	if x != nil {
+		return x.Answer
+	}
+	return nil
+}
+
 // Decide is the outcome of a vote. values are those of the vote's writes that have patches, in its
 // order, as of the slot.
 type Decide struct {
@@ -2351,6 +2410,8 @@ type TxnCommit struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Txn           []byte                 `protobuf:"bytes,1,opt,name=txn,proto3" json:"txn,omitempty"`
 	Writes        []*Write               `protobuf:"bytes,2,rep,name=writes,proto3" json:"writes,omitempty"`
+	Statement     []byte                 `protobuf:"bytes,3,opt,name=statement,proto3" json:"statement,omitempty"`
+	Answer        []byte                 `protobuf:"bytes,4,opt,name=answer,proto3" json:"answer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2395,6 +2456,20 @@ func (x *TxnCommit) GetTxn() []byte {
 func (x *TxnCommit) GetWrites() []*Write {
 	if x != nil {
 		return x.Writes
+	}
+	return nil
+}
+
+func (x *TxnCommit) GetStatement() []byte {
+	if x != nil {
+		return x.Statement
+	}
+	return nil
+}
+
+func (x *TxnCommit) GetAnswer() []byte {
+	if x != nil {
+		return x.Answer
 	}
 	return nil
 }
@@ -3127,7 +3202,8 @@ type HeldTxn struct {
 	Crt           bool                   `protobuf:"varint,13,opt,name=crt,proto3" json:"crt,omitempty"`
 	BoundBy       [][]byte               `protobuf:"bytes,14,rep,name=bound_by,json=boundBy,proto3" json:"bound_by,omitempty"`
 	Slot          bool                   `protobuf:"varint,15,opt,name=slot,proto3" json:"slot,omitempty"`
-	Votes         []uint32               `protobuf:"varint,16,rep,packed,name=votes,proto3" json:"votes,omitempty"` // participants whose votes are known
+	Votes         []uint32               `protobuf:"varint,16,rep,packed,name=votes,proto3" json:"votes,omitempty"`             // participants whose votes are known
+	VotedNs       uint64                 `protobuf:"varint,17,opt,name=voted_ns,json=votedNs,proto3" json:"voted_ns,omitempty"` // how long ago it voted
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3272,6 +3348,13 @@ func (x *HeldTxn) GetVotes() []uint32 {
 		return x.Votes
 	}
 	return nil
+}
+
+func (x *HeldTxn) GetVotedNs() uint64 {
+	if x != nil {
+		return x.VotedNs
+	}
+	return 0
 }
 
 // Oracle raises the counter of GTM mode above min; the leader of the meta group answers.
@@ -3681,6 +3764,7 @@ type Health struct {
 	SyncAgeUs     uint64                 `protobuf:"varint,2,opt,name=sync_age_us,json=syncAgeUs,proto3" json:"sync_age_us,omitempty"` // how long the oldest sync that is under way has taken so far
 	SyncUs        uint64                 `protobuf:"varint,3,opt,name=sync_us,json=syncUs,proto3" json:"sync_us,omitempty"`            // how long syncs have taken in the last second, on average; 0: there were none
 	LateUs        uint64                 `protobuf:"varint,4,opt,name=late_us,json=lateUs,proto3" json:"late_us,omitempty"`            // by how much longer than usual a majority of the nodes take to confirm heartbeats
+	Late          []uint32               `protobuf:"varint,5,rep,packed,name=late,proto3" json:"late,omitempty"`                       // nodes that the sender finds late, and the others not
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3741,6 +3825,13 @@ func (x *Health) GetLateUs() uint64 {
 		return x.LateUs
 	}
 	return 0
+}
+
+func (x *Health) GetLate() []uint32 {
+	if x != nil {
+		return x.Late
+	}
+	return nil
 }
 
 // Closed carries the closed timestamps of a node's leaders between heartbeats, to the nodes that
@@ -5872,6 +5963,8 @@ type ForwardRequest struct {
 	Age           uint64                 `protobuf:"varint,6,opt,name=age,proto3" json:"age,omitempty"`                           // WAIT_DIE priority of the previous attempt; 0: none
 	SchemaTs      uint64                 `protobuf:"varint,7,opt,name=schema_ts,json=schemaTs,proto3" json:"schema_ts,omitempty"` // the executor's catalog must not be older
 	UsersTs       uint64                 `protobuf:"varint,8,opt,name=users_ts,json=usersTs,proto3" json:"users_ts,omitempty"`    // nor its users and grants
+	Id            []byte                 `protobuf:"bytes,9,opt,name=id,proto3" json:"id,omitempty"`                              // the statement's name: it takes effect at most once under it
+	Group         uint32                 `protobuf:"varint,10,opt,name=group,proto3" json:"group,omitempty"`                      // that settles it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5962,6 +6055,20 @@ func (x *ForwardRequest) GetUsersTs() uint64 {
 	return 0
 }
 
+func (x *ForwardRequest) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *ForwardRequest) GetGroup() uint32 {
+	if x != nil {
+		return x.Group
+	}
+	return 0
+}
+
 type ForwardWarning struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Level         string                 `protobuf:"bytes,1,opt,name=level,proto3" json:"level,omitempty"`
@@ -6046,7 +6153,8 @@ type ForwardResponse struct {
 	Fields        []*ForwardField        `protobuf:"bytes,20,rep,name=fields,proto3" json:"fields,omitempty"` // of a query
 	Rows          []*ForwardRow          `protobuf:"bytes,21,rep,name=rows,proto3" json:"rows,omitempty"`
 	FoundRows     int64                  `protobuf:"varint,22,opt,name=found_rows,json=foundRows,proto3" json:"found_rows,omitempty"`
-	Reached       []string               `protobuf:"bytes,23,rep,name=reached,proto3" json:"reached,omitempty"` // tables that it read or changed, as database.table, if some are audited
+	Reached       []string               `protobuf:"bytes,23,rep,name=reached,proto3" json:"reached,omitempty"`  // tables that it read or changed, as database.table, if some are audited
+	Unknown       bool                   `protobuf:"varint,24,opt,name=unknown,proto3" json:"unknown,omitempty"` // the error is that the executor could not find the outcome out
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6240,6 +6348,13 @@ func (x *ForwardResponse) GetReached() []string {
 		return x.Reached
 	}
 	return nil
+}
+
+func (x *ForwardResponse) GetUnknown() bool {
+	if x != nil {
+		return x.Unknown
+	}
+	return false
 }
 
 // ForwardField describes a column of a result, as MySQL's protocol does.
@@ -7619,7 +7734,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05value\x18\x04 \x01(\fR\x05value\x12\x10\n" +
 	"\x03add\x18\x05 \x01(\x12R\x03add\x12\x14\n" +
 	"\x05least\x18\x06 \x01(\x12R\x05least\x12\x12\n" +
-	"\x04most\x18\a \x01(\x04R\x04most\"\xb8\x03\n" +
+	"\x04most\x18\a \x01(\x04R\x04most\"\xee\x03\n" +
 	"\rCommitRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12&\n" +
 	"\x03txn\x18\x02 \x01(\v2\x14.godwit.wire.TxnMetaR\x03txn\x12*\n" +
@@ -7635,7 +7750,9 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04slot\x18\x14 \x01(\x04R\x04slot\x12\x1a\n" +
 	"\bsnapshot\x18\x15 \x01(\x04R\bsnapshot\x12'\n" +
 	"\x05reads\x18\x16 \x03(\v2\x11.godwit.wire.SpanR\x05reads\x12\x18\n" +
-	"\aordered\x18\x1e \x01(\bR\aordered\"\xf1\x02\n" +
+	"\aordered\x18\x1e \x01(\bR\aordered\x12\x1c\n" +
+	"\tstatement\x18\x1f \x01(\fR\tstatement\x12\x16\n" +
+	"\x06answer\x18  \x01(\fR\x06answer\"\xf1\x02\n" +
 	"\x0eCommitResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x0e\n" +
 	"\x02ts\x18\x02 \x01(\x04R\x02ts\x12\x0e\n" +
@@ -7664,17 +7781,20 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x0eFinishResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x12\n" +
 	"\x04hops\x18\x02 \x01(\rR\x04hops\x12\x14\n" +
-	"\x05moves\x18\x03 \x01(\rR\x05moves\"8\n" +
+	"\x05moves\x18\x03 \x01(\rR\x05moves\"V\n" +
 	"\x0eResolveRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
-	"\x03txn\x18\x02 \x01(\fR\x03txn\"\xc3\x01\n" +
+	"\x03txn\x18\x02 \x01(\fR\x03txn\x12\x1c\n" +
+	"\tstatement\x18\x03 \x01(\bR\tstatement\"\xed\x01\n" +
 	"\x0fResolveResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12+\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x15.godwit.wire.TxnStateR\x05state\x12\x0e\n" +
 	"\x02ts\x18\x03 \x01(\x04R\x02ts\x12\x0e\n" +
 	"\x02hi\x18\x04 \x01(\x04R\x02hi\x12\"\n" +
 	"\fparticipants\x18\x05 \x03(\rR\fparticipants\x12\x12\n" +
-	"\x04hops\x18\x06 \x01(\rR\x04hops\"\\\n" +
+	"\x04hops\x18\x06 \x01(\rR\x04hops\x12\x10\n" +
+	"\x03txn\x18\a \x01(\fR\x03txn\x12\x16\n" +
+	"\x06answer\x18\b \x01(\fR\x06answer\"\\\n" +
 	"\n" +
 	"VoteNotice\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
@@ -7693,7 +7813,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04txns\x18\x01 \x03(\fR\x04txns\x12\x18\n" +
 	"\agateway\x18\x02 \x01(\rR\agateway\"C\n" +
 	"\x14TxnHeartbeatResponse\x12+\n" +
-	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\"\xf7\x01\n" +
+	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\"\xad\x02\n" +
 	"\x04Vote\x12\x10\n" +
 	"\x03txn\x18\x01 \x01(\fR\x03txn\x12\x0e\n" +
 	"\x02lo\x18\x02 \x01(\x04R\x02lo\x12\x0e\n" +
@@ -7703,15 +7823,19 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x0egateway_region\x18\x06 \x01(\rR\rgatewayRegion\x12\x18\n" +
 	"\adepends\x18\a \x01(\x04R\adepends\x12\x12\n" +
 	"\x04slot\x18\x14 \x01(\x04R\x04slot\x12\x18\n" +
-	"\aordered\x18\x1e \x01(\bR\aordered\"Z\n" +
+	"\aordered\x18\x1e \x01(\bR\aordered\x12\x1c\n" +
+	"\tstatement\x18\x1f \x01(\fR\tstatement\x12\x16\n" +
+	"\x06answer\x18  \x01(\fR\x06answer\"Z\n" +
 	"\x06Decide\x12\x10\n" +
 	"\x03txn\x18\x01 \x01(\fR\x03txn\x12\x16\n" +
 	"\x06commit\x18\x02 \x01(\bR\x06commit\x12\x0e\n" +
 	"\x02ts\x18\x03 \x01(\x04R\x02ts\x12\x16\n" +
-	"\x06values\x18\x04 \x03(\fR\x06values\"I\n" +
+	"\x06values\x18\x04 \x03(\fR\x06values\"\x7f\n" +
 	"\tTxnCommit\x12\x10\n" +
 	"\x03txn\x18\x01 \x01(\fR\x03txn\x12*\n" +
-	"\x06writes\x18\x02 \x03(\v2\x12.godwit.wire.WriteR\x06writes\"3\n" +
+	"\x06writes\x18\x02 \x03(\v2\x12.godwit.wire.WriteR\x06writes\x12\x1c\n" +
+	"\tstatement\x18\x03 \x01(\fR\tstatement\x12\x16\n" +
+	"\x06answer\x18\x04 \x01(\fR\x06answer\"3\n" +
 	"\aCollect\x12\x12\n" +
 	"\x04keys\x18\x01 \x03(\fR\x04keys\x12\x14\n" +
 	"\x05below\x18\x02 \x01(\x04R\x05below\"h\n" +
@@ -7768,7 +7892,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04txns\x18\x06 \x03(\v2\x14.godwit.wire.HeldTxnR\x04txns\x12\x1a\n" +
 	"\bfinished\x18\a \x03(\fR\bfinished\x12\x1c\n" +
 	"\tcommitted\x18\b \x01(\bR\tcommitted\x12\x12\n" +
-	"\x04held\x18\t \x01(\x04R\x04held\"\xa2\x03\n" +
+	"\x04held\x18\t \x01(\x04R\x04held\"\xbd\x03\n" +
 	"\aHeldTxn\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x10\n" +
 	"\x03age\x18\x02 \x01(\x04R\x03age\x12\x16\n" +
@@ -7787,7 +7911,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03crt\x18\r \x01(\bR\x03crt\x12\x19\n" +
 	"\bbound_by\x18\x0e \x03(\fR\aboundBy\x12\x12\n" +
 	"\x04slot\x18\x0f \x01(\bR\x04slot\x12\x14\n" +
-	"\x05votes\x18\x10 \x03(\rR\x05votes\"7\n" +
+	"\x05votes\x18\x10 \x03(\rR\x05votes\x12\x19\n" +
+	"\bvoted_ns\x18\x11 \x01(\x04R\avotedNs\"7\n" +
 	"\rOracleRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
 	"\x03min\x18\x02 \x01(\x04R\x03min\"M\n" +
@@ -7825,12 +7950,13 @@ const file_wire_wire_proto_rawDesc = "" +
 	"coordinate\x18\" \x03(\x02R\n" +
 	"coordinate\x12$\n" +
 	"\x0ecommit_lead_ns\x18\x14 \x01(\x04R\fcommitLeadNs\x12+\n" +
-	"\x06health\x18$ \x01(\v2\x13.godwit.wire.HealthR\x06health\"n\n" +
+	"\x06health\x18$ \x01(\v2\x13.godwit.wire.HealthR\x06health\"\x82\x01\n" +
 	"\x06Health\x12\x12\n" +
 	"\x04sick\x18\x01 \x01(\rR\x04sick\x12\x1e\n" +
 	"\vsync_age_us\x18\x02 \x01(\x04R\tsyncAgeUs\x12\x17\n" +
 	"\async_us\x18\x03 \x01(\x04R\x06syncUs\x12\x17\n" +
-	"\alate_us\x18\x04 \x01(\x04R\x06lateUs\"\x8d\x01\n" +
+	"\alate_us\x18\x04 \x01(\x04R\x06lateUs\x12\x12\n" +
+	"\x04late\x18\x05 \x03(\rR\x04late\"\x8d\x01\n" +
 	"\x06Closed\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\rR\x04node\x12\x10\n" +
 	"\x03now\x18\x02 \x01(\x04R\x03now\x12\x16\n" +
@@ -8007,7 +8133,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\bdatabase\x18\x03 \x01(\tR\bdatabase\x12\"\n" +
 	"\fcapabilities\x18\x04 \x01(\rR\fcapabilities\x12\x16\n" +
 	"\x06region\x18\x05 \x01(\rR\x06region\x12:\n" +
-	"\tvariables\x18\x06 \x03(\v2\x1c.godwit.wire.SessionVariableR\tvariables\"\xe5\x01\n" +
+	"\tvariables\x18\x06 \x03(\v2\x1c.godwit.wire.SessionVariableR\tvariables\"\x8b\x02\n" +
 	"\x0eForwardRequest\x12\x14\n" +
 	"\x05query\x18\x01 \x01(\tR\x05query\x12\x1a\n" +
 	"\bprepared\x18\x02 \x01(\bR\bprepared\x12+\n" +
@@ -8016,11 +8142,14 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03now\x18\x05 \x01(\x04R\x03now\x12\x10\n" +
 	"\x03age\x18\x06 \x01(\x04R\x03age\x12\x1b\n" +
 	"\tschema_ts\x18\a \x01(\x04R\bschemaTs\x12\x19\n" +
-	"\busers_ts\x18\b \x01(\x04R\ausersTs\"T\n" +
+	"\busers_ts\x18\b \x01(\x04R\ausersTs\x12\x0e\n" +
+	"\x02id\x18\t \x01(\fR\x02id\x12\x14\n" +
+	"\x05group\x18\n" +
+	" \x01(\rR\x05group\"T\n" +
 	"\x0eForwardWarning\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\rR\x04code\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\"\xae\x05\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"\xc8\x05\n" +
 	"\x0fForwardResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\rR\x05error\x12\x14\n" +
@@ -8046,7 +8175,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04rows\x18\x15 \x03(\v2\x17.godwit.wire.ForwardRowR\x04rows\x12\x1d\n" +
 	"\n" +
 	"found_rows\x18\x16 \x01(\x03R\tfoundRows\x12\x18\n" +
-	"\areached\x18\x17 \x03(\tR\areached\"\x84\x02\n" +
+	"\areached\x18\x17 \x03(\tR\areached\x12\x18\n" +
+	"\aunknown\x18\x18 \x01(\bR\aunknown\"\x84\x02\n" +
 	"\fForwardField\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
 	"\borg_name\x18\x02 \x01(\tR\aorgName\x12\x14\n" +

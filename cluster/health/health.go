@@ -17,6 +17,9 @@ import (
 // nodes, may be late.
 const TooOld = 400 * time.Millisecond
 
+// LateTimes is how many times as late as those of the others confirmations must be to count.
+const LateTimes = 2
+
 // When an organ counts as sick, besides.
 const (
 	// A disk is slow if for slowFor syncs have taken slowTimes as long as the median of those of
@@ -27,8 +30,6 @@ const (
 	// So many late ticks within lateWithin are no coincidence.
 	lateTicks  = 3
 	lateWithin = 10 * time.Second
-	// Confirmations that are late count if those of the others are not half as late.
-	lateTimes = 2
 	// syncWindow is over how long the time that syncs take is averaged.
 	syncWindow = time.Second
 )
@@ -234,7 +235,7 @@ func (m *Monitor) processTrouble(now time.Time, f Facts) string {
 	switch {
 	case len(m.late) >= lateTicks:
 		return fmt.Sprintf("it was woken late by more than %v %d times in %v", TooOld, len(m.late), lateWithin)
-	case f.Late > max(TooOld, lateTimes*f.OthersLate):
+	case f.Late > max(TooOld, LateTimes*f.OthersLate):
 		return fmt.Sprintf("most nodes confirm its messages %v later than usual, and those of the others %v: it handles late "+
 			"what arrives, or is heard late", f.Late.Round(time.Millisecond), f.OthersLate.Round(time.Millisecond))
 	}

@@ -36,6 +36,8 @@ type store struct {
 	topo     *base.Topology
 	metaCh   chan struct{}
 	seq      atomic.Uint32
+	// statements of other gateways that have been settled, by name.
+	statements map[base.TxnID]kv.Settled
 }
 
 // DB is one gateway.

@@ -430,11 +430,18 @@ func (t *txn) Commit(ctx context.Context) (base.Timestamp, error) {
 			return 0, err
 		}
 	}
-	if err := t.validate(keys); err != nil {
+	err := t.validate(keys)
+	if err == nil {
+		err = t.mayEnd()
+	}
+	if err != nil {
 		t.end(err)
 		return 0, err
 	}
 	ts := t.db.now()
+	if st := t.opts.Statement; st != nil && len(keys) > 0 {
+		t.db.endStatement(st.Name, kv.Settled{Committed: true, TS: ts, Answer: st.Answer()})
+	}
 	if t.applyAll(keys, ts) {
 		close(t.db.metaCh)
 		t.db.metaCh = make(chan struct{})

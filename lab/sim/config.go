@@ -130,6 +130,10 @@ type Break struct {
 	NoMarks, NoTransferredState bool
 	// ForgedAcks makes nodes acknowledge a clock mode of which one of them has not heard yet.
 	ForgedAcks bool
+	// NoNames takes the names of forwarded statements off their requests (docs/protocol.md, FWD-1),
+	// and NoRefusal makes owners say that a statement has not committed without a refusal in the
+	// log (FWD-3).
+	NoNames, NoRefusal bool
 	// EarlyCopies makes survivors of a lost region claim to hold more of it than they do.
 	EarlyCopies time.Duration
 }

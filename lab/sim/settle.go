@@ -10,6 +10,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/mechanism/store"
+	"github.com/godwitdb/godwit/wire"
 )
 
 // Bounds of what must hold again after the last fault, in virtual time.
@@ -119,7 +120,7 @@ func (w *world) leftovers() string {
 			}
 			left := ""
 			err := l.store.ScanTxns(r.ID(), base.TxnID{}, base.TxnID{}, func(id base.TxnID, rec []byte) error {
-				if len(rec) > 1 && len(rec) != 9 { // neither aborted nor committed
+				if wire.TxnState(rec[0]) == wire.TxnState_PREPARED {
 					left = fmt.Sprintf("node %d, group %v: transaction %v is still prepared", h.id, r.ID(), id)
 				}
 				return nil

@@ -35,6 +35,9 @@ func (s slowed) Handle(kind wire.Kind, h wan.Handler) {
 		if s.brk.UntoldReads && kind == wire.KindCommit {
 			body = untold(body)
 		}
+		if s.brk.NoNames && kind == wire.KindForward {
+			body = nameless(body)
+		}
 		if s.brk.NoRefresh || s.brk.NoManager || s.brk.NoDoubt {
 			var answer wan.Msg
 			if body, answer = s.brk.unordered(kind, body); answer != nil {
@@ -50,6 +53,20 @@ func (s slowed) Handle(kind wire.Kind, h wan.Handler) {
 		}
 		return res, err
 	})
+}
+
+// nameless takes the name off a forwarded statement (Break.NoNames).
+func nameless(body []byte) []byte {
+	var q wire.ForwardRequest
+	if q.UnmarshalVT(body) != nil {
+		return body
+	}
+	q.Id = nil
+	out, err := q.MarshalVT()
+	if err != nil {
+		return body
+	}
+	return out
 }
 
 // copies falsifies a survivor's report of what it holds of groups (Break.EarlyCopies).

@@ -288,7 +288,7 @@ func (w *world) tuneOwners(l *life, ho *group.HostOptions, oc *owner.Config) {
 	b := &w.cfg.Break
 	oc.NoEarlyClose, oc.NoAboveHold, oc.NoHoldTransferred = b.NoEarlyClose, b.NoAboveHold, b.NoHoldTransferred
 	oc.HoldRest = w.cfg.HoldRest
-	oc.EarlySuccessors = b.EarlySuccessors
+	oc.EarlySuccessors, oc.NoRefusal = b.EarlySuccessors, b.NoRefusal
 	if b.LongLeases {
 		oc.Farthest = nil
 	}

@@ -28,8 +28,9 @@
 //	     still leads then, they are for ten seconds and more. The member follows that leader again
 //	     when it applies a lease. A new leader has time to wait for its predecessor's lease first:
 //	     leases of the one before, which its first entry commits, do not shorten that time.
-//	     Because: a leader whose disk stands still, whose owner is stuck, or that handles late what
-//	     arrives, goes on with its heartbeats and appends.
+//	     A leader that most nodes find late ([Host.OnPeerLate]) is given up in the same way, before
+//	     its lease has ended. Because: a leader whose disk stands still, whose owner is stuck, or
+//	     that handles late what arrives, goes on with its heartbeats and appends.
 //	(GRP-9) a replica whose disk has taken nothing for half a second does not stand for election.
 //	     Because: its own vote waits for the disk, but those of the others elect it without that,
 //	     and with what it has appended and not synced its log may be the longest.

@@ -277,6 +277,15 @@ func (h *Host) OnPeerDown(node base.NodeID) {
 	}
 }
 
+// OnPeerLate tells that most nodes find a node late: it handles late what arrives. Groups that it
+// leads elect another leader, though its heartbeats come (GRP-8). It may be called again while that
+// lasts.
+func (h *Host) OnPeerLate(node base.NodeID) {
+	for _, g := range h.Groups() {
+		g.later(func() { g.leaderLate(uint64(node)) })
+	}
+}
+
 // clockwork is the ticker of all groups.
 func (h *Host) clockwork() {
 	t := time.NewTicker(h.opts.TickInterval)

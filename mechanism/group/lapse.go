@@ -103,18 +103,39 @@ func (g *Group) checkLease() {
 	if !g.watched() || g.now < g.leases.due {
 		return
 	}
-	if g.parked || g.diskAge() >= g.inTicks(lapsePatience)/2 || g.applied.Load() < g.rn.BasicStatus().HardState.GetCommit() {
+	if !g.fit() || g.applied.Load() < g.rn.BasicStatus().HardState.GetCommit() {
 		return
 	}
+	g.shun("the leader's lease has ended and it takes no other: this node drops its heartbeats and stands for election")
+	g.deserted()
+}
+
+// fit reports whether this member may find fault with its leader: it is well itself.
+func (g *Group) fit() bool { return !g.parked && g.diskAge() < g.inTicks(lapsePatience)/2 }
+
+// shun gives the leader up: its heartbeats are dropped, and its appends for a while.
+func (g *Group) shun(why string) {
 	if g.leases.shunned == 0 {
-		g.host.opts.Logger.Warn("the leader's lease has ended and it takes no other: this node drops its heartbeats "+
-			"and stands for election",
-			"group", g.id.String(), "leader", g.lead, "term", g.term)
+		g.host.opts.Logger.Warn(why, "group", g.id.String(), "leader", g.lead, "term", g.term)
 	}
 	g.leases.shunned, g.leases.shunnedTerm = g.lead, g.term
 	g.leases.turnDeaf(g.term, g.now, uint64(g.host.opts.ElectionTicks), g.inTicks(deafPause), g.inTicks(mostDeafPause))
-	g.deserted()
 }
+
+// leaderLate gives a leader up that most nodes find late. The others hear of that at about the same
+// time, and who has not heard of it yet refuses its vote to this member: so that gives them a
+// moment.
+func (g *Group) leaderLate(node uint64) {
+	if g.lead != node || !g.watched() || !g.fit() {
+		return
+	}
+	g.shun("most nodes find the leader late: this node drops its heartbeats and stands for election")
+	g.deserted()
+	g.campaign += lateMoment
+}
+
+// lateMoment is in ticks: the time between two heartbeats of nodes, and their way.
+const lateMoment = 2
 
 // turnDeaf begins a time without the appends of the leader that has been given up in a term, unless
 // the last one was not long ago. All times are ticks.

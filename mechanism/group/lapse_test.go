@@ -107,6 +107,40 @@ func TestLateLeader(t *testing.T) {
 	}
 }
 
+// TestLateLeaderIsGivenUp: a leader that most nodes find late is left at once, though its leases
+// and heartbeats come (GRP-8). One that a single follower finds late stays.
+func TestLateLeaderIsGivenUp(t *testing.T) {
+	for _, all := range []bool{true, false} {
+		virtual(t, 1, func(t *testing.T) {
+			c := newCluster(t, 1, 3, wan.NetOptions{WAN: wan.LinkSpec{Delay: 40 * time.Millisecond}}, HostOptions{})
+			defer c.close()
+			c.groups[testGroup] = c.all()
+			c.startAll()
+			first := c.leader(testGroup).host.opts.Self
+			defer c.lease(testGroup, func(base.NodeID) bool { return true })()
+			time.Sleep(10 * time.Second)
+			others := []base.NodeID{first%3 + 1, (first+1)%3 + 1}
+			if !all {
+				others = others[:1]
+			}
+			for range 10 {
+				for _, id := range others {
+					c.group(id, testGroup).host.OnPeerLate(first)
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			at, _ := c.group(others[0], testGroup).Leader()
+			if left := at != first && at != 0; left != all {
+				t.Errorf("nodes %v find node %d late, and node %d leads a second later", others, first, at)
+			}
+			time.Sleep(5 * time.Second)
+			if at := c.leader(testGroup).host.opts.Self; (at != first) != all {
+				t.Errorf("nodes %v found node %d late, and node %d leads in the end", others, first, at)
+			}
+		})
+	}
+}
+
 // TestSuccessorIsFollowed: the first entry of a new leader commits leases of the one before, which
 // came when that one was given up already. They are no reason to give the new leader up (GRP-8),
 // while it waits for them to end and takes no lease of its own.

@@ -23,7 +23,8 @@ import (
 //	2 incarnations of groups; outcomes of transactions that bind groups of several regions say so
 //	3 votes with patches, and decisions with their values
 //	4 patches that add to decimals
-const FormatVersion = 4
+//	5 commits and votes that name forwarded statements, and records of these
+const FormatVersion = 5
 
 const localFormat = "format"
 

@@ -156,6 +156,8 @@ func (w *work) readRecords() error {
 			w.aborted[id] = true
 		case out.TS > w.Cut && out.Bound:
 			w.kept[out.TS] = true
+		case out.TS > w.Cut && out.Statement:
+			return nil // it is lost with its transaction
 		case out.TS > w.Cut:
 			w.lose(id, out.TS, false, nil)
 			return nil

@@ -45,9 +45,22 @@ type flights struct {
 // call is Transport.Call, given up when another node has led the group for a while.
 func (rt *Router) call(ctx context.Context, g base.GroupID, to base.NodeID, kind wire.Kind, q, resp wan.Msg,
 	again bool) error {
+	return rt.fly(ctx, &flight{group: g, to: to, again: again}, func(ctx context.Context) error {
+		return rt.Caller.Call(ctx, to, kind, q, resp)
+	})
+}
+
+// WhileLed calls f with a context that ends when another node than the one given has led the group
+// for a while.
+func (rt *Router) WhileLed(ctx context.Context, g base.GroupID, by base.NodeID, f func(context.Context) error) error {
+	return rt.fly(ctx, &flight{group: g, to: by}, f)
+}
+
+// fly runs a request under the eyes of Watch.
+func (rt *Router) fly(ctx context.Context, f *flight, request func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	f := &flight{group: g, to: to, again: again, cancel: cancel}
+	f.cancel = cancel
 	fs := &rt.flights
 	fs.mu.Lock()
 	if fs.all == nil {
@@ -55,7 +68,7 @@ func (rt *Router) call(ctx context.Context, g base.GroupID, to base.NodeID, kind
 	}
 	fs.all[f] = struct{}{}
 	fs.mu.Unlock()
-	err := rt.Caller.Call(ctx, to, kind, q, resp)
+	err := request(ctx)
 	fs.mu.Lock()
 	delete(fs.all, f)
 	fs.mu.Unlock()

@@ -80,9 +80,14 @@ func (s *State) applyCommit(of *Group, b *store.Batch, e group.Entry) (any, erro
 	if s.Dead(id) {
 		return Outcome{State: wire.TxnState_ABORTED}, nil
 	}
+	if over, err := s.statementOver(of, c.Statement); over || err != nil {
+		return Outcome{State: wire.TxnState_ABORTED, Settled: true}, err
+	}
 	ts := base.Timestamp(e.Cmd.Ts)
 	put(of, b, c.Writes, ts, e.Index)
-	b.SetTxn(of.ID, id, committedRecord(ts))
+	rec := committedRecord(ts)
+	b.SetTxn(of.ID, id, rec)
+	s.endStatement(of, b, c.Statement, rec, c.Answer, ts)
 	s.Fresh[id] = ts
 	s.LastTS = max(s.LastTS, ts)
 	return Outcome{State: wire.TxnState_COMMITTED, TS: ts}, nil
@@ -118,6 +123,9 @@ func (s *State) applyPrepare(of *Group, b *store.Batch, v *wire.Vote) (any, erro
 	}
 	if _, again := s.Prepared[id]; again {
 		return Outcome{State: wire.TxnState_ABORTED}, nil // the first vote stands
+	}
+	if over, err := s.statementOver(of, v.Statement); over || err != nil {
+		return Outcome{State: wire.TxnState_ABORTED, Settled: true}, err
 	}
 	rec, err := preparedRecord(v)
 	if err != nil {
@@ -156,6 +164,7 @@ func (s *State) applyDecide(of *Group, b *store.Batch, e group.Entry) (any, erro
 		rec = append(rec, boundRecord)
 	}
 	b.SetTxn(of.ID, id, rec)
+	s.endStatement(of, b, v.Statement, rec, v.Answer, ts)
 	s.Fresh[id] = ts
 	if v.Slot == 0 {
 		// A slot may lie ahead, and what commits before it has entries behind this one. A new
@@ -203,18 +212,22 @@ func Patches(ws []*wire.Write) map[string]*wire.Patch {
 	return out
 }
 
-// applyRefuse makes sure that a transaction without vote or outcome never gets one, and says how it
-// stands.
+// applyRefuse makes sure that a transaction, or a forwarded statement, without vote or outcome
+// never gets one, and says how it stands.
 func (s *State) applyRefuse(of *Group, b *store.Batch, txn []byte) (any, error) {
 	id, ok := TxnID(txn)
 	if !ok {
 		return nil, base.Errorf(base.CodeCorrupt, "group %v: a refusal has a malformed transaction id", of.ID)
 	}
-	if v := s.Prepared[id]; v != nil {
+	v := s.Prepared[id]
+	if v == nil {
+		v = s.VoteFor(id)
+	}
+	if v != nil {
 		return Outcome{State: wire.TxnState_PREPARED, TS: base.Timestamp(v.Lo), Vote: v}, nil
 	}
 	if ts, ok := s.Fresh[id]; ok {
-		return Outcome{State: wire.TxnState_COMMITTED, TS: ts}, nil
+		return Outcome{State: wire.TxnState_COMMITTED, TS: ts, Answer: s.answers[id]}, nil
 	}
 	if _, ok := s.Aborted[id]; ok {
 		return Outcome{State: wire.TxnState_ABORTED}, nil
@@ -224,7 +237,7 @@ func (s *State) applyRefuse(of *Group, b *store.Batch, txn []byte) (any, error) 
 		return nil, err
 	}
 	if out.State != wire.TxnState_UNKNOWN {
-		return Outcome{State: out.State, TS: out.TS}, nil
+		return Outcome{State: out.State, TS: out.TS, Answer: out.Answer}, nil
 	}
 	if id.Start() < s.Horizon() {
 		return Outcome{State: wire.TxnState_UNKNOWN}, nil

@@ -31,6 +31,8 @@ type State struct {
 	Clock []*wire.ClockOrder
 	// Fresh are outcomes that may not be visible in the store yet.
 	Fresh map[base.TxnID]base.Timestamp
+	// answers are those of the statements among them.
+	answers map[base.TxnID][]byte
 }
 
 // Lease is the newest one of a holder.

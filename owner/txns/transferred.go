@@ -36,6 +36,9 @@ func (t *Table) ByLocks() []*Txn {
 func (t *Table) HeldBy(x *Txn) *wire.HeldTxn {
 	h := &wire.HeldTxn{Id: x.ID[:], Age: uint64(x.Age), Policy: uint32(x.Policy), TimeoutNs: uint64(x.Timeout), Born: x.Born,
 		Phase: uint32(x.Phase), Ts: uint64(x.TS), Hi: uint64(x.Hi), Crt: x.CRT}
+	if x.Phase == Prepared {
+		h.VotedNs = uint64(time.Since(x.Since))
+	}
 	_, h.Slot = t.Slots[x]
 	for _, k := range x.Keys {
 		h.Keys = append(h.Keys, k)
@@ -178,7 +181,7 @@ func (t *Table) takeProposed(x *Txn, h *wire.HeldTxn, log Log, rest *Taken) (ove
 
 // restore shows the writes of a transaction as being under way, as they were at the predecessor.
 func (t *Table) restore(x *Txn, h *wire.HeldTxn) {
-	x.Phase, x.TS, x.Hi, x.Since = Phase(h.Phase), base.Timestamp(h.Ts), base.Timestamp(h.Hi), x.Last
+	x.Phase, x.TS, x.Hi, x.Since = Phase(h.Phase), base.Timestamp(h.Ts), base.Timestamp(h.Hi), x.Last.Add(-time.Duration(h.VotedNs))
 	for _, k := range h.Keys {
 		x.Keys = append(x.Keys, k)
 	}
@@ -225,7 +228,7 @@ func (t *Table) LockPrepared(g *view.Group, prepared map[base.TxnID]*wire.Vote, 
 		}
 		now := time.Now()
 		x := &Txn{ID: id, Age: id.Start(), Activity: Activity{Last: now},
-			Intent: Intent{Phase: Prepared, Ordered: v.Ordered, TS: base.Timestamp(v.Lo), Since: began}}
+			Intent: Intent{Phase: Prepared, Ordered: v.Ordered, TS: base.Timestamp(v.Lo), Since: began, Inherited: true}}
 		for _, w := range v.Writes {
 			span, err := g.WriteSpan(rd, w)
 			if err != nil {

@@ -20,6 +20,9 @@ type Table struct {
 	Slots     map[*Txn]struct{} // those of pending that are votes for a slot
 	Notices   map[base.TxnID]*Notices
 	Finished  map[base.TxnID]base.Timestamp // when they ended, to keep late requests of them out
+	// Patient: outcomes are not asked for soon. The group is asynchronous, and its leader may not
+	// have heard yet that it was promoted over: what it asks then, it asks the wrong one.
+	Patient bool
 }
 
 // NewTable is a table without transactions, whose lock table has these limits.
@@ -61,18 +64,20 @@ type Activity struct {
 
 // Intent is what a transaction is about to commit here.
 type Intent struct {
-	Phase    Phase
-	Ordered  bool                   // by timestamps: it holds locks only of writes under way
-	Early    bool                   // it has a timestamp and is pending, but was not proposed yet
-	TS       base.Timestamp         // assigned commit timestamp, or lower bound of the vote
-	Hi       base.Timestamp         // upper bound of the vote
-	Index    uint64                 // log entry of the commit, once it is known
-	Since    time.Time              // when prepared
-	AskAfter time.Time              // when its outcome may be asked for again
-	Keys     []base.Key             // of its writes, sorted; set with phase
-	Handover []base.Span            // gaps that its commit gives to other groups
-	Patches  map[string]*wire.Patch // by key, with a slot
-	Deciding bool                   // its outcome is being found out or logged
+	Phase   Phase
+	Ordered bool           // by timestamps: it holds locks only of writes under way
+	Early   bool           // it has a timestamp and is pending, but was not proposed yet
+	TS      base.Timestamp // assigned commit timestamp, or lower bound of the vote
+	Hi      base.Timestamp // upper bound of the vote
+	Index   uint64         // log entry of the commit, once it is known
+	Since   time.Time      // when prepared; Inherited: when this leader's term began
+	// Inherited: the vote is of a leader that has not handed over what it knew.
+	Inherited bool
+	AskAfter  time.Time              // when its outcome may be asked for again
+	Keys      []base.Key             // of its writes, sorted; set with phase
+	Handover  []base.Span            // gaps that its commit gives to other groups
+	Patches   map[string]*wire.Patch // by key, with a slot
+	Deciding  bool                   // its outcome is being found out or logged
 }
 
 // Ending is the end of a transaction here.
@@ -129,6 +134,16 @@ func (x *Txn) DoubtLeft(now time.Time, while, moment time.Duration) time.Duratio
 		return while
 	}
 	return max(while-now.Sub(x.Since), moment)
+}
+
+// Due reports whether the outcome of a prepared transaction has to be asked for now: a while after
+// its vote, or after this leader came; soon, if its coordinator is dead, or has lost the answer of
+// a leader before this one.
+func (t *Table) Due(x *Txn, now time.Time, while, soon time.Duration, gone func(base.NodeID, time.Time) bool) bool {
+	if !t.Patient && (x.Inherited || gone(x.ID.Gateway(), x.Since)) {
+		while = soon
+	}
+	return !x.Deciding && now.Sub(x.Since) > while && now.After(x.AskAfter)
 }
 
 // InDoubt is a prepared transaction that requests of x wait for and whose outcome has not been

@@ -188,6 +188,7 @@ func (f *Call) run(ctx context.Context, send func(*sqltypes.Result) error) (done
 		return false, nil
 	}
 	if err == nil && !explicit {
+		f.s.NoteAnswer(res)
 		err = t.Commit(sctx)
 		f.s.SetTransaction(nil)
 	}

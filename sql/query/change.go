@@ -408,6 +408,9 @@ func (c *change) run() (res *outcome, done bool, err error) {
 		res, err = c.apply()
 	}
 	if err == nil && !explicit {
+		if s.Answers() {
+			s.NoteAnswer(res.result())
+		}
 		err = t.Commit(ctx)
 		s.SetTransaction(nil)
 	}

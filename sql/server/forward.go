@@ -30,14 +30,16 @@ import (
 
 // Forwarder carries statements to other gateways.
 type Forwarder interface {
-	// Forward asks a node to execute a statement; its [Server.Execute] answers. ran is false, with
-	// an error, if the statement certainly was not and will not be executed there.
-	Forward(ctx context.Context, to base.NodeID, q *wire.ForwardRequest) (resp *wire.ForwardResponse, ran bool, err error)
+	// Forward asks a node to execute a statement, the first of whose rows has the key; its
+	// [Server.Execute] answers. It gives the statement a name, under which it commits at most once.
+	// ran is false, with an error, if the statement certainly was not and will not be executed
+	// there.
+	Forward(ctx context.Context, to base.NodeID, first base.Key, q *wire.ForwardRequest) (resp *wire.ForwardResponse,
+		ran bool, err error)
+	// Settle finds out what became of a statement, sent then, whose answer did not come, because of
+	// why. Neither answer nor error: it has not committed, and never will.
+	Settle(ctx context.Context, q *wire.ForwardRequest, sent time.Time, why error) (*wire.ForwardResponse, error)
 }
-
-// forwardTimeout is longer than a statement can take at its executor: waiting for locks, all
-// attempts, and its commit.
-const forwardTimeout = 75 * time.Second
 
 // execution is where a statement should run.
 type execution struct {
@@ -297,27 +299,23 @@ func (g *gateway) forwardRequest(s *session.Session, query string, prepared bool
 	return q
 }
 
-// send has a statement executed. Neither answer nor error means that it was not and has to run
-// here.
+// send has a statement executed. Neither answer nor error means that it was not, never will be, and
+// has to run here.
 func (g *gateway) send(ctx *sql.Context, s *session.Session, ex execution,
 	q *wire.ForwardRequest) (*wire.ForwardResponse, error) {
-	kctx, cancel := context.WithTimeout(s.KVContext(ctx), forwardTimeout)
-	defer cancel()
-	region := g.DB.Topology().RegionName(ex.region)
-	resp, ran, err := g.fwd.Forward(kctx, ex.node, q)
-	if err != nil {
-		switch {
-		case ctx.Err() != nil && !ran:
-			return nil, schema.ClientError(ctx.Err())
-		case ctx.Err() != nil:
-			return nil, schema.ClientError(base.Errorf(base.CodeCanceled,
-				"the statement was running in region %s and may have taken effect", region))
-		case !ran:
-			g.Log.Debug("a statement could not be forwarded", "node", ex.node, "err", err)
-			return nil, nil
-		}
-		return nil, schema.ClientError(base.Errorf(base.CodeAmbiguous,
-			"the statement was forwarded to region %s and its answer was lost: %v", region, err))
+	kctx, sent := s.KVContext(ctx), time.Now()
+	resp, ran, err := g.fwd.Forward(kctx, ex.node, ex.first, q)
+	if err != nil && ran || resp.GetUnknown() {
+		resp, err = g.settle(kctx, ex, q, sent, resp, err)
+	} else if err != nil && ctx.Err() == nil {
+		g.Log.Debug("a statement could not be forwarded", "node", ex.node, "err", err)
+		return nil, nil
+	}
+	switch {
+	case ctx.Err() != nil && (resp == nil || err != nil):
+		return nil, schema.ClientError(ctx.Err())
+	case resp == nil || err != nil:
+		return nil, err
 	}
 	s.Trace.AddHops(int(resp.Hops))
 	s.Trace.AddBytes(int(resp.Messages), int(resp.Bytes))
@@ -331,6 +329,24 @@ func (g *gateway) send(ctx *sql.Context, s *session.Session, ex execution,
 		s.Reach(db, name)
 	}
 	s.EndForwarded(int(resp.Committed), base.Timestamp(resp.Ts), resp.Aborted, base.Timestamp(resp.Age))
+	return resp, nil
+}
+
+// settle finds out what became of a statement whose answer was lost, or did not know. It returns
+// neither answer nor error if the statement has not committed: then it never will.
+func (g *gateway) settle(ctx context.Context, ex execution, q *wire.ForwardRequest, sent time.Time,
+	unsure *wire.ForwardResponse, err error) (*wire.ForwardResponse, error) {
+	if err == nil {
+		err = answeredError(unsure)
+	}
+	resp, serr := g.fwd.Settle(ctx, q, sent, err)
+	region := g.DB.Topology().RegionName(ex.region)
+	g.Log.Info("the outcome of a forwarded statement was asked for", "region", region, "node", ex.node, "because", err,
+		"committed", resp != nil, "err", serr)
+	if serr != nil {
+		return nil, schema.ClientError(base.Errorf(base.CodeAmbiguous,
+			"the statement was forwarded to region %s and its outcome could not be found out: %v", region, serr))
+	}
 	return resp, nil
 }
 

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -24,9 +26,36 @@ type link struct {
 	forwarded atomic.Int64
 	// before, if set, may fail a call before its execution, after, if set, behind it.
 	before, after func() error
+	// instead, if set, takes the place of the execution, and the answer is lost.
+	instead func(q *wire.ForwardRequest) error
+	// settle, if set, may fail the question for an outcome.
+	settle func() error
+	db     *memkv.DB
+	named  atomic.Uint32
 }
 
-func (l *link) Forward(ctx context.Context, to base.NodeID, q *wire.ForwardRequest) (*wire.ForwardResponse, bool, error) {
+func (l *link) Settle(_ context.Context, q *wire.ForwardRequest, _ time.Time, _ error) (*wire.ForwardResponse, error) {
+	if l.settle != nil {
+		if err := l.settle(); err != nil {
+			return nil, err
+		}
+	}
+	got := l.db.Settle(base.TxnID(q.Id))
+	if !got.Committed {
+		return nil, nil
+	}
+	resp := new(wire.ForwardResponse)
+	if err := resp.UnmarshalVT(got.Answer); err != nil {
+		return nil, err
+	}
+	resp.Committed, resp.Ts = 1, uint64(got.TS)
+	return resp, nil
+}
+
+func (l *link) Forward(ctx context.Context, to base.NodeID, _ base.Key, q *wire.ForwardRequest) (*wire.ForwardResponse, bool,
+	error) {
+	name := base.MakeTxnID(l.db.Clock(), 9, l.named.Add(1))
+	q.Id = name[:]
 	if l.before != nil {
 		if err := l.before(); err != nil {
 			return nil, false, err
@@ -39,6 +68,9 @@ func (l *link) Forward(ctx context.Context, to base.NodeID, q *wire.ForwardReque
 	req, resp := new(wire.ForwardRequest), new(wire.ForwardResponse)
 	if err := req.UnmarshalVT(b); err != nil {
 		return nil, false, err
+	}
+	if l.instead != nil {
+		return nil, true, l.instead(req)
 	}
 	if b, err = l.servers[to].Execute(ctx, req).MarshalVT(); err != nil {
 		return nil, true, err
@@ -63,8 +95,8 @@ func (l *link) Forward(ctx context.Context, to base.NodeID, q *wire.ForwardReque
 // startPair is a cluster of two regions; clients c of the first and us of the second.
 func startPair(t testing.TB, most int) (l *link, c, us *sql.DB, gs [2]*Server) {
 	t.Helper()
-	l = &link{servers: map[base.NodeID]*Server{}}
 	db := memkv.New(4, "eu", "us")
+	l = &link{servers: map[base.NodeID]*Server{}, db: db}
 	for i, d := range []*memkv.DB{db, db.Gateway(2)} {
 		s, err := New(Config{DB: d, Listen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler), Forwarder: l,
 			MaxForwarded: most})
@@ -257,10 +289,10 @@ var forwardCases = []struct {
 		run: []string{"UPDATE t SET a = 5 WHERE id = 1", "ROLLBACK"}, look: "SELECT a FROM t WHERE id = 1"},
 }
 
-// TestForwardedAsLocal runs the same statements forwarded and not; clients must not be able to
-// tell.
+// TestForwardedAsLocal runs the same statements forwarded and not, and forwarded with all answers
+// lost, so that the outcomes have to be asked for; clients must not be able to tell.
 func TestForwardedAsLocal(t *testing.T) {
-	run := func(on bool) []string {
+	run := func(on, lost bool) []string {
 		var out []string
 		l, _, us, gs := startPair(t, 0)
 		for _, q := range forwardSchema {
@@ -294,13 +326,17 @@ func TestForwardedAsLocal(t *testing.T) {
 				exec(t, c, q)
 			}
 			before := l.forwarded.Load()
+			if lost {
+				l.after = func() error { return errors.New("the answer is lost") }
+			}
 			args := k.args
 			for _, q := range k.run {
 				out = append(out, k.name+": "+outcome(c, q, args...))
 				args = nil
 			}
+			l.after = nil
 			away := int(l.forwarded.Load() - before)
-			if on && away != k.away || !on && away != 0 {
+			if on && !lost && away != k.away || (!on || lost) && away != 0 {
 				t.Errorf("%s: %d statements were forwarded, want %d", k.name, away, k.away)
 			}
 			if k.look != "" {
@@ -310,16 +346,19 @@ func TestForwardedAsLocal(t *testing.T) {
 		}
 		return out
 	}
-	here, away := run(false), run(true)
+	here, away, lost := run(false, false), run(true, false), run(true, true)
 	for i := range here {
 		if here[i] != away[i] {
 			t.Errorf("forwarded:\n\t%s\nexecuted here:\n\t%s", away[i], here[i])
 		}
+		if here[i] != lost[i] {
+			t.Errorf("forwarded, and the answer lost:\n\t%s\nexecuted here:\n\t%s", lost[i], here[i])
+		}
 	}
 }
 
-// TestForwardFallback: what certainly did not run elsewhere runs here, and what may have is not run
-// again.
+// TestForwardFallback: what certainly did not run elsewhere runs here. What may have is asked for:
+// it is not run again if it has committed, nor if that cannot be found out.
 func TestForwardFallback(t *testing.T) {
 	l, c, us, _ := startPair(t, 1)
 	for _, q := range forwardSchema[:9] {
@@ -330,9 +369,12 @@ func TestForwardFallback(t *testing.T) {
 	expect(t, us, "SELECT a FROM t WHERE id = 1", "11")
 	l.before = nil
 	l.after = func() error { return errors.New("the link broke") }
-	expectErr(t, c, 1105, "UPDATE t SET a = a + 1 WHERE id = 1")
+	exec(t, c, "UPDATE t SET a = a + 1 WHERE id = 1")
 	expect(t, us, "SELECT a FROM t WHERE id = 1", "12")
-	l.after = nil
+	l.settle = func() error { return errors.New("nobody knows") }
+	expectErr(t, c, 1105, "UPDATE t SET a = a + 1 WHERE id = 1")
+	expect(t, us, "SELECT a FROM t WHERE id = 1", "13")
+	l.after, l.settle = nil, nil
 	l.servers[2].remotes.slots <- struct{}{} // full
 	exec(t, c, "UPDATE t SET a = a + 1 WHERE id = 1")
 	<-l.servers[2].remotes.slots
@@ -340,13 +382,13 @@ func TestForwardFallback(t *testing.T) {
 		t.Errorf("%d statements were forwarded to a full node", n)
 	}
 	exec(t, c, "UPDATE t SET a = a + 1 WHERE id = 1")
-	expect(t, us, "SELECT a FROM t WHERE id = 1", "14")
+	expect(t, us, "SELECT a FROM t WHERE id = 1", "15")
 	if n := l.forwarded.Load(); n != 1 {
 		t.Errorf("%d statements were forwarded", n)
 	}
 	l.servers[2].closeRemotes()
 	exec(t, c, "UPDATE t SET a = a + 1 WHERE id = 1")
-	expect(t, c, "SELECT a FROM t WHERE id = 1", "15")
+	expect(t, c, "SELECT a FROM t WHERE id = 1", "16")
 }
 
 // TestForwardedWaits: a forwarded statement goes on at its executor while a lock is held, and ends
@@ -516,4 +558,42 @@ func BenchmarkForwardedUpdate(b *testing.B) {
 	for b.Loop() {
 		exec(b, c, "UPDATE t SET a = a + 1 WHERE id = 1")
 	}
+}
+
+// TestForwardSettledFirst: a statement whose gateway has asked for its outcome before it committed
+// does not commit any more where it was sent, and runs at the gateway, once.
+func TestForwardSettledFirst(t *testing.T) {
+	l, c, us, _ := startPair(t, 0)
+	exec(t, us, "CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+	exec(t, us, "INSERT INTO t VALUES (1, 10)")
+	ctx := context.Background()
+	holder, err := us.Conn(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Close()
+	exec(t, holder, "BEGIN")
+	exec(t, holder, "UPDATE t SET a = a + 100 WHERE id = 1")
+	late := make(chan *wire.ForwardResponse, 1)
+	l.instead = func(q *wire.ForwardRequest) error {
+		l.instead = nil
+		go func() { late <- l.servers[2].Execute(ctx, q) }() // it waits for the lock
+		return errors.New("the link broke")
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.ExecContext(ctx, "UPDATE t SET a = a + 1 WHERE id = 1")
+		done <- err
+	}()
+	for len(l.db.Settled()) == 0 {
+		runtime.Gosched()
+	}
+	exec(t, holder, "COMMIT")
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if resp := <-late; resp.Error == 0 {
+		t.Error("the executor has committed a statement that was settled")
+	}
+	expect(t, us, "SELECT a FROM t WHERE id = 1", "111")
 }

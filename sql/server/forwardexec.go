@@ -214,7 +214,7 @@ func (s *Server) closeRemotes() {
 // execute runs one statement in the session.
 func (r *remote) execute(ctx context.Context, h *handler, q *wire.ForwardRequest) *wire.ForwardResponse {
 	s := r.s
-	s.BeginForwarded(base.Timestamp(q.Age))
+	s.BeginForwarded(q)
 	info := s.GetLastQueryInfo()
 	info.LastInsertId.Store(0)
 	info.RowCount.Store(0)
@@ -236,8 +236,9 @@ func (r *remote) execute(ctx context.Context, h *handler, q *wire.ForwardRequest
 		return refusal(base.CodeOverloaded, "the result is larger than %d bytes", maxForwardedRows)
 	}
 	resp.LastInsertId, resp.RowCount, resp.FoundRows = info.LastInsertId.Load(), info.RowCount.Load(), info.FoundRows.Load()
-	committed, ts, lost, age := s.Forwarded()
-	resp.Ts, resp.Committed = uint64(ts), uint32(committed)
+	if strayed := s.Forwarded(resp, err); strayed {
+		return refusal(base.CodeUnavailable, "%v", err)
+	}
 	resp.Hops, resp.Bytes, resp.Messages = uint32(s.Trace.Hops()-hops), uint64(s.Trace.Bytes()-bytes),
 		uint64(s.Trace.Messages()-msgs)
 	resp.Reached = s.Reached()
@@ -248,9 +249,6 @@ func (r *remote) execute(ctx context.Context, h *handler, q *wire.ForwardRequest
 	if err != nil {
 		e := sqlError(err)
 		resp.Error, resp.State, resp.Message = uint32(e.Num), e.State, e.Message
-		if lost {
-			resp.Aborted, resp.Age = true, uint64(age)
-		}
 	}
 	return resp
 }

@@ -77,21 +77,6 @@ func (s *Session) EndTries() {
 	}
 }
 
-// BeginForwarded begins a statement that another gateway has forwarded; age is that of its earlier
-// attempts there, 0 if there were none.
-func (s *Session) BeginForwarded(age base.Timestamp) {
-	s.attempt, s.lostAt, s.committed, s.commitTS = attempts{age: age}, time.Time{}, 0, 0
-	if age != 0 {
-		s.lostAt = time.Now()
-	}
-}
-
-// Forwarded tells what came of a forwarded statement: how many transactions committed, when the
-// last one did, whether the last one was lost, and its age.
-func (s *Session) Forwarded() (committed int, ts base.Timestamp, lost bool, age base.Timestamp) {
-	return s.committed, s.commitTS, s.aborted, s.attempt.age
-}
-
 // EndForwarded takes over what came of a statement that was executed elsewhere.
 func (s *Session) EndForwarded(committed int, ts base.Timestamp, lost bool, age base.Timestamp) {
 	s.committed += committed

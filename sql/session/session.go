@@ -43,9 +43,10 @@ type Session struct {
 	charged   TxnCost
 	retrying  bool
 	attempt   attempts
-	patience  atomic.Pointer[kv.Patience]  // of the statement under way; nil between two
-	requests  atomic.Pointer[kv.Statement] // the newest context of kv, which most requests share
-	level     Isolation                    // of transactions to come
+	forwarded
+	patience atomic.Pointer[kv.Patience]  // of the statement under way; nil between two
+	requests atomic.Pointer[kv.Statement] // the newest context of kv, which most requests share
+	level    Isolation                    // of transactions to come
 	// strict: the session has asked for SERIALIZABLE, which is the default anyway, but for MULTI
 	// MASTER tables.
 	strict      bool

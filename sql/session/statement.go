@@ -5,6 +5,7 @@ import (
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/sqltypes"
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
@@ -72,6 +73,9 @@ type Statement struct {
 	// CheckKey reads the rows of a table for the check of the foreign key that the statement makes;
 	// nil: it makes none.
 	CheckKey func(id base.TableID, rows sql.RowIter) sql.RowIter
+	// Answer is what the client will be told if the statement's transaction commits; nil: it is not
+	// known yet.
+	Answer *sqltypes.Result
 	// Prefetch is what package prefetch keeps of the statement, Columns what package rights does of
 	// the columns that it uses.
 	Prefetch, Columns any

@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/sqltypes"
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/wire"
 )
 
 // used is a statement of which every fact is known. The test of it fails for a field that is not
@@ -24,7 +26,7 @@ func used() Statement {
 		Create: TableOptions{Comment: "c"}, View: "v", ViewDB: "d", Views: 1, Duplicate: "dup",
 		ViewDefiner: &schema.Account{Name: "n"}, Trigger: true, Refusal: errors.New("no"), RefusalOf: "not allowed", Explained: sql.Node(nil),
 		Reserved: map[schema.CounterID][]uint64{{Key: 1}: {7}},
-		CheckKey: func(base.TableID, sql.RowIter) sql.RowIter { return nil }, Prefetch: 1, Columns: 1, undo: func() {}, newest: 1,
+		CheckKey: func(base.TableID, sql.RowIter) sql.RowIter { return nil }, Prefetch: 1, Columns: 1, Answer: &sqltypes.Result{}, undo: func() {}, newest: 1,
 		Triggers: &schema.Database{}, Firing: &Firing{}, Body: &Trigger{}, Scope: 1, Account: &schema.Account{Name: "n"},
 		refreshed: true, fresh: true,
 	}
@@ -76,14 +78,14 @@ func TestForwardedStatementBeginsASeries(t *testing.T) {
 	s := New(sql.NewBaseSession(), &Env{})
 	s.attempt = attempts{age: 5, tries: kv.RelayTries, touched: &kv.Touched{}}
 	s.committed = 3
-	s.BeginForwarded(9)
+	s.BeginForwarded(&wire.ForwardRequest{Age: 9})
 	if s.attempt != (attempts{age: 9}) || s.committed != 0 {
 		t.Errorf("it begins with %+v, %d commits", s.attempt, s.committed)
 	}
 	if s.RetryAge() != 9 {
 		t.Errorf("its transaction has age %d", s.RetryAge())
 	}
-	s.BeginForwarded(0)
+	s.BeginForwarded(&wire.ForwardRequest{})
 	if s.RetryAge() != 0 {
 		t.Errorf("a first attempt has age %d", s.RetryAge())
 	}

@@ -111,7 +111,8 @@ func (t *Txn) Begin(ctx *sql.Context) (kv.Txn, error) {
 		}
 		t.KV = t.Session.env.DB.Begin(kv.Options{ReadOnly: t.Snapshot, ReadTS: at, Age: t.Session.attempt.age,
 			Source: t.Session.Source, Trace: t.Session.Trace,
-			Relay: t.Session.attempt.tries < kv.RelayTries && t.Session.Crosses(), Touched: t.Session.attempt.touched})
+			Relay: t.Session.attempt.tries < kv.RelayTries && t.Session.Crosses(), Touched: t.Session.attempt.touched,
+			Statement: t.Session.forwarded.statement})
 		if t.Session.HasTemporary() {
 			t.route()
 		}
@@ -188,6 +189,7 @@ func (t *Txn) Commit(ctx *sql.Context) error {
 		return nil
 	}
 	ts, err := t.KV.Commit(t.Session.KVContext(ctx))
+	t.Session.forwarded.raw = err
 	if err != nil {
 		t.KV.Rollback(context.Background())
 		t.Session.UndoDefinitions()

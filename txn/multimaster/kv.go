@@ -506,6 +506,9 @@ func (t *Txn) Commit(ctx context.Context) (base.Timestamp, error) {
 	if t.inner.Wrote() {
 		return 0, ErrMixed()
 	}
+	if t.opts.Statement != nil {
+		return 0, kv.ErrStrayed // no group settles what an epoch commits
+	}
 	if err := t.begin(); err != nil {
 		return 0, err
 	}
