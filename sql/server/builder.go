@@ -102,8 +102,10 @@ func (b *builder) prepareChange(ctx *sql.Context, s *session.Session, n sql.Node
 			d.Sch = table.BytewiseSchema(d.Sch)
 		}
 		b.insert(ctx, s, n)
-		if err := b.g.keyUUIDs(ctx, s, n); err != nil {
-			return err
+		if len(b.g.DB.Topology().Regions) > 1 {
+			if err := b.g.uuids.Insert(ctx, s.Region(), n); err != nil {
+				return err
+			}
 		}
 		b.pre.Insert(ctx, s, n)
 	case *plan.Update:

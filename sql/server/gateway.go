@@ -25,6 +25,7 @@ import (
 	"github.com/godwitdb/godwit/sql/named"
 	"github.com/godwitdb/godwit/sql/prefetch"
 	selects "github.com/godwitdb/godwit/sql/query"
+	"github.com/godwitdb/godwit/sql/regionkey"
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/rules"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -57,7 +58,7 @@ type gateway struct {
 	// engine's mutex then; refreshUsers waits for this turn first, where it can be interrupted.
 	usersTurn chan struct{}
 
-	uuids uuids
+	uuids regionkey.Maker
 
 	logins  *logins
 	backups *backup.Env

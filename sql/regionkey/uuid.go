@@ -1,4 +1,5 @@
-package server
+// Package regionkey has UUID() make keys that begin with the region of the client.
+package regionkey
 
 import (
 	"crypto/rand"
@@ -13,12 +14,11 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/sql/session"
 )
 
-// Keys that UUID() makes for inserted rows begin with the region and the time. A random key falls
-// into a gap that any region may own, which costs a trip to ask; one of these falls behind the last
-// one that its own region made.
+// Maker makes the keys of one node. They begin with the region and the time. A random key falls into
+// a gap that any region may own, which costs a trip to ask; one of these falls behind the last one
+// that its own region made.
 //
 //	bits   0-3   region, 1 to 7
 //	bits   4-47  milliseconds since 1970: until 2527
@@ -26,13 +26,13 @@ import (
 //	bits  52-63  count within the millisecond
 //	bits  64-65  variant
 //	bits  66-127 random
-type uuids struct {
+type Maker struct {
 	mu   sync.Mutex
 	last uint64 // milliseconds and count
 }
 
 // next makes a key of a region; they rise, also when the clock steps back.
-func (u *uuids) next(r base.RegionID, now time.Time) (uuid.UUID, error) {
+func (u *Maker) next(r base.RegionID, now time.Time) (uuid.UUID, error) {
 	var id uuid.UUID
 	if _, err := rand.Read(id[8:]); err != nil {
 		return id, err
@@ -49,13 +49,13 @@ func (u *uuids) next(r base.RegionID, now time.Time) (uuid.UUID, error) {
 // homeUUID is UUID() in the values of an INSERT.
 type homeUUID struct {
 	function.UUIDFunc
-	g *gateway
+	m *Maker
 	r base.RegionID
 }
 
 // Eval implements sql.Expression.
 func (h *homeUUID) Eval(*sql.Context, sql.Row) (any, error) {
-	id, err := h.g.uuids.next(h.r, time.Now())
+	id, err := h.m.next(h.r, time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -70,16 +70,16 @@ func (h *homeUUID) WithChildren(_ *sql.Context, children ...sql.Expression) (sql
 	return h, nil
 }
 
-// keyUUIDs has the UUID() calls of an INSERT make keys of the client's region, where there is more
-// than one. The engine knows UUID() by its type, so this comes after it has analyzed the statement.
-func (g *gateway) keyUUIDs(ctx *sql.Context, s *session.Session, n *plan.InsertInto) error {
-	if n.Source == nil || len(g.DB.Topology().Regions) < 2 {
+// Insert has the UUID() calls of an INSERT make keys of the client's region. The engine knows UUID()
+// by its type, so this comes after it has analyzed the statement.
+func (u *Maker) Insert(ctx *sql.Context, r base.RegionID, n *plan.InsertInto) error {
+	if n.Source == nil {
 		return nil
 	}
 	src, same, err := transform.NodeExprs(ctx, n.Source,
 		func(_ *sql.Context, e sql.Expression) (sql.Expression, transform.TreeIdentity, error) {
 			if _, ok := e.(*function.UUIDFunc); ok {
-				return &homeUUID{g: g, r: s.Region()}, transform.NewTree, nil
+				return &homeUUID{m: u, r: r}, transform.NewTree, nil
 			}
 			return e, transform.SameTree, nil
 		})
