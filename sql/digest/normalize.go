@@ -36,7 +36,6 @@ const (
 	hintEnd  // */
 	in       // keywords that are looked at, from here on
 	null
-	is
 	not
 	set
 	by

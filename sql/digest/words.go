@@ -128,7 +128,7 @@ func makeWords() map[string]*word {
 	for _, w := range strings.Fields(signs) {
 		m[w].follow |= signed
 	}
-	for w, k := range map[string]kind{"IN": in, "NULL": null, "IS": is, "NOT": not, "SET": set, "BY": by, "IDENTIFIED": identified,
+	for w, k := range map[string]kind{"IN": in, "NULL": null, "NOT": not, "SET": set, "BY": by, "IDENTIFIED": identified,
 		"PASSWORD": password, "RANDOM": password, "CREATE": create, "PROCEDURE": routine, "FUNCTION": routine,
 		"TRIGGER": routine, "EVENT": routine} {
 		m[w].kind = k

@@ -48,7 +48,7 @@ func New() *Locks {
 // errName is the error of a name that no lock can have.
 func errName(name string) error {
 	if len(name) > nameLength {
-		name = name[:nameLength]
+		name = strings.ToValidUTF8(name[:nameLength], "")
 	}
 	return mysql.NewSQLError(3057, "42000", "Incorrect user-level lock name '%s'.", name)
 }

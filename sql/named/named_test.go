@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
@@ -115,8 +117,8 @@ func TestBounds(t *testing.T) {
 	for i := range long {
 		long[i] = 'x'
 	}
-	for _, name := range []string{"", string(long)} {
-		if _, err := l.Get(t.Context(), a, name, 0); errorNumber(err) != 3057 {
+	for _, name := range []string{"", string(long), "x" + strings.Repeat("é", nameLength)} {
+		if _, err := l.Get(t.Context(), a, name, 0); errorNumber(err) != 3057 || !utf8.ValidString(err.Error()) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}

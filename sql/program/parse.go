@@ -96,7 +96,7 @@ func (p *parser) ahead(n int) token.Token { return p.ts[min(p.at+n, len(p.ts)-1)
 func (p *parser) fail() {
 	near := p.text[min(p.tok().From, len(p.text)):]
 	panic(syntax{mysql.NewSQLError(1064, "42000", "You have an error in your SQL syntax near '%s' at line %d",
-		near[:min(len(near), 80)], 1+strings.Count(p.text[:len(p.text)-len(near)], "\n"))})
+		strings.ToValidUTF8(near[:min(len(near), 80)], ""), 1+strings.Count(p.text[:len(p.text)-len(near)], "\n"))})
 }
 
 func (p *parser) refuse(code int, state, format string, args ...any) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/dolthub/vitess/go/mysql"
 
@@ -39,6 +40,12 @@ func TestParseRefuses(t *testing.T) {
 		if want == 1303 && strings.Contains(text, "FUNCTION") != strings.Contains(me.Message, "FUNCTION") {
 			t.Errorf("%.80s: %v names another kind", text, err)
 		}
+	}
+	// A text is cut between characters.
+	_, err := Parse("CREATE PROCEDURE p() BEGIN DECLARE ; "+strings.Repeat("é", 60), token.Mode{})
+	_, odd := Parse("CREATE PROCEDURE p() BEGIN DECLARE ; a"+strings.Repeat("é", 60), token.Mode{})
+	if err == nil || odd == nil || !utf8.ValidString(err.Error()) || !utf8.ValidString(odd.Error()) {
+		t.Errorf("errors of long texts: %q, %q", err, odd)
 	}
 }
 

@@ -508,7 +508,7 @@ func (p *routine) query(f *program.Frame, text string) error {
 		return f.Into(in.To, rows[0])
 	}
 	if p.sub {
-		return mysql.NewSQLError(1415, "0A000", "Not allowed to return a result set from a trigger")
+		return p.resultless()
 	}
 	text = p.limited(f, text)
 	st, err := p.r.prepareIn(p.ctx, p.s, p.inside(f), text, noParams, (*statement).make)
@@ -547,10 +547,19 @@ func (p *routine) query(f *program.Frame, text string) error {
 	return p.show(sch, rows)
 }
 
+// resultless is the error of a statement with a result, which a trigger or function may not have.
+func (p *routine) resultless() error {
+	kind := "trigger"
+	if p.caller != nil {
+		kind = "function"
+	}
+	return mysql.NewSQLError(1415, "0A000", "Not allowed to return a result set from a %s", kind)
+}
+
 // show keeps a result of the engine for the client.
 func (p *routine) show(sch sql.Schema, rows []sql.Row) error {
 	if p.sub {
-		return mysql.NewSQLError(1415, "0A000", "Not allowed to return a result set from a trigger")
+		return p.resultless()
 	}
 	if p.boxed {
 		p.sch, p.boxedRows = sch, rows

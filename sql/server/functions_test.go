@@ -2,7 +2,11 @@ package server
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 // TestFunctionsEnd: stored functions end when their statement is killed, whatever runs them, and
@@ -57,6 +61,23 @@ func TestFunctionsSeveral(t *testing.T) {
 	expect(t, k, "SELECT n FROM t", "3")
 	one := conn(t, openDSN(t, "root@tcp("+s.Addr().String()+")/test"))
 	expectErr(t, one, 1064, "CREATE FUNCTION h() RETURNS INT RETURN 1; SELECT 1")
+}
+
+// TestProgramResults: a trigger or function has no result, not even by a procedure that it calls.
+func TestProgramResults(t *testing.T) {
+	s, _ := newServer(t)
+	k := conn(t, openDSN(t, "root@tcp("+s.Addr().String()+")/test"))
+	exec(t, k, "CREATE TABLE t (n INT)")
+	exec(t, k, "CREATE PROCEDURE shows() SELECT 1")
+	exec(t, k, "CREATE FUNCTION f() RETURNS INT BEGIN CALL shows(); RETURN 1; END")
+	exec(t, k, "CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW CALL shows()")
+	for text, kind := range map[string]string{"SELECT f()": "function", "INSERT INTO t VALUES (1)": "trigger"} {
+		_, err := k.ExecContext(t.Context(), text)
+		var me *mysql.MySQLError
+		if !errors.As(err, &me) || me.Number != 1415 || !strings.HasSuffix(me.Message, "from a "+kind) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
 }
 
 // TestCallResults: only what has rows is a result of a CALL. A client that takes one result gets

@@ -113,6 +113,6 @@ func (st *Statement) named(text string, ts []token.Token) (rest string) {
 
 func wrong(text string, t token.Token) error {
 	near := text[min(t.From, len(text)):]
-	return mysql.NewSQLError(1064, "42000", "You have an error in your SQL syntax near '%s' at line %d", near[:min(len(near), 80)],
-		1+strings.Count(text[:len(text)-len(near)], "\n"))
+	return mysql.NewSQLError(1064, "42000", "You have an error in your SQL syntax near '%s' at line %d",
+		strings.ToValidUTF8(near[:min(len(near), 80)], ""), 1+strings.Count(text[:len(text)-len(near)], "\n"))
 }
