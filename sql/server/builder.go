@@ -44,6 +44,9 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 	switch n := n.(type) {
 	case *plan.InsertInto, *plan.Update, *plan.DeleteFrom, *plan.UpdateSource:
 		return nil, b.prepareChange(ctx, s, n)
+	case *plan.LoadData:
+		readInfile(ctx, n)
+		return nil, nil
 	case *plan.TriggerBeginEndBlock:
 		return b.body(ctx, s, n, row)
 	case *plan.CreateTable, *plan.TableCopier, *plan.AddColumn, *plan.CreateForeignKey, *plan.AlterIndex, *plan.Truncate:

@@ -114,6 +114,8 @@ var allowed = map[string][]string{
 	"sql/function": nil,
 	// named locks belong to sessions of one node, and to no row
 	"sql/named": nil,
+	// infile reads files, and knows neither statements nor tables
+	"sql/infile": nil,
 	// rules mends plans of the engine, and knows nothing of where rows are
 	"sql/rules": nil,
 	// rowfmt is a leaf: the byte format of rows, which those who patch rows have to know, too.
@@ -135,7 +137,7 @@ var allowed = map[string][]string{
 	"sql/backup": {"kv/hold", "kv/job", "sql/backup/archive", "sql/backup/place", "sql/ddl", "sql/rights", "sql/schema",
 		"sql/session", "sql/table"},
 	"sql/server": {"sql/admit", "sql/audited", "sql/backup", "sql/backup/place", "sql/bound", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/named", "sql/prefetch", "sql/ddl", "sql/fast", "sql/query",
-		"sql/statements", "sql/virtual", "sql/describe", "sql/infoschema", "sql/rewrite", "sql/digest", "sql/function", "sql/stored",
+		"sql/statements", "sql/virtual", "sql/describe", "sql/infile", "sql/infoschema", "sql/rewrite", "sql/digest", "sql/function", "sql/stored",
 		"sql/token", "obs/audit"},
 	// stored makes and shows stored functions, and calls none
 	"sql/stored": {"sql/assign", "sql/ddl", "sql/describe", "sql/expr", "sql/program", "sql/rights", "sql/schema", "sql/session",
