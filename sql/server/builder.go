@@ -37,6 +37,7 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 		s.Stmt.Planned = true
 		s.Stmt.Writes = writes(ctx, n)
 		b.pre.Begin(s, n)
+		ddl.WarnIgnored(ctx, s.Stmt.Tree)
 	}
 	if it, done, err := b.pre.Source(ctx, s, n, row); done {
 		return it, err
