@@ -29,7 +29,7 @@ const (
 	Lasts = 16 * time.Second
 	// Remembered is how long jobs that have ended are kept, and MostEnded how many of them.
 	Remembered = 7 * 24 * time.Hour
-	MostEnded  = 200
+	MostEnded  = 200 // of events, and of all others
 )
 
 // Event is the kind of the jobs that run events. Package sql/backup does not go on with these.
@@ -337,14 +337,26 @@ func List(ctx context.Context, db kv.DB) (out []Record, err error) {
 	return out, nil
 }
 
-// Forget removes jobs that have ended long ago, of those that List has found.
+// Forget removes jobs that have ended long ago, of those that List has found. Events are counted by
+// themselves: one that fails every second must not push backups out.
 func Forget(ctx context.Context, db kv.DB, all []Record) error {
-	var ended []Record
+	var events, others []Record
 	for _, r := range all {
-		if r.State != Running {
-			ended = append(ended, r)
+		switch {
+		case r.State == Running:
+		case r.Kind == Event:
+			events = append(events, r)
+		default:
+			others = append(others, r)
 		}
 	}
+	if err := forget(ctx, db, others); err != nil {
+		return err
+	}
+	return forget(ctx, db, events)
+}
+
+func forget(ctx context.Context, db kv.DB, ended []Record) error {
 	old := db.Time().Add(-Remembered)
 	for i, r := range ended {
 		if i >= len(ended)-MostEnded && r.Ended > old {

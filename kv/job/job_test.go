@@ -139,3 +139,61 @@ func TestForget(t *testing.T) {
 		}
 	})
 }
+
+// TestForgetEvents: many events that fail do not push other jobs out.
+func TestForgetEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		db := memkv.New(1)
+		for i := range uint64(MostEnded + 10) {
+			rec := Record{ID: 10 + i, Kind: Event}
+			if i == 0 {
+				rec.Kind = "BACKUP"
+			}
+			l, err := Create(ctx, db, rec)
+			if err == nil {
+				err = l.Finish(ctx, errors.New("it failed"))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		all, err := List(ctx, db)
+		if err == nil {
+			err = Forget(ctx, db, all)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all, err = List(ctx, db); err != nil || len(all) != MostEnded+1 || all[0].ID != 10 {
+			t.Errorf("%d jobs are left, %v, want the backup and %d events", len(all), err, MostEnded)
+		}
+	})
+}
+
+// TestRemove: a job that has succeeded may be forgotten at once, by its node only.
+func TestRemove(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		db := memkv.New(1)
+		l, err := Create(ctx, db, Record{ID: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(Lasts)
+		other, err := Claim(ctx, db, 10)
+		if err != nil || other == nil {
+			t.Fatal(other, err)
+		}
+		if err := l.Remove(ctx); !errors.Is(err, ErrLost) {
+			t.Errorf("removed by a node that has lost it: %v", err)
+		}
+		if err := other.Remove(ctx); err != nil {
+			t.Error(err)
+		}
+		if all, err := List(ctx, db); err != nil || len(all) != 0 {
+			t.Errorf("left: %v, %v", all, err)
+		}
+	})
+}

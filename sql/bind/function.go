@@ -42,6 +42,7 @@ func last(ns []ast.ExprNode) ast.ExprNode {
 }
 
 func (x *exprs) function(n *ast.FuncCallExpr) (expr.Node, error) {
+	n = tree.Plain(n)
 	name := n.FnName.L
 	switch name {
 	case ast.DateLiteral, ast.TimeLiteral, ast.TimestampLiteral:

@@ -2,7 +2,9 @@ package query
 
 import (
 	"context"
+	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -130,11 +132,18 @@ func (r *Runner) environment(ctx *sql.Context) (*expr.Env, error) {
 	e.TellID = func(id uint64) { ctx.GetLastQueryInfo().LastInsertId.Store(int64(id)) }
 	client, info := ctx.Client(), ctx.GetLastQueryInfo()
 	e.Facts = expr.Facts{
-		Database: ctx.GetCurrentDatabase(), User: client.User + "@" + client.Address, ConnectionID: uint64(ctx.Session.ID()),
+		Version: version(), Database: ctx.GetCurrentDatabase(), User: client.User + "@" + client.Address,
+		CurrentUser: client.User + "@" + client.Address, ConnectionID: uint64(ctx.Session.ID()),
 		LastInsertID: uint64(info.LastInsertId.Load()), RowCount: info.RowCount.Load(), FoundRows: info.FoundRows.Load(),
 	}
 	return e, nil
 }
+
+// version is what VERSION() is.
+var version = sync.OnceValue(func() string {
+	_, v, _ := sql.SystemVariables.GetGlobal("version")
+	return fmt.Sprint(v, "-Godwit")
+})
 
 func intVar(ctx *sql.Context, name string) int {
 	v, err := ctx.GetSessionVariable(ctx, name)

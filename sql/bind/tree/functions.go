@@ -38,3 +38,26 @@ func Assignments(stmt ast.StmtNode) (values ast.StmtNode, names []string) {
 	}
 	return &ast.SelectStmt{SelectStmtOpts: &ast.SelectStmtOpts{}, Fields: list}, names
 }
+
+// Plain makes some forms of calls others: TIMESTAMPADD(unit, n, x) is x + INTERVAL n unit, and
+// CHAR(n, ... USING set) converts what CHAR(n, ...) is.
+func Plain(n *ast.FuncCallExpr) *ast.FuncCallExpr {
+	switch n.FnName.L {
+	case ast.TimestampAdd:
+		if len(n.Args) == 3 {
+			return call(ast.DateAdd, n.Args[2], n.Args[1], n.Args[0])
+		}
+	case ast.CharFunc:
+		last := len(n.Args) - 1
+		c := call("char", n.Args[:last]...)
+		if l, ok := n.Args[last].(*Literal); ok && l.V != nil {
+			return call(ast.Convert, c, n.Args[last])
+		}
+		return c
+	}
+	return n
+}
+
+func call(name string, args ...ast.ExprNode) *ast.FuncCallExpr {
+	return &ast.FuncCallExpr{FnName: ast.NewCIStr(name), Args: args}
+}

@@ -42,6 +42,28 @@ func init() {
 	}
 	word("database", func(f *expr.Facts) string { return f.Database })
 	word("user", func(f *expr.Facts) string { return f.User })
+	word("version", func(f *expr.Facts) string { return f.Version })
+	word("current_user", func(f *expr.Facts) string { return f.CurrentUser })
+	ofType := func(name string, of func(sql.CollationID) string) {
+		sig{names: name, min: 1, max: 1, args: "*", nulls: true, ret: returns(expr.TextType(64, sql.Collation_Default, expr.CoerceSysconst)),
+			make: func(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
+				s := of(c.Args[0].Type().Coll)
+				return func(_ []*expr.Vec, i int32, v *expr.Vec) error {
+					v.S[i] = s
+					return nil
+				}, nil
+			}}.register()
+	}
+	ofType("collation", sql.CollationID.Name)
+	ofType("charset", func(c sql.CollationID) string { return c.CharacterSet().Name() })
+	sig{names: "coercibility", min: 1, max: 1, args: "*", nulls: true, ret: returns(expr.TypeInt),
+		make: func(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
+			n := int64(c.Args[0].Type().Coercibility)
+			return func(_ []*expr.Vec, i int32, v *expr.Vec) error {
+				v.I[i] = n
+				return nil
+			}, nil
+		}}.register()
 	// The value of a subquery of which there must be one row; the second argument counts them.
 	sig{names: "$one_row", min: 2, max: 2, args: "*i", nulls: true, volatile: false,
 		ret: func(c *expr.Call) (expr.Type, error) { return c.Args[0].Type().AsNull(), nil },
