@@ -523,3 +523,25 @@ func (r *Runner) Recognised() (n int) {
 	}
 	return n
 }
+
+// Constant is a constant of a text as a literal; ok is false of anything else.
+func Constant(e sqlparser.Expr) (Literal, bool) {
+	switch e := e.(type) {
+	case *sqlparser.SQLVal:
+		switch e.Type {
+		case sqlparser.IntVal:
+			return Literal{Kind: LitInt, Text: string(e.Val)}, true
+		case sqlparser.FloatVal:
+			return Literal{Kind: LitDecimal, Text: string(e.Val)}, true
+		case sqlparser.StrVal:
+			return Literal{Kind: LitString, Text: string(e.Val)}, true
+		}
+	case *sqlparser.UnaryExpr:
+		l, ok := Constant(e.Expr)
+		if e.Operator == sqlparser.UMinusStr && ok && l.Kind != LitString && !strings.HasPrefix(l.Text, "-") {
+			l.Text = "-" + l.Text
+			return l, true
+		}
+	}
+	return Literal{}, false
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/ddl"
+	"github.com/godwitdb/godwit/sql/infile"
 	"github.com/godwitdb/godwit/sql/prefetch"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
@@ -46,7 +47,7 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 	case *plan.InsertInto, *plan.Update, *plan.DeleteFrom, *plan.UpdateSource:
 		return nil, b.prepareChange(ctx, s, n)
 	case *plan.LoadData:
-		readInfile(ctx, n)
+		infile.Prepare(ctx, n)
 		return nil, nil
 	case *plan.TriggerBeginEndBlock:
 		return b.body(ctx, s, n, row)

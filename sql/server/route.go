@@ -206,33 +206,12 @@ func (r *route) insert(s *sqlparser.Insert) bool {
 
 // arg is the number of a constant: a placeholder, or one in the text.
 func (r *route) arg(e sqlparser.Expr) (int, bool) {
-	l, ok := constant(e)
+	l, ok := fast.Constant(e)
 	if !ok {
 		return fast.Placeholder(e)
 	}
 	r.fixed = append(r.fixed, l)
 	return fast.FixedArg + len(r.fixed) - 1, true
-}
-
-func constant(e sqlparser.Expr) (fast.Literal, bool) {
-	switch e := e.(type) {
-	case *sqlparser.SQLVal:
-		switch e.Type {
-		case sqlparser.IntVal:
-			return fast.Literal{Kind: fast.LitInt, Text: string(e.Val)}, true
-		case sqlparser.FloatVal:
-			return fast.Literal{Kind: fast.LitDecimal, Text: string(e.Val)}, true
-		case sqlparser.StrVal:
-			return fast.Literal{Kind: fast.LitString, Text: string(e.Val)}, true
-		}
-	case *sqlparser.UnaryExpr:
-		l, ok := constant(e.Expr)
-		if e.Operator == sqlparser.UMinusStr && ok && l.Kind != fast.LitString && !strings.HasPrefix(l.Text, "-") {
-			l.Text = "-" + l.Text
-			return l, true
-		}
-	}
-	return fast.Literal{}, false
 }
 
 // sessionFunctions ask or change what stays with the client's session, or with the node it is
