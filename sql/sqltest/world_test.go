@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -80,8 +81,15 @@ func (w *world) close() {
 	}
 }
 
+// Settle implements server.Forwarder. The statements of the stories have no names, so what became of
+// one is not known.
+func (w *world) Settle(_ context.Context, _ *wire.ForwardRequest, _ time.Time, why error) (*wire.ForwardResponse, error) {
+	return nil, why
+}
+
 // Forward implements server.Forwarder. Statements travel as bytes, as in the network.
-func (w *world) Forward(ctx context.Context, to base.NodeID, q *wire.ForwardRequest) (*wire.ForwardResponse, bool, error) {
+func (w *world) Forward(ctx context.Context, to base.NodeID, _ base.Key, q *wire.ForwardRequest) (*wire.ForwardResponse, bool,
+	error) {
 	b, err := q.MarshalVT()
 	if err != nil {
 		return nil, false, err
