@@ -16,9 +16,9 @@ import (
 	"github.com/godwitdb/godwit/base"
 )
 
-// Maker makes the keys of one node. They begin with the region and the time. A random key falls into
-// a gap that any region may own, which costs a trip to ask; one of these falls behind the last one
-// that its own region made.
+// Maker makes the keys of one node. They begin with the region and the time. A random key falls
+// into a gap that any region may own, which costs a trip to ask; one of these falls behind the last
+// one that its own region made.
 //
 //	bits   0-3   region, 1 to 7
 //	bits   4-47  milliseconds since 1970: until 2527
@@ -70,8 +70,8 @@ func (h *homeUUID) WithChildren(_ *sql.Context, children ...sql.Expression) (sql
 	return h, nil
 }
 
-// Insert has the UUID() calls of an INSERT make keys of the client's region. The engine knows UUID()
-// by its type, so this comes after it has analyzed the statement.
+// Insert has the UUID() calls of an INSERT make keys of the client's region. The engine knows
+// UUID() by its type, so this comes after it has analyzed the statement.
 func (u *Maker) Insert(ctx *sql.Context, r base.RegionID, n *plan.InsertInto) error {
 	if n.Source == nil {
 		return nil

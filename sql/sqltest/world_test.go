@@ -81,8 +81,8 @@ func (w *world) close() {
 	}
 }
 
-// Settle implements server.Forwarder. The statements of the stories have no names, so what became of
-// one is not known.
+// Settle implements server.Forwarder. The statements of the stories have no names, so what became
+// of one is not known.
 func (w *world) Settle(_ context.Context, _ *wire.ForwardRequest, _ time.Time, why error) (*wire.ForwardResponse, error) {
 	return nil, why
 }
