@@ -32,7 +32,8 @@ const (
 	MostEnded  = 200 // of events, and of all others
 )
 
-// Event is the kind of the jobs that run events. Package sql/backup does not go on with these.
+// Event is the kind of the jobs that run events, of package sql/events. Package sql/backup does not
+// go on with these.
 const Event = "EVENT"
 
 // State says how a job is.

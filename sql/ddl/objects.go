@@ -261,7 +261,8 @@ func (d *database) SaveEvent(ctx *sql.Context, ed sql.EventDefinition) (bool, er
 	return ed.Status == sql.EventStatus_Enable.String(), err
 }
 
-// timed gives the times of an event whole seconds, and refuses intervals that are none.
+// timed gives the times of an event whole seconds. It refuses intervals that are none or longer
+// than a century, and a start before 1970: as many steps as may lie between do not overflow.
 func timed(ed *sql.EventDefinition) error {
 	for _, t := range []*time.Time{&ed.ExecuteAt, &ed.Starts, &ed.Ends} {
 		*t = t.Truncate(time.Second)
@@ -270,8 +271,18 @@ func timed(ed *sql.EventDefinition) error {
 		return nil
 	}
 	x, err := sql.EventOnScheduleEveryIntervalFromString(ed.ExecuteEvery)
-	if err != nil || min(x.Years, x.Months, x.Days, x.Hours, x.Minutes, x.Seconds) < 0 || *x == (sql.EventOnScheduleEveryInterval{}) {
+	bad := err != nil || *x == (sql.EventOnScheduleEveryInterval{})
+	if !bad {
+		for _, u := range [][2]int64{{x.Years, 100}, {x.Months, 1200}, {x.Days, 36_525}, {x.Hours, 876_600},
+			{x.Minutes, 52_596_000}, {x.Seconds, 3_155_760_000}} {
+			bad = bad || u[0] < 0 || u[0] > u[1]
+		}
+	}
+	if bad {
 		return mysql.NewSQLError(1542, "HY000", "INTERVAL is either not positive or too big")
+	}
+	if ed.Starts.Unix() < 0 {
+		return mysql.NewSQLError(1525, "HY000", "Incorrect STARTS value: '%s'", ed.Starts.Format(time.DateTime))
 	}
 	return nil
 }

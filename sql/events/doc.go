@@ -9,7 +9,8 @@
 // body has begun, another one runs it. If it dies later, nobody does: the statements of a body
 // commit by themselves, and it is not known how far they came. The job then has failed.
 //
-// Nodes of the region in which the event was made go first, by a hash of its name, and the others
-// wait for a few seconds, so that they do not all ask for every execution. What was due more than
-// a while ago, because no node looked, is not made up for, but for events that run once.
+// Nodes of the region in which the event was made go first, by a hash of its name. Each waits some
+// seconds longer than the one before it, so that they do not all ask for every execution. What was
+// due more than five minutes ago, because no node looked, is not made up for, but for events that
+// run once.
 package events

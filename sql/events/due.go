@@ -38,8 +38,8 @@ func latest(e *sql.EventDefinition, now time.Time) (at time.Time, more bool, err
 	return step.add(e.Starts, n), !e.HasEnds || !next.After(e.Ends), nil
 }
 
-// due reports whether an event is to be run now, for the time at. over says that it never is again.
-// last is the time for which it was run last.
+// due reports whether an event is to be run now, for the time at. over says that it is not, and
+// never will be. last is the time for which it was run last.
 func due(e *sql.EventDefinition, last, now time.Time) (at time.Time, run, over bool, err error) {
 	at, more, err := latest(e, now)
 	if err != nil {

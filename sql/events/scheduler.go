@@ -20,7 +20,7 @@ import (
 	"github.com/godwitdb/godwit/sql/session"
 )
 
-// Scheduler runs the events of a gateway's turn.
+// Scheduler runs events on the node of a gateway, when it is this node's turn.
 type Scheduler struct {
 	*ddl.Env
 	// Run runs the body of an event.

@@ -7,6 +7,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/godwitdb/godwit/sql/rights"
+	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 )
 
@@ -14,7 +15,7 @@ import (
 const eventsDB, eventsName, eventsDefiner, eventsExecuted = 1, 2, 3, 18
 
 // Describe lets information_schema.events say when events were executed last, which the engine does
-// not know.
+// not know, and name definers without quotes.
 func (g *Scheduler) Describe(read rights.SchemaReader) rights.SchemaReader {
 	return func(ctx *sql.Context, cat sql.Catalog) (sql.RowIter, error) {
 		it, err := read(ctx, cat)
@@ -37,7 +38,7 @@ func (g *Scheduler) Describe(read rights.SchemaReader) rights.SchemaReader {
 				row[eventsDefiner] = strings.ReplaceAll(definer, "`", "")
 			}
 			row[eventsExecuted] = nil
-			if at, ok := last[[2]string{strings.ToLower(db), strings.ToLower(name)}]; ok {
+			if at, ok := last[schema.EventName(db, name)]; ok {
 				row[eventsExecuted] = at.In(time.Local).Format(sql.EventDateSpaceTimeFormat)
 			}
 		}

@@ -1,5 +1,5 @@
 // Package program parses and runs stored programs: procedures, functions and the bodies of
-// triggers. There is one interpreter for all of them.
+// triggers and events. There is one interpreter for all of them.
 //
 // It knows blocks, variables, conditions, handlers, cursors and control flow. The texts of
 // statements and expressions are cut out of the program as they were written, and belong to the

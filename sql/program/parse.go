@@ -33,7 +33,7 @@ func parse(s *parser) (p *Program, rest string, err error) {
 	return p, s.text[min(s.tok().From, len(s.text)):], nil
 }
 
-// ParseBody reads the body of a program.
+// ParseBody reads the body of an event, or a statement that is to run as one.
 func ParseBody(name, text string, m token.Mode) (*Program, error) {
 	p, _, err := parse(&parser{text: "CREATE EVENT e DO " + text, ts: token.Scan("CREATE EVENT e DO "+text, m)})
 	if err == nil {

@@ -22,8 +22,8 @@ import (
 	"github.com/godwitdb/godwit/sql/token"
 )
 
-// routine runs the statements of stored programs: those of one CALL, of the triggers of one change,
-// or of the functions of one statement. It implements program.Host.
+// routine runs the statements of stored programs: those of one CALL, DO or event, of the triggers
+// of one change, or of the functions of one statement. It implements program.Host.
 type routine struct {
 	r   *Runner
 	s   *session.Session
@@ -53,7 +53,7 @@ type routine struct {
 	boxed     bool
 	sch       sql.Schema
 	boxedRows []sql.Row
-	// discards: nobody gets them.
+	// discards: nobody gets results, and none is kept.
 	discards bool
 	// committed: a statement has committed, so that the program must not be run again.
 	committed bool

@@ -75,6 +75,7 @@ var engineErrors = []engineError{
 	{textOf(sql.ErrEventAlreadyExists), 1537, "HY000"},
 	{textOf(sql.ErrEventDoesNotExist), 1539, "HY000"},
 	{regexp.MustCompile(`^ENDS is either invalid or before STARTS$`), 1543, "HY000"},
+	{regexp.MustCompile(`^Incorrect (AT|STARTS|ENDS) value: `), 1525, "HY000"},
 	{regexp.MustCompile(`^Unknown prepared statement handler `), 1243, "HY000"},
 	{regexp.MustCompile(`^Operation \w+ USER failed for `), 1396, "HY000"},
 	{regexp.MustCompile(`^You are not allowed to create a user with GRANT$`), 1410, "42000"},

@@ -39,12 +39,12 @@ func EventKey(db, name string) base.Key {
 	return base.AppendBytes(k, []byte(strings.ToLower(name)))
 }
 
-// EventName is the name of an event among others.
+// EventName is the name of an event in lower case, by which maps find it.
 func EventName(db, name string) [2]string {
 	return [2]string{strings.ToLower(db), strings.ToLower(name)}
 }
 
-// EventTask is one execution of an event.
+// EventTask is one execution of an event, for the time At: the content of its job.
 type EventTask struct {
 	DB      string    `json:"db"`
 	Name    string    `json:"name"`
