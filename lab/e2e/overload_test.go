@@ -133,7 +133,7 @@ func eat(ctx context.Context, db *sql.DB, q string, old bool) {
 			continue
 		}
 		if old {
-			_, err = k.ExecContext(ctx, "SET sql_select_limit = 100000000")
+			_, err = k.ExecContext(ctx, "SET div_precision_increment = 5")
 		}
 		for err == nil && ctx.Err() == nil {
 			if rows, qerr := k.QueryContext(ctx, q); qerr == nil {
