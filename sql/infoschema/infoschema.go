@@ -301,3 +301,22 @@ func (f *finder) table(ctx *sql.Context, db, name any) (again bool, err error) {
 	f.def = snap.Table(d, n)
 	return false, nil
 }
+
+// OfInvoker is SHOW CREATE VIEW of a view that reads with the rights of its user.
+func OfInvoker(it sql.RowIter) sql.RowIter { return invokerIter{it} }
+
+// invokerIter adds what the engine forgets to the statement in the second column.
+type invokerIter struct{ sql.RowIter }
+
+// Next implements sql.RowIter.
+func (i invokerIter) Next(ctx *sql.Context) (sql.Row, error) {
+	row, err := i.RowIter.Next(ctx)
+	if err != nil || len(row) < 2 {
+		return row, err
+	}
+	row = row.Copy()
+	if text, ok := row[1].(string); ok {
+		row[1] = strings.Replace(text, "CREATE VIEW", "CREATE SQL SECURITY INVOKER VIEW", 1)
+	}
+	return row, nil
+}

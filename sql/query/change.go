@@ -175,6 +175,9 @@ func (c *change) make(text string, params []expr.Node) error {
 	if err := c.plan(); err != nil {
 		return err
 	}
+	if err := c.safely(); err != nil {
+		return err
+	}
 	for _, t := range c.c.Targets {
 		if err := c.target(t); err != nil {
 			return err

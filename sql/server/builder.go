@@ -13,6 +13,8 @@ import (
 	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/prefetch"
+	selects "github.com/godwitdb/godwit/sql/query"
+	"github.com/godwitdb/godwit/sql/rules"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
 )
@@ -37,6 +39,7 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 		s.Stmt.Planned = true
 		s.Stmt.Writes = writes(ctx, n)
 		b.pre.Begin(s, n)
+		ddl.WarnOfUnkept(ctx, s.Stmt.Tree, ctx.Query())
 	}
 	if it, done, err := b.pre.Source(ctx, s, n, row); done {
 		return it, err
@@ -62,6 +65,15 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 			ctx.ClearWarnings()
 		}
 		return nil, b.checkSet(ctx, n, row)
+	case *plan.LockTables:
+		return ddl.LockTables(ctx, s, n, func(n sql.Node) (sql.RowIter, error) { return b.base.ExecBuilder.Build(ctx, n, row) })
+	case *plan.UnlockTables:
+		return ddl.UnlockTables(s, func(n sql.Node) (sql.RowIter, error) { return b.base.ExecBuilder.Build(ctx, n, row) })
+	case *plan.StartTransaction:
+		if root { // LOCK TABLES begins one itself
+			s.UnlockTables()
+		}
+		return nil, nil
 	}
 	if it, err := b.buildSeen(ctx, s, n, row); it != nil || err != nil {
 		return it, err
@@ -86,7 +98,7 @@ func (b *builder) buildQuery(ctx *sql.Context, s *session.Session, n sql.Node, r
 	case *plan.ShowCreateDatabase:
 		return b.showCreateDatabase(ctx, s, n, row)
 	case *plan.ShowCreateTable:
-		return b.showCreate(ctx, s, n)
+		return b.showCreate(ctx, s, n, row)
 	}
 	return nil, nil
 }
@@ -94,12 +106,18 @@ func (b *builder) buildQuery(ctx *sql.Context, s *session.Session, n sql.Node, r
 // prepareChange sees to what a statement that changes rows reads ahead, and marks its targets; the
 // engine builds it.
 func (b *builder) prepareChange(ctx *sql.Context, s *session.Session, n sql.Node) error {
+	if err := selects.Unsafe(ctx, s, n); err != nil {
+		return err
+	}
 	switch n := n.(type) {
 	case *plan.UpdateSource:
 		b.pre.UpdateSource(ctx, s, n)
 	case *plan.InsertInto:
 		if d, ok := n.Destination.(*plan.InsertDestination); ok && n.OnDupExprs != nil && n.OnDupExprs.HasUpdates() {
 			d.Sch = table.BytewiseSchema(d.Sch)
+		}
+		if err := rules.ShortRows(ctx, n); err != nil {
+			return err
 		}
 		b.insert(ctx, s, n)
 		if err := b.g.keyUUIDs(ctx, s, n); err != nil {
@@ -136,6 +154,9 @@ func (b *builder) buildDefinition(ctx *sql.Context, s *session.Session, n sql.No
 	case *plan.AlterIndex:
 		b.resolveVirtual(ctx, n.Table)
 	case *plan.Truncate:
+		if err := selects.Unsafe(ctx, s, n); err != nil {
+			return nil, err
+		}
 		return b.truncate(ctx, s, n)
 	}
 	return nil, nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/describe"
+	"github.com/godwitdb/godwit/sql/infoschema"
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
@@ -57,12 +58,10 @@ func (b *builder) createTable(s *session.Session, n *plan.CreateTable) error {
 }
 
 // showCreate is SHOW CREATE TABLE of our tables.
-func (b *builder) showCreate(ctx *sql.Context, s *session.Session, n *plan.ShowCreateTable) (sql.RowIter, error) {
+func (b *builder) showCreate(ctx *sql.Context, s *session.Session, n *plan.ShowCreateTable, row sql.Row) (sql.RowIter, error) {
 	rt, ok := n.Child.(*plan.ResolvedTable)
 	if show, is := s.Stmt.Tree.(*sqlparser.Show); is && !ok && s.Stmt.Explained != n {
-		if err := b.g.rights(ctx).SeesText(ctx, rights.DatabaseOf(ctx, show.Table.DbQualifier.String()), show.Table.Name.String()); err != nil {
-			return nil, err
-		}
+		return b.showCreateView(ctx, s, n, tableName{rights.DatabaseOf(ctx, show.Table.DbQualifier.String()), show.Table.Name.String()}, row)
 	}
 	if !ok || s.Stmt.Explained == n {
 		return nil, nil
@@ -80,6 +79,32 @@ func (b *builder) showCreate(ctx *sql.Context, s *session.Session, n *plan.ShowC
 		text, err := b.g.definition(ctx, t)
 		return sql.Row{t.Name(), text}, err
 	}}, nil
+}
+
+// showCreateView is SHOW CREATE VIEW. The engine forgets that a view reads with the rights of its
+// user, and a dump of it would read with those of whoever loads it.
+func (b *builder) showCreateView(ctx *sql.Context, s *session.Session, n *plan.ShowCreateTable, v tableName, row sql.Row) (
+	sql.RowIter, error) {
+	if err := b.g.rights(ctx).SeesText(ctx, v.db, v.name); err != nil {
+		return nil, err
+	}
+	snap, err := b.g.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var view *schema.ObjectDesc
+	if db := snap.Database(v.db); db != nil {
+		view = db.Objects[schema.IxView][strings.ToLower(v.name)]
+	}
+	if view == nil || view.Definer != nil {
+		return nil, nil
+	}
+	s.Stmt.Explained = n
+	it, err := b.base.ExecBuilder.Build(ctx, n, row)
+	if err != nil {
+		return nil, err
+	}
+	return infoschema.OfInvoker(it), nil
 }
 
 // definition is the text of SHOW CREATE TABLE, with the locality unless it is the usual one.
