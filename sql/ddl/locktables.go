@@ -10,11 +10,19 @@ import (
 	"github.com/godwitdb/godwit/sql/table"
 )
 
-// LockTables executes LOCK TABLES; build has the engine execute a node. It ends the transaction,
+// Locks executes LOCK TABLES and UNLOCK TABLES; build has the engine execute a node.
+func Locks(ctx *sql.Context, s *session.Session, n sql.Node, build func(sql.Node) (sql.RowIter, error)) (sql.RowIter, error) {
+	if l, ok := n.(*plan.LockTables); ok {
+		return lockTables(ctx, s, l, build)
+	}
+	return unlockTables(s, build)
+}
+
+// lockTables executes LOCK TABLES; it ends the transaction,
 // gives earlier locks back, and waits for the new ones. With READ locks only, the session reads one
 // moment until UNLOCK TABLES, as a READ ONLY transaction, so that what it reads does not change, as
 // in MySQL.
-func LockTables(ctx *sql.Context, s *session.Session, n *plan.LockTables, build func(sql.Node) (sql.RowIter, error)) (
+func lockTables(ctx *sql.Context, s *session.Session, n *plan.LockTables, build func(sql.Node) (sql.RowIter, error)) (
 	sql.RowIter, error) {
 	var read, write []base.Key
 	writes := false
@@ -50,8 +58,8 @@ func LockTables(ctx *sql.Context, s *session.Session, n *plan.LockTables, build 
 	return build(plan.NewStartTransaction(sql.ReadOnly))
 }
 
-// UnlockTables executes UNLOCK TABLES. As in MySQL it ends a transaction only if there were locks.
-func UnlockTables(s *session.Session, build func(sql.Node) (sql.RowIter, error)) (sql.RowIter, error) {
+// unlockTables executes UNLOCK TABLES. As in MySQL it ends a transaction only if there were locks.
+func unlockTables(s *session.Session, build func(sql.Node) (sql.RowIter, error)) (sql.RowIter, error) {
 	if s.UnlockTables() && s.GetIgnoreAutoCommit() {
 		return build(plan.NewCommit())
 	}

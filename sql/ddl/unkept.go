@@ -75,8 +75,8 @@ func dropped(stmt sqlparser.Statement, text string) error {
 	return nil
 }
 
-// engines are the storage engines that MySQL or MariaDB have. Their tables are those of InnoDB here,
-// which keep more promises.
+// engines are the storage engines that MySQL or MariaDB have. Their tables are those of InnoDB
+// here, which keep more promises.
 var engines = map[string]bool{"innodb": true, "myisam": true, "memory": true, "heap": true, "csv": true, "archive": true,
 	"aria": true, "ndb": true, "ndbcluster": true, "rocksdb": true, "tokudb": true}
 
@@ -93,8 +93,8 @@ const (
 	errEngine       = 1286
 )
 
-// WarnOfUnkept warns of the options of a definition that are not kept: of storage engines other than
-// InnoDB (1266), and of what these do with rows (1478).
+// WarnOfUnkept warns of the options of a definition that are not kept: of storage engines other
+// than InnoDB (1266), and of what these do with rows (1478).
 func WarnOfUnkept(ctx *sql.Context, stmt sqlparser.Statement, text string) {
 	d, isDDL := stmt.(*sqlparser.DDL)
 	a, isAlter := stmt.(*sqlparser.AlterTable)

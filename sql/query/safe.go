@@ -23,8 +23,8 @@ var errIsUnsafe = mysql.NewSQLError(errUnsafe, "HY000", "You are using safe upda
 // safeUpdates reports whether the session refuses to change rows that no key finds.
 func safeUpdates(ctx *sql.Context) bool { return intVar(ctx, "sql_safe_updates") != 0 }
 
-// safely refuses an UPDATE or DELETE, under sql_safe_updates, that has no LIMIT and reads a table that
-// it changes from the beginning to the end.
+// safely refuses an UPDATE or DELETE, under sql_safe_updates, that has no LIMIT and reads a table
+// that it changes from the beginning to the end.
 func (c *change) safely() error {
 	p := c.statement.plan
 	if p == nil || limited(p) || !safeUpdates(c.ctx) {
@@ -57,8 +57,8 @@ func readsWhole(p *opt.Plan, t algebra.Table) bool {
 	return slices.ContainsFunc(p.In, func(in *opt.Plan) bool { return readsWhole(in, t) })
 }
 
-// Unsafe is sql_safe_updates for what go-mysql-server runs: it refuses an UPDATE or DELETE that neither
-// has a LIMIT nor reads by a key.
+// Unsafe is sql_safe_updates for what go-mysql-server runs: it refuses an UPDATE or DELETE that
+// neither has a LIMIT nor reads by a key.
 func Unsafe(ctx *sql.Context, s *session.Session, n sql.Node) error {
 	switch n.(type) {
 	case *plan.Update, *plan.DeleteFrom:

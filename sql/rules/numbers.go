@@ -99,8 +99,8 @@ func shortBelow(ctx *sql.Context, e sql.Expression) (sql.Expression, transform.T
 	return k, transform.NewTree, err
 }
 
-// decimals reports whether an expression makes DECIMALs of texts among its operands, and returns none
-// of them as it is.
+// decimals reports whether an expression makes DECIMALs of texts among its operands, and returns
+// none of them as it is.
 func decimals(ctx *sql.Context, e sql.Expression, children []sql.Expression) bool {
 	switch e := e.(type) {
 	case *expression.Convert:
@@ -206,8 +206,8 @@ func (n *number) WithChildren(_ *sql.Context, children ...sql.Expression) (sql.E
 	return &number{expression.UnaryExpressionStub{Child: children[0]}}, nil
 }
 
-// shortNumber cuts a text so that few digits and a small exponent are left of the number in front of
-// it. A text that is no number, or a short one, is the same.
+// shortNumber cuts a text so that few digits and a small exponent are left of the number in front
+// of it. A text that is no number, or a short one, is the same.
 func shortNumber(s string) string {
 	t := strings.TrimLeft(s, " \t\n\v\f\r")
 	sign := ""

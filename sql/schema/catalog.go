@@ -187,6 +187,14 @@ type Snapshot struct {
 // Database is a database by name, nil if there is none.
 func (s *Snapshot) Database(name string) *Database { return s.Databases[strings.ToLower(name)] }
 
+// View is a view by name, nil if there is none.
+func (s *Snapshot) View(db, name string) *ObjectDesc {
+	if d := s.Database(db); d != nil {
+		return d.Objects[IxView][strings.ToLower(name)]
+	}
+	return nil
+}
+
 // InOrder are all databases by name.
 func (s *Snapshot) InOrder() (out []*Database) {
 	for _, name := range slices.Sorted(maps.Keys(s.Databases)) {

@@ -65,10 +65,8 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 			ctx.ClearWarnings()
 		}
 		return nil, b.checkSet(ctx, n, row)
-	case *plan.LockTables:
-		return ddl.LockTables(ctx, s, n, func(n sql.Node) (sql.RowIter, error) { return b.base.ExecBuilder.Build(ctx, n, row) })
-	case *plan.UnlockTables:
-		return ddl.UnlockTables(s, func(n sql.Node) (sql.RowIter, error) { return b.base.ExecBuilder.Build(ctx, n, row) })
+	case *plan.LockTables, *plan.UnlockTables:
+		return ddl.Locks(ctx, s, n, func(n sql.Node) (sql.RowIter, error) { return b.base.ExecBuilder.Build(ctx, n, row) })
 	case *plan.StartTransaction:
 		if root { // LOCK TABLES begins one itself
 			s.UnlockTables()

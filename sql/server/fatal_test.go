@@ -68,8 +68,9 @@ func TestFatalStatements(t *testing.T) {
 		"0.00|12.44")
 	expect(t, c, "SELECT LENGTH(x'"+strings.Repeat("ab", 100_000)+"'), LENGTH(0x"+strings.Repeat("ab", 100_000)+")", "100000|100000")
 
-	// go-mysql-server makes DECIMALs of texts in a time that grows with the square of their length, and
-	// with the exponent. It must end; what it says of a number that is too large does not matter here.
+	// go-mysql-server makes DECIMALs of texts in a time that grows with the square of their length,
+	// and with the exponent. It must end; what it says of a number that is too large does not
+	// matter here.
 	exec(t, c, "CREATE TABLE numbers (id INT PRIMARY KEY, x DECIMAL(65,30), s LONGTEXT)")
 	exec(t, c, "INSERT INTO numbers VALUES (1, 1, REPEAT('9', 500000)), (2, 2, '1e999999999')")
 	exec(t, c, "SET div_precision_increment = 5")

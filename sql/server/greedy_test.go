@@ -64,8 +64,8 @@ func joined(n int) string {
 	return b.String()
 }
 
-// TestManyUnions: a statement of 1,000 UNIONs is answered, within what a statement may keep, and ends
-// when it is killed; go-mysql-server, which would analyze it for long, is not asked to.
+// TestManyUnions: a statement of 1,000 UNIONs is answered, within what a statement may keep, and
+// ends when it is killed; go-mysql-server, which would analyze it for long, is not asked to.
 func TestManyUnions(t *testing.T) {
 	s, c := newGreedy(t)
 	k, killer := conn(t, c), conn(t, c)

@@ -44,8 +44,8 @@ func (t *slowTxn) Scan(ctx context.Context, r kv.ScanRequest) (kv.ScanResult, er
 	return t.Txn.Scan(ctx, r)
 }
 
-// TestInformationSchemaOfManyTables: what asks for all tables of a node neither starts work for each of them nor
-// keeps much. The tables are made in the catalog, as copies of one.
+// TestInformationSchemaOfManyTables: what asks for all tables of a node neither starts work for
+// each of them nor keeps much. The tables are made in the catalog, as copies of one.
 func TestInformationSchemaOfManyTables(t *testing.T) {
 	const tables = 2000
 	db := &slowDB{DB: memkv.New(4, "eu", "us"), let: make(chan struct{})}

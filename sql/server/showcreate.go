@@ -92,11 +92,7 @@ func (b *builder) showCreateView(ctx *sql.Context, s *session.Session, n *plan.S
 	if err != nil {
 		return nil, err
 	}
-	var view *schema.ObjectDesc
-	if db := snap.Database(v.db); db != nil {
-		view = db.Objects[schema.IxView][strings.ToLower(v.name)]
-	}
-	if view == nil || view.Definer != nil {
+	if view := snap.View(v.db, v.name); view == nil || view.Definer != nil {
 		return nil, nil
 	}
 	s.Stmt.Explained = n

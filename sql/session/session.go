@@ -84,8 +84,8 @@ type Session struct {
 	// acting are the rights of the definer in whose name something is executed; nil: the user's.
 	acting *mysql_db.PrivilegeSet
 	temp   *temporaries // nil: the session never had any
-	// tableLocks holds the WRITE locks of LOCK TABLES; nil: there are none. tablesLocked says that LOCK
-	// TABLES is in effect.
+	// tableLocks holds the WRITE locks of LOCK TABLES; nil: there are none. tablesLocked says that
+	// LOCK TABLES is in effect.
 	tableLocks   kv.Txn
 	tablesLocked bool
 	kept         kept

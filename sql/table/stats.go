@@ -57,8 +57,8 @@ const (
 	sampleWait = 5 * time.Second // for replicas nearby to show so young a moment
 	changedBy  = 0.2             // of the rows: the estimates are taken again
 	// samplers is how many samples are taken at once, and mostDue how many more may wait:
-	// information_schema asks for all tables that there are. Others are taken when they are asked for
-	// again.
+	// information_schema asks for all tables that there are. Others are taken when they are asked
+	// for again.
 	samplers = 2
 	mostDue  = 64
 )
