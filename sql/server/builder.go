@@ -13,7 +13,6 @@ import (
 	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/prefetch"
-	selects "github.com/godwitdb/godwit/sql/query"
 	"github.com/godwitdb/godwit/sql/rules"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
@@ -40,6 +39,9 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 		s.Stmt.Writes = writes(ctx, n)
 		b.pre.Begin(s, n)
 		ddl.WarnOfUnkept(ctx, s.Stmt.Tree, ctx.Query())
+	}
+	if err := session.Unsafe(ctx, s, n); err != nil {
+		return nil, err
 	}
 	if it, done, err := b.pre.Source(ctx, s, n, row); done {
 		return it, err
@@ -104,9 +106,6 @@ func (b *builder) buildQuery(ctx *sql.Context, s *session.Session, n sql.Node, r
 // prepareChange sees to what a statement that changes rows reads ahead, and marks its targets; the
 // engine builds it.
 func (b *builder) prepareChange(ctx *sql.Context, s *session.Session, n sql.Node) error {
-	if err := selects.Unsafe(ctx, s, n); err != nil {
-		return err
-	}
 	switch n := n.(type) {
 	case *plan.UpdateSource:
 		b.pre.UpdateSource(ctx, s, n)
@@ -152,9 +151,6 @@ func (b *builder) buildDefinition(ctx *sql.Context, s *session.Session, n sql.No
 	case *plan.AlterIndex:
 		b.resolveVirtual(ctx, n.Table)
 	case *plan.Truncate:
-		if err := selects.Unsafe(ctx, s, n); err != nil {
-			return nil, err
-		}
 		return b.truncate(ctx, s, n)
 	}
 	return nil, nil

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"io"
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -32,7 +31,7 @@ func (b *builder) showCreateDatabase(ctx *sql.Context, s *session.Session, n *pl
 	if err != nil {
 		return nil, err
 	}
-	return &clauseIter{it, " " + ddl.LocalityMark + "REPLICATION ASYNC */"}, nil
+	return infoschema.WithClause(it, " "+ddl.LocalityMark+"REPLICATION ASYNC */"), nil
 }
 
 // createTable keeps for CreateTable of package ddl what the engine does not pass on to it.
@@ -61,7 +60,13 @@ func (b *builder) createTable(s *session.Session, n *plan.CreateTable) error {
 func (b *builder) showCreate(ctx *sql.Context, s *session.Session, n *plan.ShowCreateTable, row sql.Row) (sql.RowIter, error) {
 	rt, ok := n.Child.(*plan.ResolvedTable)
 	if show, is := s.Stmt.Tree.(*sqlparser.Show); is && !ok && s.Stmt.Explained != n {
-		return b.showCreateView(ctx, s, n, tableName{rights.DatabaseOf(ctx, show.Table.DbQualifier.String()), show.Table.Name.String()}, row)
+		db, name := rights.DatabaseOf(ctx, show.Table.DbQualifier.String()), show.Table.Name.String()
+		if err := b.g.rights(ctx).SeesText(ctx, db, name); err != nil {
+			return nil, err
+		}
+		s.Stmt.Explained = n
+		it, err := b.base.ExecBuilder.Build(ctx, n, row)
+		return infoschema.CreateView(it, b.g.Catalog.Loaded().View(db, name)), err
 	}
 	if !ok || s.Stmt.Explained == n {
 		return nil, nil
@@ -79,28 +84,6 @@ func (b *builder) showCreate(ctx *sql.Context, s *session.Session, n *plan.ShowC
 		text, err := b.g.definition(ctx, t)
 		return sql.Row{t.Name(), text}, err
 	}}, nil
-}
-
-// showCreateView is SHOW CREATE VIEW. The engine forgets that a view reads with the rights of its
-// user, and a dump of it would read with those of whoever loads it.
-func (b *builder) showCreateView(ctx *sql.Context, s *session.Session, n *plan.ShowCreateTable, v tableName, row sql.Row) (
-	sql.RowIter, error) {
-	if err := b.g.rights(ctx).SeesText(ctx, v.db, v.name); err != nil {
-		return nil, err
-	}
-	snap, err := b.g.Snapshot(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if view := snap.View(v.db, v.name); view == nil || view.Definer != nil {
-		return nil, nil
-	}
-	s.Stmt.Explained = n
-	it, err := b.base.ExecBuilder.Build(ctx, n, row)
-	if err != nil {
-		return nil, err
-	}
-	return infoschema.OfInvoker(it), nil
 }
 
 // definition is the text of SHOW CREATE TABLE, with the locality unless it is the usual one.
@@ -128,26 +111,4 @@ func (g *gateway) definition(ctx *sql.Context, t *table.Table) (string, error) {
 		text += " " + ddl.LocalityMark + strings.Join(clause, " ") + " */"
 	}
 	return text, nil
-}
-
-// clauseIter appends to the statement in the second column.
-type clauseIter struct {
-	sql.RowIter
-	clause string
-}
-
-// Next implements sql.RowIter.
-func (i *clauseIter) Next(ctx *sql.Context) (sql.Row, error) {
-	row, err := i.RowIter.Next(ctx)
-	if err != nil || len(row) < 2 {
-		if err == nil {
-			err = io.ErrUnexpectedEOF
-		}
-		return nil, err
-	}
-	row = row.Copy()
-	if text, ok := row[1].(string); ok {
-		row[1] = text + i.clause
-	}
-	return row, nil
 }
