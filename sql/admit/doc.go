@@ -12,6 +12,13 @@
 // statements that may hold locks come before those that cannot: whoever waits for their locks
 // would wait for the queue, too.
 //
+// # The network
+//
+// The scheduler looks for what has come from the network only when it has nothing else to do, and
+// every 10 ms. With a slot for each processor it always has something to do while statements wait.
+// So [Pool.Crowded] is told of that: a node lets the scheduler use one thread more then, which has
+// nothing to do but to wait for the network, and the operating system gives it a processor at once.
+//
 // # No deadlocks
 //
 // A slot is lent. Who does not renew it for [lease] has lost it: it waits for a row, a lock,

@@ -44,8 +44,10 @@ const (
 	// Every adaptEvery a slot is closed if one in a hundred goroutines waits for longer than
 	// tooLate, and opened if they wait for less than inTime.
 	adaptEvery = 100 * time.Millisecond
-	tooLate    = 3 * time.Millisecond
-	inTime     = time.Millisecond
+	// calmFor is for how long nobody waits until there is no crowd any more.
+	calmFor = time.Second
+	tooLate = 3 * time.Millisecond
+	inTime  = time.Millisecond
 )
 
 // Pool is the slots of a node.
@@ -57,8 +59,13 @@ type Pool struct {
 	Patience time.Duration
 	// Delay is how long goroutines waited for a processor since it was last asked; nil: not at all.
 	Delay func() time.Duration
+	// Crowded is told when statements begin to wait for slots, and when none has for a while. nil:
+	// nobody is.
+	Crowded func(bool)
 
 	mu    sync.Mutex
+	crowd bool          // Crowded was told so
+	last  time.Duration // somebody waited
 	slots []slot
 	open  int           // how many of them are in use
 	asked time.Duration // for the delay
@@ -344,14 +351,30 @@ func (p *Pool) grant(now time.Duration) {
 	}
 }
 
-// look takes slots back from who is silent.
+// look takes slots back from who is silent, and tells of crowds.
 func (p *Pool) look() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.timer = nil
 	now := p.now()
 	p.adapt(now)
 	p.grant(now)
+	crowd, told := p.judgeCrowd(now), p.crowd
+	if p.crowd = crowd; crowd && p.timer == nil {
+		p.timer = time.AfterFunc(lease, p.look)
+	}
+	p.mu.Unlock()
+	if crowd != told && p.Crowded != nil {
+		p.Crowded(crowd)
+	}
+}
+
+// judgeCrowd reports whether statements wait for slots, or did lately.
+func (p *Pool) judgeCrowd(now time.Duration) bool {
+	if len(p.queue) > 0 {
+		p.last = now
+		return true
+	}
+	return p.crowd && now-p.last < calmFor
 }
 
 // adapt closes a slot while what is woken waits for a processor, and opens it again later. One

@@ -247,3 +247,50 @@ func TestPercentile(t *testing.T) {
 		}
 	}
 }
+
+// TestCrowded: who asks is told once that statements wait, and once, a while later, that none does.
+func TestCrowded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(1)
+		p.Delay = nil
+		type event struct {
+			at    time.Duration
+			crowd bool
+		}
+		var events []event
+		p.Crowded = func(yes bool) { events = append(events, event{p.now(), yes}) }
+		one := p.Turn(Reading)
+		if err := compute(t.Context(), &one, 100*time.Millisecond, func() { time.Sleep(time.Millisecond) }); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(5 * time.Second)
+		if len(events) != 0 {
+			t.Errorf("one statement is a crowd: %v", events)
+		}
+		begin := p.now()
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				turn := p.Turn(Reading)
+				if err := compute(t.Context(), &turn, 300*time.Millisecond, func() { time.Sleep(time.Millisecond) }); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		end := p.now()
+		time.Sleep(5 * time.Second)
+		if len(events) != 2 || !events[0].crowd || events[1].crowd {
+			t.Fatalf("events: %v", events)
+		}
+		if d := events[0].at - begin; d > 2*lease {
+			t.Errorf("a crowd is told of after %v", d)
+		}
+		if d := events[1].at - end; d > calmFor+2*lease {
+			t.Errorf("its end is told of after %v", d)
+		}
+		if p.timer != nil {
+			t.Error("it looks for crowds for ever")
+		}
+	})
+}

@@ -36,6 +36,9 @@ func notYet(what, instead string) error {
 // something else; nil for all others. text is the text of the statement. Errors: 1290 for files of
 // the server, 1178 and 1747 for partitions, 1286 for storage engines, 1235 for others.
 func Refused(stmt sqlparser.Statement, text string) error {
+	if err := dropped(stmt, text); err != nil {
+		return err
+	}
 	switch s := stmt.(type) {
 	case *sqlparser.Load:
 		if !bool(s.Local) && filesOff() {
@@ -66,7 +69,7 @@ func Refused(stmt sqlparser.Statement, text string) error {
 		if encrypts(text) {
 			return errEncryption
 		}
-		return nil
+		return unknownEngine(text)
 	case *sqlparser.Insert:
 		if len(s.Partitions) > 0 {
 			return errNoPartition
@@ -106,6 +109,7 @@ func refusedDefinition(s *sqlparser.DDL, text string) error {
 		if encrypts(text) {
 			return errEncryption
 		}
+		return unknownEngine(text)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/order"
 )
 
 // sorter orders rows: the columns of the input, and after them the keys.
@@ -91,15 +92,15 @@ func (s *sorter) compare(x []*expr.Vec, i int32, y []*expr.Vec, j int32) int {
 	return 0
 }
 
-// order is the sequence of the rows of a store; equal rows keep theirs.
-func (s *sorter) order(m *store) []int32 {
+// order is the sequence of the rows of a store; equal rows keep theirs. Others get their turns
+// meanwhile.
+func (s *sorter) order(ctx *Ctx, m *store) ([]int32, error) {
 	idx := make([]int32, m.n)
 	if s.prefix == nil {
 		for i := range idx {
 			idx[i] = int32(i)
 		}
-		slices.SortStableFunc(idx, func(a, b int32) int { return s.compare(m.cols, a, m.cols, b) })
-		return idx
+		return idx, order.Stable(idx, func(a, b int32) int { return s.compare(m.cols, a, m.cols, b) }, ctx.Err)
 	}
 	type item struct {
 		p uint64
@@ -116,22 +117,19 @@ func (s *sorter) order(m *store) []int32 {
 			items[i].p = ^items[i].p
 		}
 	}
-	slices.SortFunc(items, func(a, b item) int {
+	err := order.Stable(items, func(a, b item) int {
 		switch {
 		case a.p < b.p:
 			return -1
 		case a.p > b.p:
 			return 1
 		}
-		if c := s.compare(m.cols, a.i, m.cols, b.i); c != 0 {
-			return c
-		}
-		return int(a.i) - int(b.i)
-	})
+		return s.compare(m.cols, a.i, m.cols, b.i)
+	}, ctx.Err)
 	for k, x := range items {
 		idx[k] = x.i
 	}
-	return idx
+	return idx, err
 }
 
 // sortOp sorts in memory; runs that do not fit go to files, which are merged.
@@ -192,14 +190,15 @@ func (s *sortOp) load() error {
 		}
 	}
 	if len(s.runs) == 0 {
-		s.read = &reader{s: s.mem, idx: s.s.order(s.mem)}
-		return nil
+		idx, err := s.s.order(s.ctx, s.mem)
+		s.read = &reader{s: s.mem, idx: idx}
+		return err
 	}
 	if err := s.spillRun(nil, nil); err != nil {
 		return err
 	}
 	var err error
-	s.m, err = newMerge(s.s, s.runs)
+	s.m, err = newMerge(s.ctx, s.s, s.runs)
 	return err
 }
 
@@ -211,7 +210,11 @@ func (s *sortOp) spillRun(row []*expr.Vec, sel []int32) error {
 			return err
 		}
 		s.runs = append(s.runs, f)
-		for r := (&reader{s: s.mem, idx: s.s.order(s.mem)}); ; {
+		idx, err := s.s.order(s.ctx, s.mem)
+		if err != nil {
+			return err
+		}
+		for r := (&reader{s: s.mem, idx: idx}); ; {
 			b := r.next()
 			if b == nil {
 				break
@@ -267,6 +270,7 @@ func (s *sortOp) Close() error {
 
 // merge gives out the rows of sorted files in order.
 type merge struct {
+	ctx  *Ctx
 	s    *sorter
 	runs []*run
 	out  *store
@@ -280,8 +284,8 @@ type run struct {
 	num int
 }
 
-func newMerge(s *sorter, files []*spill) (*merge, error) {
-	m := &merge{s: s, out: newStore(s.types, nil)}
+func newMerge(ctx *Ctx, s *sorter, files []*spill) (*merge, error) {
+	m := &merge{ctx: ctx, s: s, out: newStore(s.types, nil)}
 	for n, f := range files {
 		r, err := f.read()
 		if err != nil {
@@ -325,6 +329,9 @@ func (m *merge) Pop() any {
 }
 
 func (m *merge) next() (*expr.Batch, error) {
+	if err := m.ctx.Err(); err != nil {
+		return nil, err
+	}
 	m.out.clear()
 	one := make([]int32, 1)
 	for m.out.n < expr.BatchSize && len(m.runs) > 0 {
@@ -433,18 +440,22 @@ func (t *topN) load() error {
 			}
 		}
 	}
-	t.read = &reader{s: t.mem, idx: t.first()}
-	return nil
+	idx, err := t.first()
+	t.read = &reader{s: t.mem, idx: idx}
+	return err
 }
 
-func (t *topN) first() []int32 {
-	idx := t.s.order(t.mem)
-	return idx[:min(len(idx), t.max)]
+func (t *topN) first() ([]int32, error) {
+	idx, err := t.s.order(t.ctx, t.mem)
+	return idx[:min(len(idx), t.max)], err
 }
 
 // prune keeps the first rows, and returns the last one of them.
 func (t *topN) prune() ([]*expr.Vec, error) {
-	idx := t.first()
+	idx, err := t.first()
+	if err != nil {
+		return nil, err
+	}
 	if len(idx) == 0 {
 		t.mem.clear()
 		return nil, nil
@@ -456,7 +467,10 @@ func (t *topN) prune() ([]*expr.Vec, error) {
 	if err := t.mem.add(b.Cols, b.Sel); err != nil {
 		return nil, err
 	}
-	end := t.first()
+	end, err := t.first()
+	if err != nil {
+		return nil, err
+	}
 	var last expr.Batch
 	gatherAll(&last, t.mem.cols, end[len(end)-1:])
 	return last.Cols, nil

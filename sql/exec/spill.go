@@ -19,6 +19,7 @@ import (
 // the process, and is encrypted with a key of its own, so that what is left on the disk says
 // nothing.
 type spill struct {
+	ctx   *Ctx
 	types []expr.Type
 	f     *os.File
 	key   *sealed.Stream
@@ -45,7 +46,7 @@ func newSpill(ctx *Ctx, types []expr.Type) (*spill, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	s := &spill{types: types, f: f, key: key, pending: newStore(types, nil)}
+	s := &spill{ctx: ctx, types: types, f: f, key: key, pending: newStore(types, nil)}
 	s.w = bufio.NewWriterSize(&sealedWriter{s: s}, 64<<10)
 	return s, nil
 }
@@ -86,11 +87,15 @@ func (s *spill) writeStore(m *store) error {
 	return m.each(func(b *expr.Batch) error { return s.write(b.Cols, b.Sel) })
 }
 
-// flush writes the pending rows as one block: its length, its rows, its columns.
+// flush writes the pending rows as one block: its length, its rows, its columns. Whoever writes
+// much lets others compute here, and ends here.
 func (s *spill) flush() error {
 	n := s.pending.n
 	if n == 0 {
 		return nil
+	}
+	if err := s.ctx.Err(); err != nil {
+		return err
 	}
 	b := binary.LittleEndian.AppendUint32(s.buf[:0], 0)
 	b = binary.LittleEndian.AppendUint32(b, uint32(n))
@@ -179,6 +184,9 @@ func (s *spill) read() (*spillReader, error) {
 }
 
 func (r *spillReader) next() (*expr.Batch, error) {
+	if err := r.s.ctx.Err(); err != nil {
+		return nil, err
+	}
 	var head [4]byte
 	if _, err := io.ReadFull(r.r, head[:]); err != nil {
 		if errors.Is(err, io.EOF) {

@@ -13,7 +13,7 @@ import (
 // TestSpillIsSealed: rows in a temporary file cannot be read there, and come back.
 func TestSpillIsSealed(t *testing.T) {
 	types := []expr.Type{{Kind: expr.Text}}
-	s, err := newSpill(&Ctx{TempDir: t.TempDir()}, types)
+	s, err := newSpill(&Ctx{Context: t.Context(), TempDir: t.TempDir()}, types)
 	if err != nil {
 		t.Fatal(err)
 	}

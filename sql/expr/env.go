@@ -68,6 +68,14 @@ type Env struct {
 	Facts Facts
 }
 
+// Err is why the statement must end now; nil if it may go on, after others have had their turns.
+func (e *Env) Err() error {
+	if e == nil || e.Ctx == nil {
+		return nil
+	}
+	return e.Ctx.Err()
+}
+
 // Facts are what the information functions answer.
 type Facts struct {
 	Database, User, CurrentUser, Version string

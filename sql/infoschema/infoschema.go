@@ -4,6 +4,7 @@ package infoschema
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 
@@ -300,4 +301,54 @@ func (f *finder) table(ctx *sql.Context, db, name any) (again bool, err error) {
 	}
 	f.def = snap.Table(d, n)
 	return false, nil
+}
+
+// CreateView is SHOW CREATE VIEW. The engine forgets that a view reads with the rights of its user,
+// and a dump of it would read with those of whoever loads it.
+func CreateView(it sql.RowIter, v *schema.ObjectDesc) sql.RowIter {
+	if it == nil || v == nil || v.Definer != nil {
+		return it
+	}
+	return invokerIter{it}
+}
+
+// invokerIter adds what the engine forgets to the statement in the second column.
+type invokerIter struct{ sql.RowIter }
+
+// Next implements sql.RowIter.
+func (i invokerIter) Next(ctx *sql.Context) (sql.Row, error) {
+	row, err := i.RowIter.Next(ctx)
+	if err != nil || len(row) < 2 {
+		return row, err
+	}
+	row = row.Copy()
+	if text, ok := row[1].(string); ok {
+		row[1] = strings.Replace(text, "CREATE VIEW", "CREATE SQL SECURITY INVOKER VIEW", 1)
+	}
+	return row, nil
+}
+
+// WithClause appends a clause to the statement of a SHOW CREATE.
+func WithClause(it sql.RowIter, clause string) sql.RowIter { return &clauseIter{it, clause} }
+
+// clauseIter appends to the statement in the second column.
+type clauseIter struct {
+	sql.RowIter
+	clause string
+}
+
+// Next implements sql.RowIter.
+func (i *clauseIter) Next(ctx *sql.Context) (sql.Row, error) {
+	row, err := i.RowIter.Next(ctx)
+	if err != nil || len(row) < 2 {
+		if err == nil {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	row = row.Copy()
+	if text, ok := row[1].(string); ok {
+		row[1] = text + i.clause
+	}
+	return row, nil
 }

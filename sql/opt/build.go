@@ -360,7 +360,7 @@ func (b *builder) sharedRows(p *Plan) (exec.Op, error) {
 
 // set makes a set operation of the sides' columns in its order.
 func (b *builder) set(p *Plan) (exec.Op, error) {
-	l, r, err := b.pair(p)
+	l, r, err := b.pair(once(p))
 	if err != nil {
 		return nil, err
 	}
@@ -376,6 +376,25 @@ func (b *builder) set(p *Plan) (exec.Op, error) {
 		return u, nil
 	}
 	return exec.NewDistinct(u), nil
+}
+
+// once lets a UNION alone look for rows that are equal, of those that make up its input: else each
+// row of a chain of n is looked for n times, and kept as often.
+func once(p *Plan) *Plan {
+	if p.Set.Kind != algebra.Union || p.Set.All {
+		return p
+	}
+	out := *p
+	out.In = slices.Clone(p.In)
+	for i, in := range out.In {
+		if in.Op == OpSetOp && in.Set.Kind == algebra.Union && !in.Set.All {
+			all, set := *in, *in.Set
+			set.All = true
+			all.Set, all.In = &set, once(in).In
+			out.In[i] = &all
+		}
+	}
+	return &out
 }
 
 // arrange yields columns in an order, some perhaps twice.

@@ -37,6 +37,15 @@ func (c *Condition) Error() string { return c.Unwrap().Error() }
 // Unwrap is the error that the client gets.
 func (c *Condition) Unwrap() error { return mysql.NewSQLError(c.Code, c.State, "%s", c.Text) }
 
+// Told is the error that the client gets of one of a program.
+func Told(err error) error {
+	var c *Condition
+	if errors.As(err, &c) {
+		return c.Unwrap()
+	}
+	return err
+}
+
 // Warning is what a statement has warned of.
 func Warning(code int, text string) *Condition {
 	c := &Condition{Code: code, State: "01000", Text: text, Warning: true}

@@ -86,7 +86,7 @@ func (r *Runner) do(ctx context.Context, s *session.Session, c *mysql.Conn, text
 	err = (&program.Frame{Host: p, Program: prog, DB: sctx.GetCurrentDatabase()}).Run()
 	*sent = *sent || err == nil || p.committed
 	if err != nil {
-		return true, clientError(told(err))
+		return true, clientError(program.Told(err))
 	}
 	return true, send(&sqltypes.Result{})
 }
@@ -295,5 +295,5 @@ func (r *Runner) Event(ctx *sql.Context, s *session.Session, t *schema.EventTask
 		return err
 	}
 	defer end()
-	return told((&program.Frame{Host: p, Program: prog, DB: t.DB}).Run())
+	return program.Told((&program.Frame{Host: p, Program: prog, DB: t.DB}).Run())
 }

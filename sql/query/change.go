@@ -175,6 +175,10 @@ func (c *change) make(text string, params []expr.Node) error {
 	if err := c.plan(); err != nil {
 		return err
 	}
+	if p := c.statement.plan; p != nil && session.SafeUpdates(c.ctx) && !p.Limited() && slices.ContainsFunc(c.c.Targets,
+		func(t *bind.Target) bool { return t.Row != 0 && p.ReadsWhole(t.Table) }) {
+		return session.ErrUnsafe
+	}
 	for _, t := range c.c.Targets {
 		if err := c.target(t); err != nil {
 			return err

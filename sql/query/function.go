@@ -1,7 +1,6 @@
 package query
 
 import (
-	"errors"
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -246,21 +245,12 @@ func (st *statement) call(f *stored, args []program.Value) (x program.Value, err
 		if f.o.Definer != nil {
 			err = rights.Named(p.ctx, err, *f.o.Definer)
 		}
-		return told(err)
+		return program.Told(err)
 	})
 	if err != nil {
 		return x, err
 	}
 	return fr.Result(), nil
-}
-
-// told is the error that the client gets.
-func told(err error) error {
-	var c *program.Condition
-	if errors.As(err, &c) {
-		return c.Unwrap()
-	}
-	return err
 }
 
 // actFor begins to run a function: with the rights of its definer, in its database, under its

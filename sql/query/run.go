@@ -303,8 +303,9 @@ func skipsLocks(ctx *sql.Context, text string) bool {
 }
 
 // seen are the errors that the engine does not see: of strings that have no collation in common, of
-// columns beside aggregates, of aggregates out of place, and of DEFAULT() of a column without one.
-var seen = map[int]bool{1267: true, 1270: true, 1271: true, 1140: true, 1111: true, errNoDefault: true}
+// columns beside aggregates, of aggregates out of place, of DEFAULT() of a column without one, and
+// of sql_safe_updates.
+var seen = map[int]bool{1267: true, 1270: true, 1271: true, 1140: true, 1111: true, errNoDefault: true, session.CodeUnsafe: true}
 
 // ready refuses sessions in states that only the engine knows.
 func (st *statement) ready() error {

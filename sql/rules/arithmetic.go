@@ -265,6 +265,11 @@ func (f *Fits) Eval(ctx *sql.Context, row sql.Row) (any, error) {
 	if err != nil || v == nil {
 		return v, err
 	}
+	if types.IsDecimal(f.column.Type(ctx)) {
+		if v, err = shortValue(ctx, v); err != nil {
+			return nil, err
+		}
+	}
 	var nearest any
 	var in sql.ConvertInRange
 	if t, ok := f.column.Type(ctx).(sql.RoundingNumberType); ok {

@@ -11,6 +11,8 @@ import (
 var mends = map[string]func(analyzer.RuleFunc) analyzer.RuleFunc{
 	"optimizeJoins":   func(optimize analyzer.RuleFunc) analyzer.RuleFunc { return keepFilters(fewOrders(optimize)) },
 	"simplifyFilters": keepEscapes,
+	// the first of all
+	"applyDefaultSelectLimit": shortNumbers,
 }
 
 // Install puts the mends into an analyzer. It returns the names of those that found no rule: the

@@ -26,11 +26,13 @@ import (
 //	TabCounter           0           "table id" or table id  8 bytes: the next value
 //	TabPrivileges        0           "users"                 blob of mysql_db
 //	TabSettings          0           name                    text of the value
+//	tabLocks             0           lower(db), lower(name)  none: only its lock matters
 var (
 	TabCatalog    = base.CatalogTable
 	TabCounter    = base.MakeTableID(3, 0)
 	TabPrivileges = base.MakeTableID(4, 0)
 	TabSettings   = base.MakeTableID(5, 0)
+	tabLocks      = base.MakeTableID(11, 0)
 )
 
 // UsersKey is the key of users and grants.
@@ -54,6 +56,15 @@ var objectKinds = []base.IndexID{IxView, IxTrigger, IxProcedure, IxEvent, IxFunc
 
 // FirstTableSeq is the sequence number of the first user table; ids below 100 are the system's.
 const FirstTableSeq = 100
+
+// LockKey is the key that LOCK TABLES locks for a table.
+func LockKey(db, name string) base.Key {
+	k := base.IndexPrefix(base.MetaShard, tabLocks, 0, 0)
+	for _, n := range []string{db, name} {
+		k = base.AppendBytes(k, []byte(strings.ToLower(n)))
+	}
+	return k
+}
 
 // CatalogKey is the key of a catalog object; names are compared without case.
 func CatalogKey(ix base.IndexID, names ...string) base.Key {
@@ -175,6 +186,14 @@ type Snapshot struct {
 
 // Database is a database by name, nil if there is none.
 func (s *Snapshot) Database(name string) *Database { return s.Databases[strings.ToLower(name)] }
+
+// View is a view by name, nil if there is none.
+func (s *Snapshot) View(db, name string) *ObjectDesc {
+	if d := s.Database(db); d != nil {
+		return d.Objects[IxView][strings.ToLower(name)]
+	}
+	return nil
+}
 
 // InOrder are all databases by name.
 func (s *Snapshot) InOrder() (out []*Database) {

@@ -14,6 +14,7 @@ import (
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/infile"
 	"github.com/godwitdb/godwit/sql/prefetch"
+	"github.com/godwitdb/godwit/sql/rules"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
 )
@@ -39,6 +40,10 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 		s.Stmt.Writes = writes(ctx, n)
 		b.pre.Begin(s, n)
 		ddl.WarnIgnored(ctx, s.Stmt.Tree)
+		ddl.WarnOfUnkept(ctx, s.Stmt.Tree, ctx.Query())
+	}
+	if err := session.Unsafe(ctx, s, n); err != nil {
+		return nil, err
 	}
 	if it, done, err := b.pre.Source(ctx, s, n, row); done {
 		return it, err
@@ -64,6 +69,13 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 			ctx.ClearWarnings()
 		}
 		return nil, b.checkSet(ctx, n, row)
+	case *plan.LockTables, *plan.UnlockTables:
+		return ddl.Locks(ctx, s, n, func(n sql.Node) (sql.RowIter, error) { return b.base.ExecBuilder.Build(ctx, n, row) })
+	case *plan.StartTransaction:
+		if root { // LOCK TABLES begins one itself
+			s.UnlockTables()
+		}
+		return nil, nil
 	}
 	if it, err := b.buildSeen(ctx, s, n, row); it != nil || err != nil {
 		return it, err
@@ -88,7 +100,7 @@ func (b *builder) buildQuery(ctx *sql.Context, s *session.Session, n sql.Node, r
 	case *plan.ShowCreateDatabase:
 		return b.showCreateDatabase(ctx, s, n, row)
 	case *plan.ShowCreateTable:
-		return b.showCreate(ctx, s, n)
+		return b.showCreate(ctx, s, n, row)
 	}
 	return nil, nil
 }
@@ -102,6 +114,9 @@ func (b *builder) prepareChange(ctx *sql.Context, s *session.Session, n sql.Node
 	case *plan.InsertInto:
 		if d, ok := n.Destination.(*plan.InsertDestination); ok && n.OnDupExprs != nil && n.OnDupExprs.HasUpdates() {
 			d.Sch = table.BytewiseSchema(d.Sch)
+		}
+		if err := rules.ShortRows(ctx, n); err != nil {
+			return err
 		}
 		b.insert(ctx, s, n)
 		if len(b.g.DB.Topology().Regions) > 1 {

@@ -71,6 +71,7 @@ func (h *handler) fastTx(ctx context.Context, s *session.Session, c *mysql.Conn,
 		}
 	}
 	if what == txBegin {
+		s.UnlockTables()
 		t, err := s.StartTransaction(sctx, sql.ReadWrite)
 		if err != nil {
 			return true, sql.CastSQLError(err)

@@ -3,9 +3,12 @@ package server
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 // TestFatalStatements: what would end the process, or keep it busy for minutes, is an error. Each
@@ -64,6 +67,35 @@ func TestFatalStatements(t *testing.T) {
 	expect(t, c, "SELECT CAST(CONCAT('0.', REPEAT('0', 20000000), '7') AS DECIMAL(10,2)), CAST(CONCAT('12.', REPEAT('4', 20000000)) AS DECIMAL(10,2))",
 		"0.00|12.44")
 	expect(t, c, "SELECT LENGTH(x'"+strings.Repeat("ab", 100_000)+"'), LENGTH(0x"+strings.Repeat("ab", 100_000)+")", "100000|100000")
+
+	// go-mysql-server makes DECIMALs of texts in a time that grows with the square of their length,
+	// and with the exponent. It must end; what it says of a number that is too large does not
+	// matter here.
+	exec(t, c, "CREATE TABLE numbers (id INT PRIMARY KEY, x DECIMAL(65,30), s LONGTEXT)")
+	exec(t, c, "INSERT INTO numbers VALUES (1, 1, REPEAT('9', 500000)), (2, 2, '1e999999999')")
+	exec(t, c, "SET div_precision_increment = 5")
+	for _, n := range []string{"REPEAT('9', 500000)", "'1e999999999'", "CONCAT('1e-', '999999999')", "CONCAT('0.', REPEAT('1', 500000))",
+		"(SELECT s FROM numbers WHERE id = 1)", "(SELECT s FROM numbers WHERE id = 2)"} {
+		for _, q := range []string{"SELECT CAST(%s AS DECIMAL(65,30))", "SELECT %s > 1.5", "SELECT 1.5 IN (2.5, %s)", "SELECT ROUND(%s, 2)",
+			"SELECT TRUNCATE(%s, 2)", "SELECT %s * 1.5", "SELECT %s BETWEEN 1.5 AND 2.5", "SELECT COUNT(*) FROM numbers WHERE x = %s",
+			"SELECT IF(%s > 1.5, 1, 2)", "UPDATE numbers SET x = %s WHERE id = 2", "INSERT INTO numbers (id, x) VALUES (3, %s)",
+			"INSERT INTO numbers (id, x) SELECT 4, %s", "SELECT (SELECT MAX(x) FROM numbers WHERE x < %s)"} {
+			if out, err := tryQuery(c, fmt.Sprintf(q, n)); err == nil {
+				continue // it is a number
+			} else if e := new(mysql.MySQLError); !errors.As(err, &e) {
+				t.Fatalf(q+": %q, %v", n, out, err)
+			}
+			exec(t, c, "DELETE FROM numbers WHERE id > 2 LIMIT 10")
+		}
+	}
+	expect(t, c, "SELECT CAST(CONCAT('0.', REPEAT('1', 500000)) AS DECIMAL(10,2)), CAST(CONCAT(REPEAT('0', 500000), '7.5') AS DECIMAL(10,2))",
+		"0.11|7.50")
+	digits := strings.Repeat("7", 10_000)
+	expect(t, c, "SELECT CONCAT('"+digits+"', 1.5), COALESCE('"+digits+"', 1.5), CASE WHEN 1.5 > 1 THEN '"+digits+"' ELSE 1.5 END",
+		digits+"1.5|"+digits+"|"+digits)
+	exec(t, c, "INSERT INTO numbers (id, x, s) VALUES (9, 1.5, '"+digits+"')")
+	expect(t, c, "SELECT x, LENGTH(s) FROM numbers WHERE id = 9", "1.500000000000000000000000000000|10000")
+	exec(t, c, "SET div_precision_increment = DEFAULT")
 
 	// Functions whose cost grows faster than their arguments.
 	for _, x := range []struct {

@@ -63,3 +63,45 @@ func joined(n int) string {
 	}
 	return b.String()
 }
+
+// TestManyUnions: a statement of 1,000 UNIONs is answered, within what a statement may keep, and
+// ends when it is killed; go-mysql-server, which would analyze it for long, is not asked to.
+func TestManyUnions(t *testing.T) {
+	s, c := newGreedy(t)
+	k, killer := conn(t, c), conn(t, c)
+	texts := make([]string, 1000)
+	for i := range texts {
+		texts[i] = "SELECT " + strconv.Itoa(i%700)
+	}
+	for sep, want := range map[string]string{" UNION ": "700|244650", " UNION ALL ": "1000|289500"} {
+		expect(t, k, "SELECT COUNT(*), SUM(n) FROM ("+strings.Replace(strings.Join(texts, sep), "SELECT 0", "SELECT 0 AS n", 1)+") q", want)
+	}
+	if n := len(query(t, k, strings.Join(texts, " UNION "))); n != 700 {
+		t.Errorf("%d rows, want 700", n)
+	}
+	for i := range texts {
+		texts[i] = "SELECT a, b, " + strconv.Itoa(i) + " FROM t WHERE a < 40" // more than it may keep
+	}
+	all := strings.Join(texts, " UNION ")
+	expect(t, k, "SELECT COUNT(*) FROM ("+all+") q", "40000")
+	if n := s.g.query.Memory().Used(); n != 0 {
+		t.Errorf("%d bytes were not given back", n)
+	}
+	id := query(t, k, "SELECT CONNECTION_ID()")[0]
+	ended := make(chan error, 1)
+	go func() {
+		_, err := tryQuery(k, "SELECT COUNT(*) FROM ("+all+") q, t x, t y WHERE x.a + y.a + q.a < 0")
+		ended <- err
+	}()
+	eventually(t, "the statement begins", func() bool {
+		return len(query(t, killer, "SELECT 1 FROM information_schema.processlist WHERE id = "+id+" AND info LIKE '%q.a < 0'")) == 1
+	})
+	exec(t, killer, "KILL QUERY "+id)
+	if err := <-ended; err == nil || errNumber(t, err) != 1317 {
+		t.Errorf("killed: %v, want 1317", err)
+	}
+	exec(t, k, "SET div_precision_increment = 5")
+	refused(t, k, 1235, all)
+	refused(t, k, 1235, "INSERT INTO t (a, b) SELECT q.a, q.b FROM ("+all+") q")
+	expect(t, k, "SELECT COUNT(*) FROM ("+strings.Join(texts[:100], " UNION ALL ")+") q", "4000")
+}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/rights"
-	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/table"
 )
 
@@ -144,11 +143,7 @@ func (g *gateway) maintain(ctx *sql.Context, op string, names []tableName) (rows
 
 func (g *gateway) isView(ctx *sql.Context, n tableName) bool {
 	snap, err := g.Snapshot(ctx)
-	if err != nil {
-		return false
-	}
-	db := snap.Database(n.db)
-	return db != nil && db.Objects[schema.IxView][strings.ToLower(n.name)] != nil
+	return err == nil && snap.View(n.db, n.name) != nil
 }
 
 // checksums are the sums of tables over their rows, in any order: two tables with the same rows and

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"io"
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/describe"
+	"github.com/godwitdb/godwit/sql/infoschema"
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
@@ -31,7 +31,7 @@ func (b *builder) showCreateDatabase(ctx *sql.Context, s *session.Session, n *pl
 	if err != nil {
 		return nil, err
 	}
-	return &clauseIter{it, " " + ddl.LocalityMark + "REPLICATION ASYNC */"}, nil
+	return infoschema.WithClause(it, " "+ddl.LocalityMark+"REPLICATION ASYNC */"), nil
 }
 
 // createTable keeps for CreateTable of package ddl what the engine does not pass on to it.
@@ -57,12 +57,16 @@ func (b *builder) createTable(s *session.Session, n *plan.CreateTable) error {
 }
 
 // showCreate is SHOW CREATE TABLE of our tables.
-func (b *builder) showCreate(ctx *sql.Context, s *session.Session, n *plan.ShowCreateTable) (sql.RowIter, error) {
+func (b *builder) showCreate(ctx *sql.Context, s *session.Session, n *plan.ShowCreateTable, row sql.Row) (sql.RowIter, error) {
 	rt, ok := n.Child.(*plan.ResolvedTable)
 	if show, is := s.Stmt.Tree.(*sqlparser.Show); is && !ok && s.Stmt.Explained != n {
-		if err := b.g.rights(ctx).SeesText(ctx, rights.DatabaseOf(ctx, show.Table.DbQualifier.String()), show.Table.Name.String()); err != nil {
+		db, name := rights.DatabaseOf(ctx, show.Table.DbQualifier.String()), show.Table.Name.String()
+		if err := b.g.rights(ctx).SeesText(ctx, db, name); err != nil {
 			return nil, err
 		}
+		s.Stmt.Explained = n
+		it, err := b.base.ExecBuilder.Build(ctx, n, row)
+		return infoschema.CreateView(it, b.g.Catalog.Loaded().View(db, name)), err
 	}
 	if !ok || s.Stmt.Explained == n {
 		return nil, nil
@@ -107,26 +111,4 @@ func (g *gateway) definition(ctx *sql.Context, t *table.Table) (string, error) {
 		text += " " + ddl.LocalityMark + strings.Join(clause, " ") + " */"
 	}
 	return text, nil
-}
-
-// clauseIter appends to the statement in the second column.
-type clauseIter struct {
-	sql.RowIter
-	clause string
-}
-
-// Next implements sql.RowIter.
-func (i *clauseIter) Next(ctx *sql.Context) (sql.Row, error) {
-	row, err := i.RowIter.Next(ctx)
-	if err != nil || len(row) < 2 {
-		if err == nil {
-			err = io.ErrUnexpectedEOF
-		}
-		return nil, err
-	}
-	row = row.Copy()
-	if text, ok := row[1].(string); ok {
-		row[1] = text + i.clause
-	}
-	return row, nil
 }

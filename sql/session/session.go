@@ -84,7 +84,11 @@ type Session struct {
 	// acting are the rights of the definer in whose name something is executed; nil: the user's.
 	acting *mysql_db.PrivilegeSet
 	temp   *temporaries // nil: the session never had any
-	kept   kept
+	// tableLocks holds the WRITE locks of LOCK TABLES; nil: there are none. tablesLocked says that
+	// LOCK TABLES is in effect.
+	tableLocks   kv.Txn
+	tablesLocked bool
+	kept         kept
 	results
 	// before are the user variables that the statement has assigned, as they were.
 	before map[string]userVariable
@@ -135,6 +139,7 @@ func (s *Session) SessionEnd() {
 		t.Rollback()
 		s.BaseSession.SetTransaction(nil)
 	}
+	s.UnlockTables()
 	s.endTemporary()
 	s.kept.release()
 	if s.env.Ended != nil {

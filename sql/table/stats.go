@@ -26,6 +26,15 @@ type Stats struct {
 	Wait bool
 	mu   sync.Mutex
 	m    map[base.TableID]*tableStats
+	busy int      // samples that are being taken
+	due  []wanted // are taken next, the newest first
+}
+
+// wanted is a sample that is to be taken.
+type wanted struct {
+	t   *schema.Table
+	e   *tableStats
+	age time.Duration
 }
 
 type tableStats struct {
@@ -47,6 +56,11 @@ const (
 	sampleAge  = 10 * time.Second
 	sampleWait = 5 * time.Second // for replicas nearby to show so young a moment
 	changedBy  = 0.2             // of the rows: the estimates are taken again
+	// samplers is how many samples are taken at once, and mostDue how many more may wait:
+	// information_schema asks for all tables that there are. Others are taken when they are asked
+	// for again.
+	samplers = 2
+	mostDue  = 64
 )
 
 func newTableStats(env *session.Env) *Stats {
@@ -93,9 +107,43 @@ func (s *Stats) fresh(t *schema.Table) *tableStats {
 		if e.added > 0 {
 			age = 0 // what was inserted is to be seen
 		}
-		e.running = s.env.Go(func(ctx context.Context) { s.refresh(ctx, t, e, age) })
+		e.running = s.want(wanted{t, e, age})
 	}
 	return e
+}
+
+// want has a sample taken, soon; false if the gateway ends. mu is held.
+func (s *Stats) want(w wanted) bool {
+	if s.busy < samplers {
+		if !s.env.Go(func(ctx context.Context) { s.sampler(ctx, w) }) {
+			return false
+		}
+		s.busy++
+		return true
+	}
+	if len(s.due) == mostDue {
+		s.due[0].e.running = false
+		s.due = slices.Delete(s.due, 0, 1)
+	}
+	s.due = append(s.due, w)
+	return true
+}
+
+// sampler takes samples until none is due.
+func (s *Stats) sampler(ctx context.Context, w wanted) {
+	for {
+		s.refresh(ctx, w.t, w.e, w.age)
+		s.mu.Lock()
+		last := len(s.due) - 1
+		if last < 0 || ctx.Err() != nil {
+			s.busy--
+			s.mu.Unlock()
+			return
+		}
+		w = s.due[last]
+		s.due = slices.Delete(s.due, last, last+1)
+		s.mu.Unlock()
+	}
 }
 
 func (s *Stats) refresh(ctx context.Context, t *schema.Table, e *tableStats, age time.Duration) {

@@ -165,11 +165,13 @@ var allowed = map[string][]string{
 	"sql/expr": {"sql/expr/calendar", "sql/expr/collate", "sql/expr/jsondoc"},
 	// leaves: dates and times as numbers, strings by collations, documents, full-text searches
 	"sql/expr/exprtest": {"sql/expr"}, "sql/expr/fn": {"sql/expr", "sql/expr/calendar", "sql/expr/collate",
-		"sql/expr/fulltext", "sql/expr/jsondoc", "sql/function"}, "sql/expr/calendar": nil, "sql/expr/collate": nil,
+		"sql/expr/fulltext", "sql/expr/jsondoc", "sql/function", "sql/order"}, "sql/expr/calendar": nil, "sql/expr/collate": nil,
 	"sql/expr/fulltext": nil, "sql/expr/jsondoc": nil,
 	// admit only counts and waits
 	"sql/admit": nil,
-	"sql/exec":  {"base/sealed", "sql/admit", "sql/expr", "sql/expr/fn"},
+	// order sorts whatever it is given
+	"sql/order": nil,
+	"sql/exec":  {"base/sealed", "sql/admit", "sql/expr", "sql/expr/fn", "sql/order"},
 	// algebra is the form of a query: who binds, plans or describes tables meets here
 	"sql/algebra": {"sql/expr"},
 	"sql/bind":    {"sql/algebra", "sql/bind/tree", "sql/expr", "sql/expr/fulltext"},

@@ -2,7 +2,6 @@ package fn
 
 import (
 	"fmt"
-	"slices"
 	"unicode/utf8"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/expr/jsondoc"
+	"github.com/godwitdb/godwit/sql/order"
 )
 
 // joined is the text of a group so far.
@@ -203,7 +203,9 @@ func (c *concatAcc) Result(v *expr.Vec, from, to int) error {
 			v.SetNull(g - from)
 			continue
 		}
-		slices.SortStableFunc(rows, c.less)
+		if err := order.Stable(rows, c.less, c.env.Err); err != nil {
+			return err
+		}
 		v.S[g-from] = c.join(rows)
 	}
 	return nil
