@@ -16,6 +16,7 @@ const sourceMissing = 75
 // TestSQLAlchemy runs SQLAlchemy's own tests of dialects. What fails of them is listed in
 // lab/suites/sqlalchemy_failures.txt; another failure, or one less, fails this test.
 func TestSQLAlchemy(t *testing.T) {
+	needTime(t)
 	python := tool(t, "python3")
 	c := shared.database(t, "sqlalchemy")
 	host, port, _ := net.SplitHostPort(c.nodes[0].sql)

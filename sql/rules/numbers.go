@@ -95,6 +95,9 @@ func shortBelow(ctx *sql.Context, e sql.Expression) (sql.Expression, transform.T
 	if !changed {
 		return e, transform.SameTree, nil
 	}
+	if _, is := e.(*expression.SetField); is { // of what is set nothing is made
+		fresh[0] = children[0]
+	}
 	k, err := e.WithChildren(ctx, fresh...)
 	return k, transform.NewTree, err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/kv/memkv"
 	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/wire"
 )
 
 // slowDB is a store whose scans in the background do not end before they are let go.
@@ -25,9 +26,38 @@ type slowDB struct {
 func (d *slowDB) Begin(o kv.Options) kv.Txn { return &slowTxn{d.DB.Begin(o), d} }
 
 type slowTxn struct {
-	kv.Txn
+	t kv.Txn
 	d *slowDB
 }
+
+func (t *slowTxn) ID() base.TxnID { return t.t.ID() }
+func (t *slowTxn) Get(ctx context.Context, keys []base.Key, lock kv.LockMode) ([]kv.Row, error) {
+	return t.t.Get(ctx, keys, lock)
+}
+func (t *slowTxn) Ahead(ctx context.Context, keys []base.Key, spans []base.Span, lock kv.LockMode) (bool, error) {
+	return t.t.Ahead(ctx, keys, spans, lock)
+}
+func (t *slowTxn) Kept(span base.Span, lock kv.LockMode) bool   { return t.t.Kept(span, lock) }
+func (t *slowTxn) Forget()                                      { t.t.Forget() }
+func (t *slowTxn) Put(k base.Key, v []byte, home base.RegionID) { t.t.Put(k, v, home) }
+func (t *slowTxn) Insert(k base.Key, v []byte, home base.RegionID) error {
+	return t.t.Insert(k, v, home)
+}
+func (t *slowTxn) Delete(k base.Key)                          { t.t.Delete(k) }
+func (t *slowTxn) Wrote() bool                                { return t.t.Wrote() }
+func (t *slowTxn) Update(k base.Key, v []byte, p *wire.Patch) { t.t.Update(k, v, p) }
+func (t *slowTxn) Draft(ctx context.Context, k base.Key) (kv.Row, bool, error) {
+	return t.t.Draft(ctx, k)
+}
+func (t *slowTxn) Move(k base.Key, to base.RegionID, o kv.MoveOptions) { t.t.Move(k, to, o) }
+func (t *slowTxn) Fence(k base.Key, to base.RegionID)                  { t.t.Fence(k, to) }
+func (t *slowTxn) Pin(ts base.Timestamp, keys ...base.Key)             { t.t.Pin(ts, keys...) }
+func (t *slowTxn) Savepoint() int                                      { return t.t.Savepoint() }
+func (t *slowTxn) RollbackTo(savepoint int)                            { t.t.RollbackTo(savepoint) }
+func (t *slowTxn) ReadTimestamp() base.Timestamp                       { return t.t.ReadTimestamp() }
+func (t *slowTxn) NextSnapshot()                                       { t.t.NextSnapshot() }
+func (t *slowTxn) Commit(ctx context.Context) (base.Timestamp, error)  { return t.t.Commit(ctx) }
+func (t *slowTxn) Rollback(ctx context.Context)                        { t.t.Rollback(ctx) }
 
 // Scan implements kv.Txn.
 func (t *slowTxn) Scan(ctx context.Context, r kv.ScanRequest) (kv.ScanResult, error) {
@@ -41,7 +71,7 @@ func (t *slowTxn) Scan(ctx context.Context, r kv.ScanRequest) (kv.ScanResult, er
 		}
 		d.held.Add(-1)
 	}
-	return t.Txn.Scan(ctx, r)
+	return t.t.Scan(ctx, r)
 }
 
 // TestInformationSchemaOfManyTables: what asks for all tables of a node neither starts work for

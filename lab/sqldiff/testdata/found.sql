@@ -240,7 +240,6 @@ SELECT JSON_EXTRACT(j,'$[0]') FROM j;
 -- = {"a": 1}
 
 -- case: JSON_VALUE
--- wrong: = "x"
 SELECT JSON_VALUE('{"a":"x"}','$.a');
 -- = x
 
