@@ -284,7 +284,7 @@ func (r *Replica) expire(now time.Time) (stale []*wire.Vote, term uint64) {
 		case x.Phase == txns.Active && x.Calls == 0 && r.abandoned(x, now):
 			r.stats.Expired.Add(1)
 			r.release(x, true)
-		case x.Phase == txns.Prepared && r.Due(x, now, r.cfg.ResolveAfter, resolveAgain, r.cfg.Gone):
+		case x.Phase == txns.Prepared && r.Due(x, now, r.cfg.ResolveAfter, r.cfg.ResolveSoon, r.cfg.Gone):
 			if v := r.rep.Prepared[id]; v != nil {
 				x.Deciding = true
 				stale = append(stale, v)

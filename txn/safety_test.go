@@ -205,7 +205,7 @@ func TestVoteEndsWithTheLease(t *testing.T) {
 		c.net.HealAll()
 	}, func(c *cluster) {
 		// the next leader would ask for the outcome of x at once
-		c.oc = func(o *owner.Config) { o.ResolveAfter = 4 * time.Second }
+		c.oc = func(o *owner.Config) { o.ResolveAfter, o.ResolveSoon = 4*time.Second, 4*time.Second }
 	})
 }
 

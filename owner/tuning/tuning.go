@@ -19,6 +19,9 @@ type Timing struct {
 	TxnOrphan time.Duration
 	// age at which a prepared transaction is resolved by the owner; default 2 s
 	ResolveAfter time.Duration
+	// the same if its gateway is Gone, or its vote is of a leader before this one that was lost;
+	// default 250 ms
+	ResolveSoon time.Duration
 	// longest wait for one lock if the transaction names none; default 10 s
 	LockTimeout time.Duration
 	// DeadlockTimeout is how long a younger transaction waits for a lock of an older one where the
@@ -93,6 +96,7 @@ func (t *Timing) Fill() {
 	def(&t.TxnIdle, 10*time.Second)
 	def(&t.TxnOrphan, 2500*time.Millisecond)
 	def(&t.ResolveAfter, 2*time.Second)
+	def(&t.ResolveSoon, 250*time.Millisecond)
 	def(&t.LockTimeout, 10*time.Second)
 	def(&t.DeadlockTimeout, 100*time.Millisecond)
 	def(&t.EnterTimeout, 4*time.Second)
