@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -29,12 +30,8 @@ const (
 	Lasts = 16 * time.Second
 	// Remembered is how long jobs that have ended are kept, and MostEnded how many of them.
 	Remembered = 7 * 24 * time.Hour
-	MostEnded  = 200 // of events, and of all others
+	MostEnded  = 200 // of each kind
 )
-
-// Event is the kind of the jobs that run events, of package sql/events. Package sql/backup does not
-// go on with these.
-const Event = "EVENT"
 
 // State says how a job is.
 type State string
@@ -338,23 +335,21 @@ func List(ctx context.Context, db kv.DB) (out []Record, err error) {
 	return out, nil
 }
 
-// Forget removes jobs that have ended long ago, of those that List has found. Events are counted by
-// themselves: one that fails every second must not push backups out.
+// Forget removes jobs that have ended long ago, of those that List has found. Each kind is counted
+// by itself: events that fail every second must not push backups out.
 func Forget(ctx context.Context, db kv.DB, all []Record) error {
-	var events, others []Record
+	ended := map[string][]Record{}
 	for _, r := range all {
-		switch {
-		case r.State == Running:
-		case r.Kind == Event:
-			events = append(events, r)
-		default:
-			others = append(others, r)
+		if r.State != Running {
+			ended[r.Kind] = append(ended[r.Kind], r)
 		}
 	}
-	if err := forget(ctx, db, others); err != nil {
-		return err
+	for _, kind := range slices.Sorted(maps.Keys(ended)) {
+		if err := forget(ctx, db, ended[kind]); err != nil {
+			return err
+		}
 	}
-	return forget(ctx, db, events)
+	return nil
 }
 
 func forget(ctx context.Context, db kv.DB, ended []Record) error {

@@ -146,7 +146,7 @@ func TestForgetEvents(t *testing.T) {
 		ctx := t.Context()
 		db := memkv.New(1)
 		for i := range uint64(MostEnded + 10) {
-			rec := Record{ID: 10 + i, Kind: Event}
+			rec := Record{ID: 10 + i, Kind: "EVENT"}
 			if i == 0 {
 				rec.Kind = "BACKUP"
 			}

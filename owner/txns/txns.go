@@ -136,7 +136,7 @@ func (x *Txn) DoubtLeft(now time.Time, while, moment time.Duration) time.Duratio
 	return max(while-now.Sub(x.Since), moment)
 }
 
-// Due reports whether the outcome of a prepared transaction has to be asked for now: a while after
+// Due reports whether it is time to ask for the outcome of a prepared transaction: a while after
 // its vote, or after this leader came; soon, if its coordinator is dead, or has lost the answer of
 // a leader before this one.
 func (t *Table) Due(x *Txn, now time.Time, while, soon time.Duration, gone func(base.NodeID, time.Time) bool) bool {

@@ -225,7 +225,7 @@ func (g *Env) Follow(ctx context.Context) {
 		seen, running = at, false
 		for _, rec := range all {
 			running = running || rec.State == job.Running
-			if rec.Kind != job.Event && rec.Free(g.DB.Time()) {
+			if carriedOut(verb(rec.Kind)) && rec.Free(g.DB.Time()) {
 				g.adopt(ctx, rec)
 			}
 		}
@@ -234,6 +234,9 @@ func (g *Env) Follow(ctx context.Context) {
 		}
 	}
 }
+
+// carriedOut reports whether jobs of a kind are of this package. Other packages have theirs.
+func carriedOut(v verb) bool { return v == verbBackup || v == verbRestore || v == verbLog }
 
 // adopt goes on with a job, if this node reaches its place.
 func (g *Env) adopt(ctx context.Context, rec job.Record) {

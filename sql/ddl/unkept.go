@@ -90,12 +90,14 @@ var unlike = map[string][]string{"compression": nil, "key_block_size": nil, "aut
 const (
 	warnOtherEngine = 1266
 	warnOption      = 1478
+	warnIgnored     = 1618
 	errEngine       = 1286
 )
 
-// WarnOfUnkept warns of the options of a definition that are not kept: of storage engines other
-// than InnoDB (1266), and of what these do with rows (1478).
+// WarnOfUnkept warns of what is not kept of a definition: storage engines other than InnoDB (1266),
+// what these do with rows (1478), and attributes of columns (1618).
 func WarnOfUnkept(ctx *sql.Context, stmt sqlparser.Statement, text string) {
+	warnOfColumns(ctx, stmt)
 	d, isDDL := stmt.(*sqlparser.DDL)
 	a, isAlter := stmt.(*sqlparser.AlterTable)
 	var name string
@@ -166,4 +168,34 @@ func optionsOf(text string) (out []option) {
 		}
 	}
 	return out
+}
+
+// warnOfColumns warns of what a definition says of its columns and the types of this server do not
+// have: digits of FLOAT and DOUBLE, and ZEROFILL.
+func warnOfColumns(ctx *sql.Context, stmt sqlparser.Statement) {
+	switch s := stmt.(type) {
+	case *sqlparser.DDL:
+		warnOfTable(ctx, s.TableSpec)
+	case *sqlparser.AlterTable:
+		for _, d := range s.Statements {
+			warnOfTable(ctx, d.TableSpec)
+		}
+	}
+}
+
+func warnOfTable(ctx *sql.Context, t *sqlparser.TableSpec) {
+	if t == nil {
+		return
+	}
+	for _, c := range t.Columns {
+		switch kind := strings.ToLower(c.Type.Type); kind {
+		case "float", "double", "real", "double precision":
+			if c.Type.Scale != nil {
+				ctx.Warn(warnIgnored, "<%s(%s,%s) of column %s> option ignored", strings.ToUpper(kind), c.Type.Length.Val, c.Type.Scale.Val, c.Name)
+			}
+		}
+		if c.Type.Zerofill {
+			ctx.Warn(warnIgnored, "<ZEROFILL of column %s> option ignored", c.Name)
+		}
+	}
 }

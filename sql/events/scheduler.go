@@ -39,6 +39,8 @@ type Scheduler struct {
 }
 
 const (
+	// kind is that of the jobs that run events.
+	kind = "EVENT"
 	// tick is how often a node looks for events that are due.
 	tick = time.Second
 	// turn is how much longer each node waits than the one before it in the order of an event.
@@ -253,7 +255,7 @@ func (g *Scheduler) claimIn(ctx context.Context, t kv.Txn, seen *schema.ObjectDe
 	if err != nil {
 		return job.Record{}, err
 	}
-	rec := job.Record{Kind: job.Event, What: o.DB + "." + o.Name, User: o.Definer.Name, Spec: spec}
+	rec := job.Record{Kind: kind, What: o.DB + "." + o.Name, User: o.Definer.Name, Spec: spec}
 	for us := uint64(g.DB.Clock() / 1000); ; us++ { // several events may be due at once
 		rec.ID = us<<4 | uint64(g.DB.Node())&15
 		if made, err := job.CreateIn(ctx, g.DB, t, rec); err != nil || made.ID != 0 {
@@ -357,7 +359,7 @@ func (g *Scheduler) adopt(ctx context.Context) error {
 	}
 	g.jobs, g.some = changed, false
 	for _, rec := range all {
-		mine := rec.Kind == job.Event && rec.State == job.Running
+		mine := rec.Kind == kind && rec.State == job.Running
 		g.some = g.some || mine
 		if !mine || !rec.Free(g.DB.Time()) || !g.take() {
 			continue

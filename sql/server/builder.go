@@ -39,7 +39,6 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 		s.Stmt.Planned = true
 		s.Stmt.Writes = writes(ctx, n)
 		b.pre.Begin(s, n)
-		ddl.WarnIgnored(ctx, s.Stmt.Tree)
 		ddl.WarnOfUnkept(ctx, s.Stmt.Tree, ctx.Query())
 	}
 	if err := session.Unsafe(ctx, s, n); err != nil {

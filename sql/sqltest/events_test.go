@@ -26,7 +26,7 @@ func TestEventsOfDeadNodes(t *testing.T) {
 			t.Helper()
 			spec, _ := json.Marshal(&schema.EventTask{DB: "test", Name: name, Definer: schema.Account{Name: "root", Host: "%"},
 				Body: fmt.Sprintf("INSERT INTO log VALUES ('%s')", name)})
-			l, err := job.Create(ctx, db, job.Record{Kind: job.Event, What: "test." + name, User: "root", Spec: spec})
+			l, err := job.Create(ctx, db, job.Record{Kind: "EVENT", What: "test." + name, User: "root", Spec: spec})
 			if err != nil {
 				t.Fatal(err)
 			}
