@@ -143,11 +143,15 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 		return err
 	}
 	r.group.Push()
-	why := error(errLapsed)
+	r.mu.Lock()
+	lapse := r.lapses.Begin()
+	r.mu.Unlock()
+	var why error
 	select {
 	case p := <-done:
 		return r.complete(ctx, e, p, resp)
-	case <-r.lapses():
+	case <-lapse.Ended:
+		why = lapse.Why
 	case <-ctx.Done():
 		why = context.Cause(ctx)
 	}

@@ -60,8 +60,8 @@ type Replica struct {
 	propMu sync.Mutex
 	mu     sync.Mutex
 
-	lead  lead.Leadership
-	lapse lapse // guarded by mu
+	lead   lead.Leadership
+	lapses lead.Lapses // guarded by mu
 	// lacks is since when it has served without a replica of each group of its shard; zero: it has
 	// all
 	lacks          time.Time

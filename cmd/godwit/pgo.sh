@@ -25,7 +25,7 @@ bench() {
 		--tables=1 --table-size=100000 --threads=8 --mysql-ignore-errors=all "$@" >"$dir/$test.out"
 }
 bench oltp_read_write prepare
-for test in oltp_point_select oltp_read_write oltp_update_index oltp_insert; do
+for test in oltp_point_select oltp_read_write oltp_update_index oltp_update_non_index oltp_insert; do
 	bench "$test" --time=$((secs + 2)) run &
 	load=$!
 	sleep 1
