@@ -8,7 +8,7 @@
 //   - relay: consistency tiers, on locks and on timestamp ordering (crdbrelay)
 //   - gaussdb: clock modes, reads from replicas, compression
 //   - geococo: planned all-to-all rounds
-//   - peers: the same work on MariaDB, Galera and etcd
+//   - peers: the same work on MariaDB, Galera and etcd, and on Godwit with TLS and encrypted stores
 //   - faults: what faults cost, beside Galera and etcd
 //   - tpch: the queries of TPC-H beside MariaDB
 //

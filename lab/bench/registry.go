@@ -20,7 +20,7 @@ import (
 func all() []rig.Bench {
 	return []rig.Bench{
 		polybase.Bench(), geolm.Bench(), relay.Bench(), relay.CRDB(), gaussdb.Bench(), gaussdb.Switch(),
-		gaussdb.Compression(), geococo.Bench(), peers.Bench(), peers.MariaDB(), faults.Bench(),
+		gaussdb.Compression(), geococo.Bench(), peers.Bench(), peers.MariaDB(), peers.Security(), faults.Bench(),
 		tpch.Bench(),
 	}
 }

@@ -35,6 +35,7 @@ func (b *peers) startGalera(ctx context.Context, t *peerTools) (*peerSystem, err
 		return nil, err
 	}
 	var procs []*peerProc
+	g := &sqlSites{peers: b, t: t, port: mysqlPort}
 	for i, r := range peerRegions {
 		err := func() error {
 			data := filepath.Join(b.p.Dir, "galera-"+r)
@@ -64,11 +65,11 @@ func (b *peers) startGalera(ctx context.Context, t *peerTools) (*peerSystem, err
 				return err
 			}
 			procs = append(procs, pr)
-			if err := pr.await(ctx, func(ctx context.Context) error { return b.synced(ctx, i) }); err != nil {
+			if err := pr.await(ctx, func(ctx context.Context) error { return g.synced(ctx, i) }); err != nil {
 				return err
 			}
 			if i == 0 {
-				return b.load(ctx, t, 0)
+				return g.load(ctx, 0)
 			}
 			return nil
 		}()
@@ -81,12 +82,12 @@ func (b *peers) startGalera(ctx context.Context, t *peerTools) (*peerSystem, err
 		killAll(procs)
 		return nil, err
 	}
-	return &peerSystem{name: "galera", run: b.measured(t), stop: func() { killAll(procs) }}, nil
+	return &peerSystem{name: "galera", run: g.measured, stop: func() { killAll(procs) }}, nil
 }
 
 // synced returns nil if a node is a full member of the cluster.
-func (b *peers) synced(ctx context.Context, region int) error {
-	db, err := b.mysql(region, "")
+func (g *sqlSites) synced(ctx context.Context, region int) error {
+	db, err := g.mysql(region, "")
 	if err != nil {
 		return err
 	}

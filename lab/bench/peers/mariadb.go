@@ -367,13 +367,22 @@ func (s *server) run(ctx context.Context, test string, threads, rows, secs int) 
 
 // cpu is the user and system time the process has used.
 func (s *server) cpu() (time.Duration, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	d, err := cpuOf(s.cmd.Process.Pid)
 	if err != nil {
-		return 0, fmt.Errorf("CPU time of %s: %w (this benchmark needs Linux)", s.name, err)
+		err = fmt.Errorf("CPU time of %s: %w (this benchmark needs Linux)", s.name, err)
+	}
+	return d, err
+}
+
+// cpuOf is the user and system time a process has used.
+func cpuOf(pid int) (time.Duration, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
 	}
 	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 	if len(f) < 13 {
-		return 0, fmt.Errorf("CPU time of %s: malformed stat", s.name)
+		return 0, errors.New("malformed stat")
 	}
 	user, err1 := strconv.Atoi(f[11])
 	sys, err2 := strconv.Atoi(f[12])

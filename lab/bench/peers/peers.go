@@ -65,30 +65,41 @@ type peerSystem struct {
 	stop func()
 }
 
-func runPeers(ctx context.Context, p rig.Params) (err error) {
+// newPeers makes the network; nothing runs on it yet.
+func newPeers(p rig.Params) (b *peers, err error) {
 	if err := wanemu.Check(); err != nil {
-		return err
+		return nil, err
 	}
-	tools, err := findPeers()
-	if err != nil {
-		return err
-	}
-	b := &peers{p: p, rows: 1000, measure: 30 * time.Second, settle: time.Minute,
+	b = &peers{p: p, rows: 1000, measure: 30 * time.Second, settle: time.Minute,
 		script: filepath.Join(p.Dir, "update_index.lua")}
 	if p.Quick {
 		b.rows, b.measure, b.settle = 300, 3*time.Second, 8*time.Second
 	}
 	if err := os.WriteFile(b.script, peersLua, 0o644); err != nil {
-		return err
+		return nil, err
 	}
 	c := wanemu.Config{RTT: peerRTT, Seed: 7, Congestion: peerCongestion}
 	for i, r := range peerRegions {
 		c.Sites = append(c.Sites, wanemu.Site{Name: r, Region: r, IP: fmt.Sprintf("10.77.%d.1", i+1)})
 	}
-	if b.net, err = wanemu.Start(c); err != nil {
+	b.net, err = wanemu.Start(c)
+	return b, err
+}
+
+func runPeers(ctx context.Context, p rig.Params) error {
+	tools, err := findPeers()
+	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.net.Close()) }()
+	b, err := newPeers(p)
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.compare(ctx, tools), b.net.Close())
+}
+
+// compare measures one system after the other.
+func (b *peers) compare(ctx context.Context, tools *peerTools) error {
 	b.logf("round trips A-B 30, B-C 60, A-C 90 ms; %d clients and %d rows a region; TCP %s; %s\n", peerClients,
 		b.rows, peerCongestion, tools.versions(ctx))
 

@@ -27,17 +27,28 @@ var peersLua []byte
 // peerTools are the programs that the benchmark runs.
 type peerTools struct{ self, sysbench, mariadbd, installDB, galera, etcd string }
 
-func findPeers() (*peerTools, error) {
-	t := new(peerTools)
-	var errs []error
-	var err error
+// findSysbench finds what a benchmark of Godwit alone runs.
+func findSysbench() (t *peerTools, err error) {
+	t = new(peerTools)
 	if t.self, err = os.Executable(); err != nil {
+		return nil, err
+	}
+	if t.sysbench, err = exec.LookPath("sysbench"); err != nil {
+		err = errors.New("sysbench is missing (Debian: sysbench)")
+	}
+	return t, err
+}
+
+func findPeers() (*peerTools, error) {
+	t, err := findSysbench()
+	errs := []error{err}
+	if t == nil {
 		return nil, err
 	}
 	for _, f := range []struct {
 		path       *string
 		name, hint string
-	}{{&t.sysbench, "sysbench", "Debian: sysbench"}, {&t.mariadbd, "mariadbd", "Debian: mariadb-server"},
+	}{{&t.mariadbd, "mariadbd", "Debian: mariadb-server"},
 		{&t.installDB, "mariadb-install-db", "Debian: mariadb-server"}, {new(string), "rsync", "Debian: rsync"}} {
 		if *f.path, err = exec.LookPath(f.name); err != nil {
 			errs = append(errs, fmt.Errorf("%s is missing (%s)", f.name, f.hint))
@@ -58,8 +69,8 @@ func findPeers() (*peerTools, error) {
 	if t.galera == "" {
 		errs = append(errs, errors.New("libgalera_smm.so is missing (Debian: galera-4)"))
 	}
-	if len(errs) > 0 {
-		return nil, fmt.Errorf("this benchmark needs more programs: %w", errors.Join(errs...))
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("this benchmark needs more programs: %w", err)
 	}
 	return t, nil
 }
@@ -134,10 +145,25 @@ func parseSysbench(out string) (latencies, error) {
 // mysqlPort is the port of the MySQL servers at all sites.
 const mysqlPort = 7306
 
+// sqlSites is one system that speaks MySQL's protocol, with a server at each site.
+type sqlSites struct {
+	*peers
+	t    *peerTools
+	port int
+	// certs is a folder with the certificates of a client that uses TLS, under the names by which
+	// sysbench finds them; empty: it uses none.
+	certs string
+}
+
 // sysbench runs sysbench at a site against the site's own server.
-func (b *peers) sysbench(ctx context.Context, t *peerTools, region int, script string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, t.sysbench, append([]string{"--db-driver=mysql", "--mysql-host=127.0.0.1",
-		fmt.Sprintf("--mysql-port=%d", mysqlPort), "--mysql-user=root", "--mysql-db=sbtest", script}, args...)...)
+func (b *sqlSites) sysbench(ctx context.Context, region int, script string, args ...string) (string, error) {
+	all := []string{"--db-driver=mysql", "--mysql-host=127.0.0.1", fmt.Sprintf("--mysql-port=%d", b.port),
+		"--mysql-user=root", "--mysql-db=sbtest"}
+	if b.certs != "" {
+		all = append(all, "--mysql-ssl=on")
+	}
+	cmd := exec.CommandContext(ctx, b.t.sysbench, append(append(all, script), args...)...)
+	cmd.Dir = b.certs
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -154,7 +180,7 @@ func (b *peers) sysbench(ctx context.Context, t *peerTools, region int, script s
 }
 
 // load makes sysbench's table through one region, as stock sysbench does.
-func (b *peers) load(ctx context.Context, t *peerTools, region int) error {
+func (b *sqlSites) load(ctx context.Context, region int) error {
 	db, err := b.mysql(region, "")
 	if err != nil {
 		return err
@@ -163,35 +189,33 @@ func (b *peers) load(ctx context.Context, t *peerTools, region int) error {
 	if _, err := db.ExecContext(ctx, "CREATE DATABASE sbtest"); err != nil {
 		return err
 	}
-	_, err = b.sysbench(ctx, t, region, "oltp_update_index", "--auto-inc=off", "--tables=1",
+	_, err = b.sysbench(ctx, region, "oltp_update_index", "--auto-inc=off", "--tables=1",
 		fmt.Sprintf("--table-size=%d", b.rows*len(peerRegions)), "prepare")
 	return err
 }
 
 // updates runs oltp_update_index with the region's range of rows.
-func (b *peers) updates(ctx context.Context, t *peerTools, region, clients, seconds int, args ...string) (string, error) {
-	return b.sysbench(ctx, t, region, b.script, append([]string{"--auto-inc=off", "--tables=1",
+func (b *sqlSites) updates(ctx context.Context, region, clients, seconds int, args ...string) (string, error) {
+	return b.sysbench(ctx, region, b.script, append([]string{"--auto-inc=off", "--tables=1",
 		fmt.Sprintf("--region=%d", region),
 		fmt.Sprintf("--regions=%d", len(peerRegions)), fmt.Sprintf("--size=%d", b.rows), fmt.Sprintf("--threads=%d", clients),
 		fmt.Sprintf("--time=%d", seconds), "run"}, args...)...)
 }
 
-// measured makes the run function of a system that sysbench drives.
-func (b *peers) measured(t *peerTools) func(context.Context, int, int) (latencies, error) {
-	return func(ctx context.Context, region, foreign int) (latencies, error) {
-		out, err := b.updates(ctx, t, region, peerClients, int(b.measure.Seconds()), "--histogram",
-			fmt.Sprintf("--foreign=%d", foreign))
-		if err != nil {
-			return latencies{}, err
-		}
-		return parseSysbench(out)
+// measured is the run function of a system.
+func (b *sqlSites) measured(ctx context.Context, region, foreign int) (latencies, error) {
+	out, err := b.updates(ctx, region, peerClients, int(b.measure.Seconds()), "--histogram",
+		fmt.Sprintf("--foreign=%d", foreign))
+	if err != nil {
+		return latencies{}, err
 	}
+	return parseSysbench(out)
 }
 
 // mysql connects to a site's server from inside the site.
-func (b *peers) mysql(region int, db string) (*sql.DB, error) {
+func (b *sqlSites) mysql(region int, db string) (*sql.DB, error) {
 	c := mysql.NewConfig()
-	c.User, c.Net, c.Addr, c.DBName = "root", "tcp", fmt.Sprintf("127.0.0.1:%d", mysqlPort), db
+	c.User, c.Net, c.Addr, c.DBName = "root", "tcp", fmt.Sprintf("127.0.0.1:%d", b.port), db
 	c.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		return b.site(region).Dial(ctx, network, addr)
 	}
@@ -203,7 +227,7 @@ func (b *peers) mysql(region int, db string) (*sql.DB, error) {
 }
 
 // pingMySQL returns nil if a site's server serves.
-func (b *peers) pingMySQL(ctx context.Context, region int) error {
+func (b *sqlSites) pingMySQL(ctx context.Context, region int) error {
 	db, err := b.mysql(region, "")
 	if err != nil {
 		return err
