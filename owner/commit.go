@@ -119,8 +119,17 @@ func (r *Replica) commitFor(ctx context.Context, from base.NodeID, q *wire.Commi
 	} else {
 		r.stats.Commits.Add(1)
 	}
-	resp.Now = uint64(r.clock.Told(from != r.cfg.Self))
+	resp.Now = r.nowFor(from)
 	return resp
+}
+
+// nowFor is what an answer tells of this node's clock: the upper bound of now to another node, 0 to
+// the node itself, which learns nothing from its own clock.
+func (r *Replica) nowFor(from base.NodeID) uint64 {
+	if from == r.cfg.Self {
+		return 0
+	}
+	return uint64(r.clock.Latest())
 }
 
 func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.CommitResponse) error {

@@ -44,7 +44,7 @@ func (r *Replica) readFor(ctx context.Context, from base.NodeID, q *wire.ReadReq
 		resp.Rows, resp.Foreign, resp.Resume = nil, nil, nil
 		resp.Status = statusOf(err)
 	}
-	resp.Now = uint64(r.clock.Told(from != r.cfg.Self))
+	resp.Now = r.nowFor(from)
 	return resp
 }
 

@@ -133,15 +133,6 @@ func (c *Clock) LatestAt(t time.Time) base.Timestamp {
 	return c.upper(c.read(t))
 }
 
-// Told is what an answer tells of this clock: Latest to another node, 0 to the node itself, which
-// learns nothing from its own clock.
-func (c *Clock) Told(another bool) base.Timestamp {
-	if !another {
-		return 0
-	}
-	return c.Latest()
-}
-
 func (c *Clock) upper(now base.Timestamp, bound time.Duration) base.Timestamp {
 	if limit := c.limit.Load(); int64(bound) > limit {
 		return now.Add(-bound).Add(2 * time.Duration(limit))
