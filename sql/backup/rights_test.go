@@ -71,6 +71,8 @@ func TestPlaces(t *testing.T) {
 		"file://host" + w.dir:           "names no directory of this node",
 		"file:relative":                 "names no directory of this node",
 		"s3://bucket/x":                 "this node knows no bucket",
+		"gs://bucket/x":                 "this node knows no bucket",
+		"azblob://bucket/x":             "this node knows no bucket",
 		"s3://bucket?endpoint=evil":     "has more than a path",
 		"s3://key:secret@bucket/x":      "has more than a path",
 		"http://example.com/x":          "is no place for backups",
@@ -90,7 +92,8 @@ func TestPlaces(t *testing.T) {
 
 	none := start(t, memkv.New(2, "eu"), "")
 	none.refused("--backup-dir", "BACKUP INTO 'file:///tmp/x'")
-	for _, p := range []place.Policy{{Dir: "relative"}, {Buckets: []string{"bucket"}}, {Buckets: []string{"s3://a:b@c"}}} {
+	for _, p := range []place.Policy{{Dir: "relative"}, {Buckets: []string{"bucket"}}, {Buckets: []string{"s3://a:b@c"}},
+		{Buckets: []string{"gs://"}}, {Buckets: []string{"ftp://bucket"}}} {
 		if p.Check() == nil {
 			t.Errorf("%+v is taken", p)
 		}

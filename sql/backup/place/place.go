@@ -1,6 +1,7 @@
-// Package place is where backups are kept: a directory of the node's machine, or a bucket of a
-// store that speaks S3. What a statement may name is decided by the operator of the node
-// ([Policy]), since it is the node that reads and writes there.
+// Package place is where backups are kept: a directory of the node's machine, or a bucket of an
+// object store: one that speaks S3, Google Cloud Storage, or Azure Blob Storage. What a statement
+// may name is decided by the operator of the node ([Policy]), since it is the node that reads and
+// writes there.
 //
 // A file is written as a whole and is there, durably, when Write returns; a reader never sees a
 // part of one. Files are never changed.
@@ -16,10 +17,13 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gocloud.dev/blob"
-	_ "gocloud.dev/blob/s3blob" // opens s3://
+	"gocloud.dev/blob/azureblob"
+	"gocloud.dev/blob/gcsblob"
+	"gocloud.dev/blob/s3blob"
 	"gocloud.dev/gcerrors"
 )
 
@@ -27,11 +31,14 @@ import (
 type Policy struct {
 	// Dir is the directory below which file:// may lead; empty: nowhere.
 	Dir string
-	// Buckets are the buckets that s3:// may name, each as a URL with the parameters of
-	// gocloud.dev/blob/s3blob, such as s3://bucket?region=eu-west-1. A path restricts statements to
-	// what lies below it.
+	// Buckets are the buckets that s3://, gs:// and azblob:// may name, each as a URL with the
+	// parameters of gocloud.dev/blob/s3blob, gcsblob or azureblob, such as
+	// s3://bucket?region=eu-west-1. A path restricts statements to what lies below it.
 	Buckets []string
 }
+
+// schemes are those of buckets: S3, Google Cloud Storage, Azure Blob Storage.
+var schemes = []string{s3blob.Scheme, gcsblob.Scheme, azureblob.Scheme}
 
 // Check reports what is wrong with the policy.
 func (p *Policy) Check() error {
@@ -40,8 +47,8 @@ func (p *Policy) Check() error {
 	}
 	for _, b := range p.Buckets {
 		u, err := url.Parse(b)
-		if err != nil || u.Scheme != "s3" || u.Host == "" || u.User != nil {
-			return fmt.Errorf("backup-bucket: %q is not s3://BUCKET[/PATH][?PARAMETERS]", b)
+		if err != nil || !slices.Contains(schemes, u.Scheme) || u.Host == "" || u.User != nil {
+			return fmt.Errorf("backup-bucket: %q is not s3://BUCKET[/PATH][?PARAMETERS], nor the like with gs:// or azblob://", b)
 		}
 	}
 	return nil
@@ -73,13 +80,14 @@ func (p *Policy) Open(ctx context.Context, name string, make bool) (Place, error
 		return nil, fmt.Errorf("%q has more than a path: parameters and credentials of a bucket belong to the node, "+
 			"which is started with --backup-bucket", u.Redacted())
 	}
-	switch u.Scheme {
-	case "file":
+	if u.Scheme == "file" {
 		return p.openDir(u, make)
-	case "s3":
+	}
+	if slices.Contains(schemes, u.Scheme) {
 		return p.openBucket(ctx, u)
 	}
-	return nil, fmt.Errorf("%q is no place for backups: name file:///DIRECTORY or s3://BUCKET/PATH", name)
+	return nil, fmt.Errorf("%q is no place for backups: name file:///DIRECTORY, or s3://BUCKET/PATH, gs://BUCKET/PATH or "+
+		"azblob://CONTAINER/PATH", name)
 }
 
 func (p *Policy) openDir(u *url.URL, make bool) (Place, error) {
@@ -121,8 +129,8 @@ func (p *Policy) openBucket(ctx context.Context, u *url.URL) (Place, error) {
 			return nil, err // Check has let it pass
 		}
 		below := strings.Trim(path.Clean("/"+b.Path), "/")
-		known = append(known, "s3://"+b.Host+"/"+below)
-		if b.Host != u.Host || below != "" && want != below && !strings.HasPrefix(want, below+"/") {
+		known = append(known, b.Scheme+"://"+b.Host+"/"+below)
+		if b.Scheme != u.Scheme || b.Host != u.Host || below != "" && want != below && !strings.HasPrefix(want, below+"/") {
 			continue
 		}
 		b.Path = ""
@@ -136,7 +144,8 @@ func (p *Policy) openBucket(ctx context.Context, u *url.URL) (Place, error) {
 		return bucket{bk}, nil
 	}
 	if len(known) == 0 {
-		return nil, errors.New("this node knows no bucket for backups: start it with --backup-bucket s3://BUCKET")
+		return nil, errors.New("this node knows no bucket for backups: start it with --backup-bucket s3://BUCKET, gs://BUCKET or " +
+			"azblob://CONTAINER")
 	}
 	return nil, fmt.Errorf("%q is in none of the buckets for backups of this node, which are %s", u, strings.Join(known, ", "))
 }

@@ -2,14 +2,20 @@ package place
 
 import (
 	"bytes"
+	"encoding/base64"
 	"errors"
 	"io/fs"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
+	"github.com/fsouza/fake-gcs-server/fakestorage"
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 	"gocloud.dev/blob/memblob"
@@ -30,12 +36,14 @@ func TestPlaces(t *testing.T) {
 		return pl
 	}
 	dir := t.TempDir()
-	url := fakeS3(t, "backups")
+	url, gs := fakeS3(t, "backups"), fakeGCS(t, "backups")
 	for name, p := range map[string]Place{
 		"directory": open(Policy{Dir: dir}, "file://"+filepath.ToSlash(dir)+"/a/b"),
 		"memory":    NewBucket(memblob.OpenBucket(nil)),
 		"s3":        open(Policy{Buckets: []string{url}}, "s3://backups"),
 		"s3 below":  open(Policy{Buckets: []string{url}}, "s3://backups/daily/one"),
+		"gs":        open(Policy{Buckets: []string{gs}}, "gs://backups"),
+		"gs below":  open(Policy{Buckets: []string{gs}}, "gs://backups/daily/one"),
 	} {
 		t.Run(name, func(t *testing.T) { samePlace(t, p) })
 	}
@@ -92,12 +100,69 @@ func fakeS3(t *testing.T, bucket string) string {
 	return "s3://" + bucket + "?region=us-east-1&use_path_style=true&endpoint=" + srv.URL
 }
 
+// fakeGCS runs a server of Google Cloud Storage's protocol and returns the URL of a bucket in it.
+func fakeGCS(t *testing.T, bucket string) string {
+	t.Helper()
+	srv, err := fakestorage.NewServerWithOptions(fakestorage.Options{Scheme: "http", Host: "127.0.0.1", PublicHost: "127.0.0.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(srv.Stop)
+	srv.CreateBucketWithOpts(fakestorage.CreateBucketOpts{Name: bucket})
+	t.Setenv("STORAGE_EMULATOR_HOST", strings.TrimPrefix(srv.URL(), "http://"))
+	return "gs://" + bucket
+}
+
+// TestAzure needs Microsoft's emulator of Azure Blob Storage.
+func TestAzure(t *testing.T) {
+	emulator, err := exec.LookPath("azurite-blob")
+	if err != nil {
+		t.Skip("azurite-blob is not in PATH: npm install -g azurite")
+	}
+	const port, account = "10077", "devstoreaccount1"
+	key := base64.StdEncoding.EncodeToString([]byte("a key of this test alone"))
+	cmd := exec.Command(emulator, "--blobPort", port, "--inMemoryPersistence", "--silent",
+		"--skipApiVersionCheck")
+	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), "AZURITE_ACCOUNTS="+account+":"+key)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+	t.Setenv("AZURE_STORAGE_ACCOUNT", account)
+	t.Setenv("AZURE_STORAGE_KEY", key)
+	at := "127.0.0.1:" + port
+	cred, err := azblob.NewSharedKeyCredential(account, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := azblob.NewClientWithSharedKeyCredential("http://"+at+"/"+account, cred, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for begin := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		if _, err = client.CreateContainer(t.Context(), "backups", nil); err == nil {
+			break
+		} else if time.Since(begin) > time.Minute {
+			t.Fatal(err)
+		}
+	}
+	p := Policy{Buckets: []string{"azblob://backups?protocol=http&localemu=true&domain=" + at}}
+	for _, name := range []string{"azblob://backups", "azblob://backups/daily/one"} {
+		pl, err := p.Open(t.Context(), name, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(name, func(t *testing.T) { samePlace(t, pl) })
+	}
+}
+
 // TestBucketsOfThePolicy: a statement reaches the buckets of the policy, below their paths.
 func TestBucketsOfThePolicy(t *testing.T) {
 	url := fakeS3(t, "b")
 	below := "s3://b/in/here" + url[len("s3://b"):]
 	for name, ok := range map[string]bool{"s3://b/in/here": true, "s3://b/in/here/x": true, "s3://b/in/hereafter": false,
-		"s3://b/in": false, "s3://b": false, "s3://b/in/here/../x": false, "s3://c/in/here": false} {
+		"gs://b/in/here": false, "s3://b/in": false, "s3://b": false, "s3://b/in/here/../x": false, "s3://c/in/here": false} {
 		p := Policy{Buckets: []string{below}}
 		pl, err := p.Open(t.Context(), name, true)
 		if (err == nil) != ok {
