@@ -8,6 +8,7 @@
 package place
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -141,7 +142,7 @@ func (p *Policy) openBucket(ctx context.Context, u *url.URL) (Place, error) {
 		if want != "" {
 			bk = blob.PrefixedBucket(bk, want+"/")
 		}
-		return bucket{bk}, nil
+		return bucket{bk, u.Scheme == azureblob.Scheme}, nil
 	}
 	if len(known) == 0 {
 		return nil, errors.New("this node knows no bucket for backups: start it with --backup-bucket s3://BUCKET, gs://BUCKET or " +
@@ -151,7 +152,7 @@ func (p *Policy) openBucket(ctx context.Context, u *url.URL) (Place, error) {
 }
 
 // NewBucket makes a place of any bucket, for tests.
-func NewBucket(b *blob.Bucket) Place { return bucket{b} }
+func NewBucket(b *blob.Bucket) Place { return bucket{b: b} }
 
 // dir is a directory. os.Root sees to it that neither names nor symbolic links lead out of it.
 type dir struct{ root *os.Root }
@@ -258,12 +259,20 @@ func (d dir) Remove(_ context.Context, name string) error {
 }
 
 // bucket is a bucket of an object store, whose writes are atomic.
-type bucket struct{ b *blob.Bucket }
+type bucket struct {
+	b     *blob.Bucket
+	azure bool
+}
 
 func (b bucket) Close() error { return b.b.Close() }
 
 func (b bucket) Write(ctx context.Context, name string, data []byte) error {
-	return b.b.WriteAll(ctx, name, data, &blob.WriterOptions{ContentType: "application/octet-stream"})
+	o := &blob.WriterOptions{ContentType: "application/octet-stream"}
+	if b.azure {
+		// When the store refuses a file, WriteAll panics there (gocloud.dev v0.47.0).
+		return b.b.Upload(ctx, name, bytes.NewReader(data), o)
+	}
+	return b.b.WriteAll(ctx, name, data, o) // with a sum, by which the store refuses what arrives damaged
 }
 
 func (b bucket) Read(ctx context.Context, name string, most int64) ([]byte, error) {

@@ -147,7 +147,15 @@ func TestAzure(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p := Policy{Buckets: []string{"azblob://backups?protocol=http&localemu=true&domain=" + at}}
+	at = "?protocol=http&localemu=true&domain=" + at
+	p := Policy{Buckets: []string{"azblob://backups" + at, "azblob://none" + at}}
+	none, err := p.Open(t.Context(), "azblob://none", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := none.Write(t.Context(), "x", []byte("1")); err == nil || !strings.Contains(err.Error(), "ContainerNotFound") {
+		t.Errorf("a write to a container that is not there: %v", err)
+	}
 	for _, name := range []string{"azblob://backups", "azblob://backups/daily/one"} {
 		pl, err := p.Open(t.Context(), name, true)
 		if err != nil {
