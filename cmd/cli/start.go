@@ -105,10 +105,9 @@ func startFlags(f *pflag.FlagSet, cfg *node.Config) {
 	f.StringVar(&cfg.AuditDir, "audit-dir", "", "folder of the audit log (default STORE/audit)")
 	f.StringVar(&cfg.BackupDir, "backup-dir", "", "directory of this machine below which BACKUP and RESTORE may use files "+
 		"(file:///...); none unless given")
-	f.StringSliceVar(&cfg.BackupBuckets, "backup-bucket", nil, "buckets that BACKUP and RESTORE may use, as "+
-		"'s3://BUCKET[/PATH]?region=REGION[&endpoint=URL]', 'gs://BUCKET[/PATH]' or 'azblob://CONTAINER[/PATH]', "+
-		"comma-separated or repeated; credentials are those of the process (such as AWS_ACCESS_KEY_ID, ~/.aws, "+
-		"GOOGLE_APPLICATION_CREDENTIALS, AZURE_STORAGE_ACCOUNT, or the machine's role)")
+	f.StringSliceVar(&cfg.BackupBuckets, "backup-bucket", nil, "buckets that BACKUP and RESTORE may use: "+
+		"'s3://BUCKET[/PATH]?region=REGION', 'gs://BUCKET[/PATH]' or 'azblob://CONTAINER[/PATH]', comma-separated or "+
+		"repeated; credentials are those of the process: its environment, its user's files, or the machine's role")
 	f.DurationVar(&cfg.MaxClockError, "max-clock-error", def.MaxClockError,
 		"bound on how far this machine's clock is off true time; commits wait it out")
 	f.StringVar(&cfg.ClockSource, "clock-source", def.ClockSource,
