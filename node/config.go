@@ -14,6 +14,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/group"
+	"github.com/godwitdb/godwit/node/bundle"
 	"github.com/godwitdb/godwit/obs/audit"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/policy/home"
@@ -79,6 +80,7 @@ type Config struct {
 	BackupBuckets []string `yaml:"backup-bucket"`
 
 	audit   *audit.Log
+	recent  *bundle.Recent                                       // the newest lines of the log
 	console http.Handler                                         // nil: there is none
 	tune    func(*group.HostOptions, *owner.Config, *txn.Config) // Parts.Tune, for tests
 }

@@ -56,6 +56,9 @@ type Node struct {
 	began time.Time
 	// samples are counts of the time server's answers; nil: there is none.
 	samples func() map[string]uint64
+	// metrics are shown to Prometheus, and knobs the cluster settings; nil until they are there.
+	metrics atomic.Pointer[http.Handler]
+	knobs   atomic.Pointer[settings]
 	addr    string // on which the node listens for other nodes
 	// networkGiven: Parts.Network decides how messages travel, not the settings.
 	networkGiven bool
@@ -127,6 +130,7 @@ func (n *Node) serveSQL(p Parts) {
 	knobs := &settings{groups: []settingGroup{n.homeSettings(), n.wanSettings(), n.networkSettings(),
 		n.clockSettings(), n.readSettings(), n.tierSettings(), n.leaderSettings(), n.epochSettings(), n.sqlSettings(),
 		n.auditSettings(), n.consoleSettings(), n.backupSettings()}}
+	n.knobs.Store(knobs)
 	cfg := server.Config{DB: n.both, Cluster: show{n}, Settings: knobs, Forwarder: forwarder{n}, Reads: reads{n},
 		Relay: n.tier.Relay, Listen: p.SQLListen, Listener: p.SQLListener, TLS: p.SQLTLS, Memory: p.SQLMemory, Logger: n.log,
 		Audit: n.audit, Backups: p.Backups, BackupPace: &n.pace,
@@ -273,7 +277,9 @@ func (n *Node) Register(mux *http.ServeMux) {
 		digestCollector{n}, meter.New(n.meterSources()),
 		wan.Collector(n.trans, nil), n.over.Collector(nil), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
+	metrics := promhttp.HandlerFor(reg, promhttp.HandlerOpts{})
+	n.metrics.Store(&metrics)
+	mux.Handle("GET /metrics", metrics)
 	registerPprof(mux)
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/ident"
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/node/bundle"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/obs/audit"
 )
@@ -31,6 +32,9 @@ func Start(ctx context.Context, cfg Config, log *slog.Logger) (*Node, error) {
 		return nil, err
 	}
 	tuneGC()
+	recent := bundle.NewRecent(recentLog)
+	log = slog.New(recent.Over(log.Handler()))
+	cfg.recent = recent
 	if err := private(cfg.Store, log); err != nil {
 		return nil, err
 	}
@@ -126,6 +130,7 @@ func (n *Node) start(startCtx context.Context, cfg Config, st *store.Store) erro
 	}
 	boot.Register(mux)
 	n.registerHealth(mux)
+	mux.Handle("POST "+bundle.Path, n.bundles(cfg))
 	if !cfg.NoConsole {
 		con := n.openConsole(calls, cfg.Listen, cfg.Advertise)
 		cfg.console = con

@@ -83,21 +83,31 @@ func oneArg(give string) cobra.PositionalArgs {
 func (e *endpoint) call(ctx context.Context, path string, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
+	res, err := e.send(ctx, path, in)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	return e.read(ctx, path, res, out)
+}
+
+// send sends in (nil for a GET). Who calls closes the body of the answer.
+func (e *endpoint) send(ctx context.Context, path string, in any) (*http.Response, error) {
 	method, body := http.MethodGet, io.Reader(nil)
 	if in != nil {
 		b, err := json.Marshal(in)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		method, body = http.MethodPost, bytes.NewReader(b)
 	}
 	scheme, tlsConfig, err := e.security()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	req, err := http.NewRequestWithContext(ctx, method, scheme+"://"+e.addr+path, body)
 	if err != nil {
-		return usagef("--addr: %q is not HOST:PORT: %v", e.addr, err)
+		return nil, usagef("--addr: %q is not HOST:PORT: %v", e.addr, err)
 	}
 	if in != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -106,9 +116,13 @@ func (e *endpoint) call(ctx context.Context, path string, in, out any) error {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: tlsConfig}}
 	res, err := client.Do(req)
 	if err != nil {
-		return e.explain(ctx, err)
+		return nil, e.explain(ctx, err)
 	}
-	defer res.Body.Close()
+	return res, nil
+}
+
+// read decodes an answer into out, or says why there is none.
+func (e *endpoint) read(ctx context.Context, path string, res *http.Response, out any) error {
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
 		return e.explain(ctx, err)

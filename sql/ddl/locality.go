@@ -1,7 +1,6 @@
 package ddl
 
 import (
-	"fmt"
 	"io"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -13,15 +12,7 @@ import (
 
 // LocalityText is the locality in the syntax that sets it.
 func (g *Env) LocalityText(l schema.Locality) string {
-	switch l.Kind {
-	case schema.ByTable:
-		return fmt.Sprintf("REGIONAL BY TABLE IN '%s'", g.DB.Topology().RegionName(l.Region))
-	case schema.Global:
-		return "GLOBAL"
-	case schema.MultiMaster:
-		return "MULTI MASTER"
-	}
-	return "REGIONAL BY ROW"
+	return l.Text(g.DB.Topology().RegionName)
 }
 
 // Lookup finds a table by an optional database name.

@@ -1,10 +1,13 @@
 package schema
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/godwitdb/godwit/base"
 )
 
 // Outline is what an adviser asks of a table: where its rows live, and by which columns they are
@@ -26,6 +29,19 @@ func (l Locality) IsGlobal() bool { return l.Kind == Global }
 
 // IsMultiMaster reports whether the table is MULTI MASTER.
 func (l Locality) IsMultiMaster() bool { return l.Kind == MultiMaster }
+
+// Text is the locality in the syntax that sets it; name names regions.
+func (l Locality) Text(name func(base.RegionID) string) string {
+	switch l.Kind {
+	case ByTable:
+		return fmt.Sprintf("REGIONAL BY TABLE IN '%s'", name(l.Region))
+	case Global:
+		return "GLOBAL"
+	case MultiMaster:
+		return "MULTI MASTER"
+	}
+	return "REGIONAL BY ROW"
+}
 
 // Outlines are those of all tables but those that are being moved to another locality.
 func (s *Snapshot) Outlines() (out []Outline) {

@@ -148,7 +148,7 @@ var allowed = map[string][]string{
 	// regionkey makes keys of a region and the time, and asks nobody
 	"sql/regionkey": nil,
 	// describe words descriptors, and asks nobody
-	"sql/describe":   {"sql/schema"},
+	"sql/describe":   {"sql/schema", "sql/token"},
 	"sql/infoschema": {"sql/describe", "sql/rights", "sql/schema", "sql/session", "sql/table"},
 	// rewrite changes texts and their trees, and looks nothing up
 	"sql/rewrite": {"sql/bound", "sql/ddl", "sql/schema", "sql/session"},
@@ -193,12 +193,14 @@ var allowed = map[string][]string{
 	// layer 5: one process
 	// console is a MySQL client with pages: it knows no part of the node, and asks it by SQL only
 	"node/console": nil,
+	// bundle hides what strangers may not see, and knows no part of the node
+	"node/bundle": {"obs/audit"},
 	// meter shows figures that it is told
 	"node/meter": nil,
 	// the adviser reads which tables the text of a digest names
 	"node": append([]string{
-		"sql/bind/tree", "sql/schema",
-		"node/console", "node/meter",
+		"sql/bind/tree", "sql/describe", "sql/schema",
+		"node/bundle", "node/console", "node/meter",
 		"owner", "owner/gauge", "owner/homing", "owner/rewind", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "obs/audit",
 		"cluster/join", "kv/hold", "sql/admit", "sql/backup", "sql/backup/place", "sql/digest", "sql/server", "policy/advice", "policy/epoch", "policy/placement", "policy/plan",
 		"mechanism/wan/overlay", "mechanism/ident",
@@ -268,7 +270,7 @@ var onlyIn = map[string]struct {
 	},
 	"net/http": {
 		[]string{
-			"cluster", "cluster/join", "node", "node/console", "cmd/cli", "cmd/etcdleader", "obs", "mechanism/wan", "lab/e2e",
+			"cluster", "cluster/join", "node", "node/bundle", "node/console", "cmd/cli", "cmd/etcdleader", "obs", "mechanism/wan", "lab/e2e",
 			"lab/workload", "lab/bench/peers", "lab/bench/faults", "lab/sim",
 		},
 		"policies and state machines do no I/O",
