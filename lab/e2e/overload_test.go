@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,25 +76,24 @@ func TestOverload(t *testing.T) {
 	before := leads(t, c.nodes[1])
 	ctx, stop := context.WithTimeout(t.Context(), attackFor)
 	defer stop()
-	var attack sync.WaitGroup
-	for i, q := range hungry {
-		db := victim.open(t, "a")
-		attack.Go(func() { eat(ctx, db, q, i >= len(hungry)/2) })
-	}
-	in := login(ctx, t, &attack, victim, manyLogins)
-	beSilent(ctx, &attack, victim.addr)
-	beSilent(ctx, &attack, victim.sql)
+	others := attack(ctx, t, victim)
 	most := make(chan int64, 1)
 	go func() { most <- residentTop(ctx, victim.cmd.Process.Pid) }()
+	busy := processorTime(t, victim.cmd.Process.Pid)
 	under := pointSelects(t, victim, attackFor-5*time.Second)
+	busy = processorTime(t, victim.cmd.Process.Pid) - busy
 	after := leads(t, c.nodes[1])
 	stop()
-	attack.Wait()
+	said := others.end(t)
 	top := <-most
 
 	t.Logf("point selects: quiet p50 %v p99 %v (%d), attacked p50 %v p99 %v max %v (%d)", quiet.at(50), quiet.at(99), len(quiet),
 		under.at(50), under.at(99), under.at(100), len(under))
-	t.Logf("%d of %d clients got in; resident at most %d MiB of %d", in.Load(), manyLogins, top>>20, budget>>20)
+	t.Logf("the attackers: %s; the node computed for %v in %v", said, busy, attackFor-5*time.Second)
+	if busy < attackFor/4 {
+		t.Errorf("the node was not attacked: it computed for %v", busy)
+	}
+	t.Logf("resident at most %d MiB of %d", top>>20, budget>>20)
 	t.Logf("leads before %v, after %v", before, after)
 	if top > budget/4*5 {
 		t.Errorf("%d MiB resident, of a budget of %d", top>>20, budget>>20)
@@ -150,8 +150,74 @@ func hungryTables(t *testing.T, n *node) {
 	}
 }
 
+// asAttacker names the variable that makes the test binary attack a node instead. Its value is the
+// node's cluster address and that of its SQL.
+const asAttacker = "GODWIT_E2E_ATTACK"
+
+// attackers are a process that attacks a node. It has another one than who measures: its clients
+// must not wait in the attackers' scheduler. And it has a lower priority than the nodes: in truth
+// the attackers run on other machines, and take no processor from a node but by what they make it
+// do.
+type attackers struct {
+	cmd  *exec.Cmd
+	tell io.Closer
+	says *output
+}
+
+// attack begins an attack that lasts until ctx ends.
+func attack(ctx context.Context, t *testing.T, n *node) *attackers {
+	t.Helper()
+	a := &attackers{cmd: exec.Command("nice", "-n", "10", os.Args[0]), says: &output{}}
+	a.cmd.Env = append(os.Environ(), asAttacker+"="+n.addr+" "+n.sql)
+	a.cmd.Stdout, a.cmd.Stderr = a.says, a.says
+	tell, err := a.cmd.StdinPipe()
+	if err == nil {
+		err = a.cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.tell = tell
+	context.AfterFunc(ctx, func() { _ = tell.Close() })
+	return a
+}
+
+// end waits for the end of the attack, and returns what it came to.
+func (a *attackers) end(t *testing.T) string {
+	t.Helper()
+	if err := a.cmd.Wait(); err != nil {
+		t.Errorf("the attackers: %v: %s", err, a.says)
+	}
+	return strings.TrimSpace(a.says.String())
+}
+
+// tally counts what attackers do.
+type tally struct{ statements, refused, in, silent atomic.Int64 }
+
+// attackNode attacks a node until its standard input ends, and says what was done.
+func attackNode(cluster, at string) int {
+	ctx, stop := context.WithCancel(context.Background())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+	}()
+	var all sync.WaitGroup
+	var n tally
+	for i, q := range hungry {
+		all.Go(func() { eat(ctx, client(at, "a"), q, i >= len(hungry)/2, &n) })
+	}
+	login(ctx, &all, client(at, ""), &n)
+	for _, addr := range []string{cluster, at} {
+		beSilent(ctx, &all, addr, &n)
+	}
+	all.Wait()
+	fmt.Printf("%d of %d clients got in; %d silent connections; %d statements ended, %d of them with an error\n", n.in.Load(),
+		manyLogins, n.silent.Load(), n.statements.Load(), n.refused.Load())
+	return 0
+}
+
 // eat runs a statement again and again; old leaves it to go-mysql-server.
-func eat(ctx context.Context, db *sql.DB, q string, old bool) {
+func eat(ctx context.Context, db *sql.DB, q string, old bool, n *tally) {
 	for ctx.Err() == nil {
 		k, err := db.Conn(ctx)
 		if err != nil {
@@ -162,10 +228,15 @@ func eat(ctx context.Context, db *sql.DB, q string, old bool) {
 			_, err = k.ExecContext(ctx, "SET div_precision_increment = 5")
 		}
 		for err == nil && ctx.Err() == nil {
-			if rows, qerr := k.QueryContext(ctx, q); qerr == nil {
+			rows, qerr := k.QueryContext(ctx, q)
+			if qerr == nil {
 				for rows.Next() {
 				}
+				qerr = rows.Err()
 				_ = rows.Close() // errors are what the statement is for
+			}
+			if n.statements.Add(1); qerr != nil {
+				n.refused.Add(1)
 			}
 			err = k.PingContext(ctx)
 		}
@@ -174,11 +245,9 @@ func eat(ctx context.Context, db *sql.DB, q string, old bool) {
 }
 
 // login logs clients in and keeps them until the end.
-func login(ctx context.Context, t *testing.T, wg *sync.WaitGroup, n *node, clients int) *atomic.Int32 {
-	in := new(atomic.Int32)
+func login(ctx context.Context, wg *sync.WaitGroup, pool *sql.DB, n *tally) {
 	turn := make(chan struct{}, 50)
-	pool := n.open(t, "")
-	for range clients {
+	for range manyLogins {
 		wg.Go(func() {
 			turn <- struct{}{}
 			k, err := pool.Conn(ctx)
@@ -187,21 +256,21 @@ func login(ctx context.Context, t *testing.T, wg *sync.WaitGroup, n *node, clien
 				return // there are too many
 			}
 			defer k.Close()
-			in.Add(1)
+			n.in.Add(1)
 			<-ctx.Done()
 		})
 	}
-	return in
 }
 
 // beSilent opens connections that say nothing, again a second after they are closed. They come from
 // another address than those who talk.
-func beSilent(ctx context.Context, wg *sync.WaitGroup, addr string) {
+func beSilent(ctx context.Context, wg *sync.WaitGroup, addr string, n *tally) {
 	for range manySilent {
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				from := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}
 				if c, err := (&net.Dialer{LocalAddr: from}).DialContext(ctx, "tcp", addr); err == nil {
+					n.silent.Add(1)
 					end := context.AfterFunc(ctx, func() { c.Close() })
 					_, _ = io.Copy(io.Discard, c) // until the node closes it
 					end()
@@ -214,6 +283,26 @@ func beSilent(ctx context.Context, wg *sync.WaitGroup, addr string) {
 			}
 		})
 	}
+}
+
+// processorTime is how long a process has computed.
+func processorTime(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), ") ") // its name, which we gave it, has no parenthesis
+	f := strings.Fields(after)
+	if len(f) < 13 {
+		t.Fatalf("%s", text)
+	}
+	var ticks time.Duration
+	for _, s := range f[11:13] { // in user and in system mode
+		n, _ := strconv.ParseInt(s, 10, 64) // it is a number
+		ticks += time.Duration(n)
+	}
+	return ticks * 10 * time.Millisecond // Linux counts hundredths of a second here
 }
 
 // latencies are sorted.

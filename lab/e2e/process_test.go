@@ -36,6 +36,9 @@ const serversVar = "GODWIT_E2E_SERVERS"
 const patience = 90 * time.Second
 
 func TestMain(m *testing.M) {
+	if cluster, at, ok := strings.Cut(os.Getenv(asAttacker), " "); ok {
+		os.Exit(attackNode(cluster, at))
+	}
 	if os.Getenv(asGodwit) != "" || len(os.Args) > 1 && os.Args[1] == wanemu.RouterArg {
 		os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
@@ -173,17 +176,22 @@ func (n *node) url(db string) string { return "mysql://root@" + n.sql + "/" + db
 // open makes a pool of connections to this node.
 func (n *node) open(t testing.TB, db string) *sql.DB {
 	t.Helper()
+	pool := client(n.sql, db)
+	t.Cleanup(func() { _ = pool.Close() })
+	return pool
+}
+
+// client makes a pool of connections to a node's SQL address.
+func client(addr, db string) *sql.DB {
 	cfg := mysql.NewConfig()
-	cfg.User, cfg.Net, cfg.Addr, cfg.DBName = "root", "tcp", n.sql, db
+	cfg.User, cfg.Net, cfg.Addr, cfg.DBName = "root", "tcp", addr, db
 	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = 5*time.Second, 30*time.Second, 30*time.Second
 	cfg.Logger = &mysql.NopLogger{}
 	c, err := mysql.NewConnector(cfg)
 	if err != nil {
-		t.Fatal(err)
+		panic(err) // it judges the configuration alone, which is always the same
 	}
-	pool := sql.OpenDB(c)
-	t.Cleanup(func() { _ = pool.Close() })
-	return pool
+	return sql.OpenDB(c)
 }
 
 // processes is a cluster of processes on loopback.

@@ -30,6 +30,7 @@ type Gate struct {
 	busy    atomic.Bool // statements came since the last tick
 	period  atomic.Uint32
 	work    [4]atomic.Int64 // statements at work, by the period in which they came
+	short   atomic.Int64    // statements that have ended, and took no slot
 
 	mu      sync.Mutex
 	ticking bool
@@ -99,11 +100,14 @@ func (g *Gate) Enter(ctx context.Context, user string, first bool) (Pass, error)
 	return g.wait(ctx, user, first)
 }
 
-// Leave ends a statement.
-func (p Pass) Leave() {
+// Leave ends a statement. long says whether it has taken a slot.
+func (p Pass) Leave(long bool) {
 	g := p.g
 	if g == nil {
 		return
+	}
+	if !long {
+		g.short.Add(1)
 	}
 	if g.period.Load()-p.period < 2 {
 		g.work[p.period%4].Add(-1)

@@ -29,7 +29,7 @@ func busy(ctx context.Context, wg *sync.WaitGroup, g *Gate, user string, clients
 					return
 				}
 				time.Sleep(length)
-				p.Leave()
+				p.Leave(true)
 				n.Add(1)
 			}
 		})
@@ -115,7 +115,7 @@ func TestGateWaitsForNobody(t *testing.T) {
 					t.Error(err)
 				}
 				<-lock
-				p.Leave()
+				p.Leave(true)
 			})
 			time.Sleep(tick / 4)
 		}
@@ -127,7 +127,7 @@ func TestGateWaitsForNobody(t *testing.T) {
 			t.Errorf("the holder of the lock waited until %v", d)
 		}
 		close(lock)
-		p.Leave()
+		p.Leave(true)
 		wg.Wait()
 		if s := g.Stats(); s.Lost == 0 || s.Running < 0 || s.Waiting != 0 {
 			t.Errorf("%+v", s)
@@ -154,7 +154,7 @@ func TestGatePatience(t *testing.T) {
 		if !errors.Is(err, errOld) {
 			t.Errorf("a statement that waits for long: %v", err)
 		}
-		holder.Leave()
+		holder.Leave(true)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(killed)
 		if _, err := g.Enter(ctx, "a", true); err != nil && !errors.Is(err, killed) {
@@ -165,7 +165,7 @@ func TestGatePatience(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.Leave()
+		p.Leave(true)
 		if s := g.Stats(); s.Waiting != 0 || s.Refused != 1 {
 			t.Errorf("%+v", s)
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dolthub/vitess/go/mysql"
@@ -46,8 +47,10 @@ const (
 	adaptEvery = 100 * time.Millisecond
 	// calmFor is for how long nobody waits until there is no crowd any more.
 	calmFor = time.Second
-	tooLate = 3 * time.Millisecond
-	inTime  = time.Millisecond
+	// fewShort short statements within calmFor, and a processor is left to them.
+	fewShort = 10
+	tooLate  = 3 * time.Millisecond
+	inTime   = time.Millisecond
 )
 
 // Pool is the slots of a node.
@@ -64,6 +67,7 @@ type Pool struct {
 	Crowded func(bool)
 
 	mu    sync.Mutex
+	short shortStatements
 	crowd bool          // Crowded was told so
 	last  time.Duration // somebody waited
 	slots []slot
@@ -176,6 +180,9 @@ func (p *Pool) Stats() []Stats {
 // Turn is a statement's place among others. It is used by one goroutine at a time. The zero value,
 // without a pool, waits for nobody.
 type Turn struct {
+	// Long is set once the statement gets a slot; nil: it is not.
+	Long *atomic.Bool
+
 	pool  *Pool
 	class Class
 
@@ -248,7 +255,7 @@ func (p *Pool) held(t *Turn) int {
 func (p *Pool) renew(ctx context.Context, t *Turn, now time.Duration) error {
 	p.mu.Lock()
 	i := p.held(t)
-	if i >= 0 && (now-t.since < quantum || len(p.queue) == 0) {
+	if i >= 0 && i < p.open && (now-t.since < quantum || len(p.queue) == 0) {
 		p.slots[i].seen = now
 		p.mu.Unlock()
 		if now-t.stood >= stand {
@@ -321,8 +328,26 @@ func (p *Pool) await(ctx context.Context, w *waiter) error {
 }
 
 // grant gives free slots to those who wait, and sees to it that slots are taken back while somebody
-// waits.
+// waits or all are taken.
 func (p *Pool) grant(now time.Duration) {
+	p.give(now)
+	if p.timer == nil && (len(p.queue) > 0 || p.full(now)) {
+		p.timer = time.AfterFunc(lease, p.look)
+	}
+}
+
+// full reports whether statements compute on all processors.
+func (p *Pool) full(now time.Duration) bool {
+	for _, s := range p.slots {
+		if s.turn == nil || now-s.seen >= lease {
+			return false
+		}
+	}
+	return true
+}
+
+// give gives free slots to those who wait.
+func (p *Pool) give(now time.Duration) {
 	for i := range p.slots[:p.open] {
 		if len(p.queue) == 0 {
 			return
@@ -337,17 +362,13 @@ func (p *Pool) grant(now time.Duration) {
 		}
 		w := heap.Pop(&p.queue).(*waiter)
 		*s = slot{w.turn, now}
-		w.turn.since, w.turn.begun = now, true
+		if w.turn.since, w.turn.begun = now, true; w.turn.Long != nil {
+			w.turn.Long.Store(true)
+		}
 		c := &p.stats[w.turn.class]
 		c.Granted++
 		c.Waited += now - w.asked
 		close(w.ready)
-	}
-	if len(p.queue) == 0 {
-		return
-	}
-	if p.timer == nil {
-		p.timer = time.AfterFunc(lease, p.look)
 	}
 }
 
@@ -368,9 +389,9 @@ func (p *Pool) look() {
 	}
 }
 
-// judgeCrowd reports whether statements wait for slots, or did lately.
+// judgeCrowd reports whether statements wait for slots or compute on all processors, or did lately.
 func (p *Pool) judgeCrowd(now time.Duration) bool {
-	if len(p.queue) > 0 {
+	if len(p.queue) > 0 || p.full(now) {
 		p.last = now
 		return true
 	}
@@ -380,16 +401,43 @@ func (p *Pool) judgeCrowd(now time.Duration) bool {
 // adapt closes a slot while what is woken waits for a processor, and opens it again later. One
 // stays open.
 func (p *Pool) adapt(now time.Duration) {
-	if p.Delay == nil || now-p.asked < adaptEvery {
+	top := len(p.slots)
+	if p.short.come(now, p.Gate.short.Load()) {
+		top = max(1, top-1)
+	}
+	if p.Delay == nil {
+		p.open = top
+		return
+	}
+	p.open = min(p.open, top)
+	if now-p.asked < adaptEvery {
 		return
 	}
 	p.asked = now
 	switch d := p.Delay(); {
 	case d > tooLate && p.open > 1:
 		p.open--
-	case d < inTime && p.open < len(p.slots):
+	case d < inTime && p.open < top:
 		p.open++
 	}
+}
+
+// shortStatements are those that come while others compute.
+type shortStatements struct {
+	since  time.Duration // they are counted
+	before int64         // how many there were then
+	many   bool
+}
+
+// come reports whether they come, in this second or the one before; all is how many there ever
+// were.
+func (s *shortStatements) come(now time.Duration, all int64) bool {
+	enough := all-s.before >= fewShort
+	s.many = s.many || enough
+	if now-s.since >= calmFor {
+		s.many, s.since, s.before = enough, now, all
+	}
+	return s.many
 }
 
 // waiter waits for a slot.

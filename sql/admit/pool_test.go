@@ -251,7 +251,7 @@ func TestPercentile(t *testing.T) {
 // TestCrowded: who asks is told once that statements wait, and once, a while later, that none does.
 func TestCrowded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := New(1)
+		p := New(2)
 		p.Delay = nil
 		type event struct {
 			at    time.Duration
@@ -293,4 +293,67 @@ func TestCrowded(t *testing.T) {
 			t.Error("it looks for crowds for ever")
 		}
 	})
+}
+
+// TestShortComeFirst: while short statements come, those that compute for long leave them a
+// processor, be they many or just as many as there are processors.
+func TestShortComeFirst(t *testing.T) {
+	for _, long := range []int{2, 6} {
+		synctest.Test(t, func(t *testing.T) {
+			p := New(2)
+			p.Delay = nil
+			ctx, cancel := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			var done atomic.Int64
+			for range long {
+				wg.Go(func() {
+					pass, err := p.Gate.Enter(ctx, "a", false)
+					if err != nil {
+						t.Error(err)
+					}
+					var slow atomic.Bool
+					turn := p.Turn(Reading)
+					turn.Long = &slow
+					_ = compute(ctx, &turn, time.Minute, func() { done.Add(1); time.Sleep(time.Millisecond) })
+					if pass.Leave(slow.Load()); !slow.Load() {
+						t.Error("a long statement does not know that it is one")
+					}
+				})
+			}
+			short := func(d time.Duration, every time.Duration) {
+				for range d / every {
+					if pass, err := p.Gate.Enter(ctx, "b", false); err != nil {
+						t.Error(err)
+					} else {
+						pass.Leave(false)
+					}
+					time.Sleep(every)
+				}
+			}
+			for _, x := range []struct {
+				every time.Duration // 0: none come
+				slots int
+			}{{0, 2}, {10 * time.Millisecond, 1}, {500 * time.Millisecond, 2}, {50 * time.Millisecond, 1}, {0, 2}} {
+				if x.every == 0 {
+					time.Sleep(3 * time.Second)
+				} else {
+					short(3*time.Second, x.every)
+				}
+				synctest.Wait()
+				if n := p.Slots(); n != x.slots {
+					t.Errorf("%d long statements, a short one every %v: %d slots, want %d", long, x.every, n, x.slots)
+				}
+				before := done.Load()
+				time.Sleep(100 * time.Millisecond)
+				if n := int(done.Load()-before+50) / 100; n != x.slots {
+					t.Errorf("%d long statements, a short one every %v: %d compute, want %d", long, x.every, n, x.slots)
+				}
+			}
+			cancel()
+			wg.Wait()
+			if p.Gate.short.Load() == 0 {
+				t.Error("no short statement was counted")
+			}
+		})
+	}
 }

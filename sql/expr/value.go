@@ -251,18 +251,22 @@ const (
 	longNumber = 1000
 	// keptDigits is how many of its digits are kept: more than a DECIMAL has.
 	keptDigits = 200
+	// readDigits is how many MySQL reads before the point. A number with more is the largest one.
+	readDigits = 81
 )
 
-// ShortNumber is the text of a number without the digits that no DECIMAL has. The time to read a
-// number grows with the square of its length.
+// ShortNumber is the text of a number without the digits and the exponent that no DECIMAL has. The
+// time to read a number grows with the square of its length.
 func ShortNumber(num string) string {
-	if len(num) <= longNumber {
+	e := strings.IndexAny(num, "eE")
+	if e < 0 && len(num) <= longNumber {
 		return num
 	}
 	mantissa, exp := num, 0
-	if e := strings.IndexAny(num, "eE"); e >= 0 {
+	if e >= 0 {
 		mantissa = num[:e]
 		exp, _ = strconv.Atoi(num[e+1:]) // the largest, if there are more digits
+		exp = min(max(exp, -1<<40), 1<<40)
 	}
 	sign := ""
 	if mantissa[0] == '-' || mantissa[0] == '+' {
@@ -274,15 +278,18 @@ func ShortNumber(num string) string {
 		exp -= len(frac) - len(short)
 		frac = short
 	}
+	switch digits := len(whole) + exp; {
+	case whole+frac == "" || digits < -keptDigits:
+		return "0"
+	case digits > readDigits:
+		return sign + strings.Repeat("9", readDigits+1) // more than any
+	}
 	if drop := len(whole) - keptDigits; drop > 0 {
 		whole, frac = whole[:keptDigits], ""
 		exp += drop
 	}
 	if len(frac) > keptDigits {
 		frac = frac[:keptDigits]
-	}
-	if whole != "" && exp > 0 && len(whole)+exp > MaxPrecision {
-		return sign + strings.Repeat("9", MaxPrecision+1) // more than any
 	}
 	return sign + "0" + whole + "." + frac + "e" + strconv.Itoa(exp)
 }
@@ -297,5 +304,5 @@ func decOf(s string) (*apd.Decimal, bool) {
 	if err != nil || d.Form != apd.Finite || d.Exponent > 100 || d.Exponent < -1000 {
 		return new(apd.Decimal), false
 	}
-	return d, whole
+	return d, whole && d.NumDigits()+int64(d.Exponent) <= readDigits
 }

@@ -85,10 +85,13 @@ func (r *Runner) SessionBudget() *exec.Mem {
 // Turn begins a statement's place among those that compute. Who reads outside of a transaction can
 // hold up nobody.
 func (r *Runner) Turn(ctx *sql.Context, s *session.Session, text string) admit.Turn {
+	class := admit.Reading
 	if kindOf(text) == changing || s.Explicit(ctx) {
-		return r.Turns.Turn(admit.Locking)
+		class = admit.Locking
 	}
-	return r.Turns.Turn(admit.Reading)
+	t := r.Turns.Turn(class)
+	t.Long = &s.Computes
+	return t
 }
 
 // Memory is the budget of the node's statements.

@@ -1,6 +1,7 @@
 package rights
 
 import (
+	"context"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -148,7 +149,7 @@ func written(r session.Role) string { return quote(r.Name) + "@" + quote(r.Host)
 // allRoles reports whether a login makes all roles active.
 func allRoles() bool {
 	_, v, ok := sql.SystemVariables.GetGlobal(AllRolesVar)
-	on, err := sql.ConvertToBool(sql.NewEmptyContext(), v)
+	on, err := sql.ConvertToBool(&sql.Context{Context: context.Background()}, v) // a session is dear, and not asked
 	return !ok || err != nil || on
 }
 

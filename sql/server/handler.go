@@ -54,6 +54,9 @@ func (h *handler) ConnectionAuthenticated(c *mysql.Conn) error {
 	if err := h.g.logins.admit(c); err != nil {
 		return err
 	}
+	if cc := clientOf(c); cc != nil {
+		defer cc.turn.Done()
+	}
 	return h.Handler.ConnectionAuthenticated(c)
 }
 
@@ -179,7 +182,7 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.Pr
 // left is the context of a statement that is left to the engine: it bounds what the statement may
 // keep, and ends when the client has gone away. stop must be called.
 func (h *handler) left(ctx context.Context, s *session.Session, c *mysql.Conn, query string) (_ context.Context, stop func()) {
-	ctx, done := bound.With(ctx, h.g.query.Budget(), h.g.query.Turn(sql.NewEmptyContext(), s, query))
+	ctx, done := bound.With(ctx, h.g.query.Budget(), h.g.query.Turn(sql.NewContext(ctx, sql.WithSession(s)), s, query))
 	ctx, away := whileThere(ctx, c.Conn)
 	return ctx, func() { away(); done() }
 }
@@ -275,10 +278,12 @@ func (h *handler) mayPrepare(s *session.Session, c *mysql.Conn) error {
 func (h *handler) ConnectionClosed(c *mysql.Conn) {
 	h.g.logins.leave(c)
 	s := h.session(c)
-	h.Handler.ConnectionClosed(c)
-	if s != nil {
-		s.SessionEnd()
+	if s == nil { // the engine would make a session, to end it
+		h.sm.RemoveConn(c)
+		return
 	}
+	h.Handler.ConnectionClosed(c)
+	s.SessionEnd()
 }
 
 // run executes a statement, again while it lost a conflict, nothing was sent to
@@ -305,7 +310,8 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 	if err != nil {
 		return began.Fail(s, query, err)
 	}
-	defer pass.Leave()
+	s.Computes.Store(false)
+	defer func() { pass.Leave(s.Computes.Load()) }()
 	done, err := h.g.query.Admit(s, query)
 	if err != nil {
 		return began.Fail(s, query, err)

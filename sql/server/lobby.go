@@ -11,6 +11,8 @@ import (
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/godwitdb/godwit/sql/admit"
 )
 
 // The lobby holds the connections of which it is not known yet whose they are. They are few, and
@@ -19,6 +21,7 @@ import (
 type lobby struct {
 	net.Listener
 	perAddress, total int
+	logins            *admit.Logins
 
 	mu    sync.Mutex
 	conns map[string][]*clientConn // by address, the oldest first
@@ -34,7 +37,8 @@ const (
 )
 
 func newLobby(l net.Listener) *lobby {
-	return &lobby{Listener: l, perAddress: lobbyPerAddress, total: lobbyTotal, conns: map[string][]*clientConn{}}
+	return &lobby{Listener: l, perAddress: lobbyPerAddress, total: lobbyTotal, logins: admit.NewLogins(0),
+		conns: map[string][]*clientConn{}}
 }
 
 // Accept implements net.Listener.
@@ -106,7 +110,8 @@ type clientConn struct {
 	// since its parameters that come in pieces were looked at.
 	read, longData int
 	// Until the client has logged in:
-	in bool
+	in   bool
+	turn admit.Login // lets others compute while it waits for the client
 	// first is the beginning of the first packet, also of a client that goes on with TLS: a header,
 	// and the client's flags.
 	first []byte
@@ -132,6 +137,10 @@ func clientOf(c *mysql.Conn) *clientConn {
 
 // Read implements net.Conn.
 func (c *clientConn) Read(b []byte) (int, error) {
+	if !c.in {
+		c.turn.End()
+		defer c.turn.Begin(c.lobby.logins)
+	}
 	n, err := c.Conn.Read(b)
 	if more := packetHeader + 4 - len(c.first); more > 0 {
 		c.first = append(c.first, b[:min(n, more)]...)
@@ -174,6 +183,9 @@ var (
 func (c *clientConn) Write(b []byte) (int, error) {
 	if c.in && c.shift == 0 {
 		return c.Conn.Write(b)
+	}
+	if !c.in && c.turn.End() {
+		defer c.turn.Begin(c.lobby.logins)
 	}
 	if c.body > 0 || len(b) != packetHeader {
 		c.body = max(0, c.body-len(b))
@@ -226,6 +238,7 @@ const packetHeader = 4
 // Close implements net.Conn.
 func (c *clientConn) Close() error {
 	c.lobby.leave(c)
+	c.turn.End()
 	return c.Conn.Close()
 }
 

@@ -7,12 +7,17 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	vitess "github.com/dolthub/vitess/go/mysql"
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/godwitdb/godwit/sql/admit"
 )
 
 // silent is a connection that says nothing. It knows whether it was closed, and until when it may
@@ -87,6 +92,108 @@ func TestLobby(t *testing.T) {
 			t.Errorf("%d connections (%v) are left", l.n, l.conns)
 		}
 	})
+}
+
+// TestLoginsTakeTurns: of those that log in, one computes at a time on a small machine. Nobody
+// waits for one whose client is silent, or that was closed, and who has logged in waits for none.
+func TestLoginsTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		arrivals := &crowd{}
+		var clients []net.Conn
+		for i := range 3 {
+			here, there := net.Pipe()
+			arrivals.conns = append(arrivals.conns, &silent{Conn: here, from: fmt.Sprintf("10.0.0.1:%d", 1000+i)})
+			clients = append(clients, there)
+		}
+		l := newLobby(arrivals)
+		l.logins = admit.NewLogins(1)
+		var conns []*clientConn
+		var read [3]atomic.Int32
+		next := make([]chan bool, 3)
+		for i := range clients {
+			c, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			conns = append(conns, c.(*clientConn))
+			next[i] = make(chan bool)
+			go func() {
+				for range next[i] {
+					if _, err := c.Read(make([]byte, 1)); err == nil {
+						read[i].Add(1)
+					}
+				}
+				c.Close()
+			}()
+		}
+		conns[2].loggedIn()
+		conns[2].turn.Done()
+		step := func(what string, want [3]int32) {
+			t.Helper()
+			synctest.Wait()
+			if got := [3]int32{read[0].Load(), read[1].Load(), read[2].Load()}; got != want {
+				t.Errorf("%s: they have read %v, want %v", what, got, want)
+			}
+		}
+		for i, c := range clients {
+			next[i] <- true
+			if i < 2 {
+				_, _ = c.Write([]byte{1})
+				synctest.Wait()
+			}
+		}
+		step("the first one computes", [3]int32{1, 0, 0})
+		_, _ = clients[2].Write([]byte{1})
+		step("one that has logged in", [3]int32{1, 0, 1})
+		next[0] <- true
+		step("the first one waits for its client", [3]int32{1, 1, 1})
+		_, _ = clients[0].Write([]byte{1})
+		step("the second one computes", [3]int32{1, 1, 1})
+		conns[1].Close()
+		step("the second one is closed", [3]int32{2, 1, 1})
+		for i, n := range next {
+			close(n)
+			clients[i].Close()
+		}
+	})
+}
+
+// engineHandler is the engine's, which ends sessions.
+type engineHandler struct {
+	vitess.Handler
+	ended int
+}
+
+func (h *engineHandler) ConnectionClosed(*vitess.Conn) { h.ended++ }
+
+// TestStrangersHaveNoSession: at the end of a connection that has not logged in, the engine makes
+// no session to end it. It is told of others.
+func TestStrangersHaveNoSession(t *testing.T) {
+	s, c := newServer(t)
+	k := conn(t, c)
+	engine := &engineHandler{}
+	h := &handler{Handler: engine, g: s.g, sm: s.h.sm}
+	here, there := net.Pipe()
+	defer there.Close()
+	stranger := &vitess.Conn{Conn: here, ConnectionID: 1 << 30}
+	h.sm.AddConn(stranger)
+	h.ConnectionClosed(stranger)
+	if engine.ended != 0 {
+		t.Error("the engine was told of a stranger's end")
+	}
+	for _, p := range s.g.engine.ProcessList.Processes() {
+		if p.Connection == stranger.ConnectionID {
+			t.Error("the stranger is still there")
+		}
+	}
+	id, err := strconv.ParseUint(query(t, k, "SELECT CONNECTION_ID()")[0], 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.ConnectionClosed(&vitess.Conn{Conn: here, ConnectionID: uint32(id)})
+	if engine.ended != 1 {
+		t.Error("the engine was not told of a client's end")
+	}
 }
 
 // TestSilentClients: a client that is silent for longer than wait_timeout is told so, and what it
