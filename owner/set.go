@@ -11,6 +11,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/owner/homing"
+	"github.com/godwitdb/godwit/owner/lead"
 	"github.com/godwitdb/godwit/owner/route"
 	"github.com/godwitdb/godwit/owner/state"
 	"github.com/godwitdb/godwit/owner/view"
@@ -276,19 +277,25 @@ func (s *Set) Close() {
 }
 
 func (s *Set) run() {
-	tick := time.NewTicker(tickInterval)
+	tick := time.NewTicker(lead.RenewEvery)
 	defer tick.Stop()
-	var lastForget, lastGC = time.Now(), time.Now()
+	var lastForget, lastGC, lastLook = time.Now(), time.Now(), time.Now()
 	for {
 		select {
 		case <-s.stopc:
 			return
 		case <-tick.C:
 		}
-		now := time.Now()
-		s.router.Watch(now)
 		for _, r := range s.Replicas() {
 			r.renew()
+		}
+		now := time.Now()
+		if now.Sub(lastLook) < tickInterval {
+			continue
+		}
+		lastLook = now
+		s.router.Watch(now)
+		for _, r := range s.Replicas() {
 			r.watchLease(now)
 			r.watchShard(now)
 			stale, term := r.expire(now)
