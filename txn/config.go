@@ -29,6 +29,17 @@ type Config struct {
 	Reads   ReadConfig
 	Commits CommitConfig
 	Limits  Limits
+	Breaks
+}
+
+// Breaks leave rules of forwarded statements out, for tests that show what breaks then.
+type Breaks struct {
+	// Strays lets a statement commit where the group that settles it takes no part (FWD-2).
+	Strays bool
+	// VotesEnd takes a vote for a statement that has not committed for its end (FWD-4).
+	VotesEnd bool
+	// EarlyAnswers tells of a commit that was asked for before its timestamp has passed (FWD-5).
+	EarlyAnswers bool
 }
 
 // ReadConfig says where reads without locks are answered.

@@ -76,7 +76,7 @@ func (p *proposal) request(g base.GroupID) *wire.CommitRequest {
 // settles it takes no part in the commit (FWD-2).
 func (p *proposal) strayed(groups []base.GroupID) bool {
 	st := p.t.opts.Statement
-	return st != nil && !slices.Contains(groups, st.Group)
+	return st != nil && !slices.Contains(groups, st.Group) && !p.t.db.cfg.Strays
 }
 
 // settling are the reads of the group that settles the transaction's statement: it takes part

@@ -43,7 +43,7 @@ func (db *DB) Settle(ctx context.Context, name base.TxnID, g base.GroupID, since
 		}
 		return err
 	})
-	if err != nil || !got.Committed {
+	if err != nil || !got.Committed || db.cfg.EarlyAnswers {
 		return got, err
 	}
 	if err = db.tellAllManagers(ctx, got.TS); err == nil {
@@ -71,6 +71,9 @@ func (db *DB) askStatement(ctx context.Context, name base.TxnID, g base.GroupID)
 	case wire.TxnState_ABORTED:
 		return got, false, nil
 	case wire.TxnState_PREPARED:
+		if db.cfg.VotesEnd {
+			return got, false, nil
+		}
 		return got, true, db.decideFor(ctx, g, resp)
 	}
 	return got, false, base.Errorf(base.CodeAmbiguous, "the outcome of statement %v has been forgotten", name)
