@@ -107,20 +107,14 @@ func (e *env) MetaLead() time.Duration {
 	if e.Alone() {
 		return 0
 	}
-	return e.leadOver(e.peers.longest())
-}
-
-func (e *env) leadOver(rtt time.Duration) time.Duration {
-	return rtt + 2*e.pace.HeartbeatEvery + 50*time.Millisecond + e.CommitLead()
+	return e.peers.longest() + 2*e.pace.HeartbeatEvery + 50*time.Millisecond + e.CommitLead()
 }
 
 // CatalogHold is how far ahead of now the meta group's leader promises that the catalog does not
 // change (OWN-17): as long as it takes the others to take it for dead, to elect another one, which
-// begins with the next tick and takes two round trips to a majority, and to hear from that. A node
-// that is slow does not make it longer: the leader's leases, which cover it, would grow with it.
+// begins with the next tick and takes two round trips to a majority, and to hear from that.
 func (e *env) CatalogHold() time.Duration {
-	path := e.peers.longestPath()
-	return e.pace.SilentAfter + e.pace.HeartbeatEvery + path + e.leadOver(path)
+	return e.pace.SilentAfter + e.pace.HeartbeatEvery + e.peers.longest() + e.MetaLead()
 }
 
 // CommitLead is how far ahead of now an owner of the cluster assigns commit timestamps, at most.
@@ -139,9 +133,6 @@ func (e *env) Between(a, b base.NodeID) time.Duration { return e.peers.between(e
 
 // Farthest is the longest smoothed round trip to a node heard of lately.
 func (e *env) Farthest() time.Duration { return e.peers.longest() }
-
-// FarthestPath is the longest of what the paths to nodes heard of lately took at least.
-func (e *env) FarthestPath() time.Duration { return e.peers.longestPath() }
 
 // QuorumRTT is the round trip from this node to the nearest majority of a group's replicas; 0 if
 // unknown.

@@ -31,7 +31,8 @@ func (r *Replica) Apply(b *store.Batch, ents []group.Entry) ([]any, error) {
 func (r *Replica) appliedHere(e group.Entry) {
 	if q := e.Cmd.Lease; q != nil && base.NodeID(q.Holder) == r.cfg.Self && e.Term == r.lead.Term &&
 		r.lead.State != lead.Relieved {
-		r.lead.Granted(base.Timestamp(q.End), time.Now())
+		now := time.Now()
+		r.renewals.Add(now, r.lead.Granted(base.Timestamp(q.End), now)-tickInterval)
 		r.wake()
 	}
 	if q := e.Cmd.Collect; q != nil {

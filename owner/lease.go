@@ -9,18 +9,24 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// leaseTerms is how long a lease is to be, and at what age it is renewed (TIME-1a). A lease of the
-// meta group's leader must also cover the time for which it promises that the catalog holds. mu is
-// held.
-func (r *Replica) leaseTerms() (length, age time.Duration) {
-	b := lead.Basis{Least: r.cfg.LeaseLeast, Most: r.cfg.Lease}
+// leaseTerms is how long a lease is to be, and at what age it is renewed (TIME-1a). It is as short
+// as it can be with renewals in time. A renewal takes a round trip, or as long as renewals took of
+// late, which covers a busy machine too. A lease of the meta group's leader must also cover the
+// time for which it promises that the catalog holds. mu is held.
+func (r *Replica) leaseTerms(now time.Time) (length, age time.Duration) {
+	length = r.cfg.Lease
 	if r.cfg.Farthest != nil {
-		b.Farthest = r.cfg.Farthest()
+		if rtt := r.cfg.Farthest(); rtt > 0 {
+			length = r.cfg.LeaseLeast + 3*max(rtt, r.renewals.Most(now))
+		}
 	}
+	length = min(length, r.cfg.Lease)
+	age = length / 3
 	if r.id == base.MetaGroup && r.cfg.Hold != nil {
-		b.Hold, b.HoldAge = r.cfg.Hold(), metaRenew
+		age = min(age, metaRenew)
+		length = min(max(length, r.cfg.Hold()+metaRenew+tickInterval), r.cfg.Lease)
 	}
-	return r.lead.Terms(b)
+	return length, age
 }
 
 // lateTerms is leaseTerms of the last moments: each commit asks, and round trips change slowly. mu
@@ -28,14 +34,14 @@ func (r *Replica) leaseTerms() (length, age time.Duration) {
 func (r *Replica) lateTerms(now time.Time) (length, age time.Duration) {
 	if t := &r.terms; now.Sub(t.at) >= termsFor {
 		t.at = now
-		t.length, t.age = r.leaseTerms()
+		t.length, t.age = r.leaseTerms(now)
 	}
 	return r.terms.length, r.terms.age
 }
 
 // termsFor is how old the terms of a lease may be. It is short beside the time in which a lease is
 // renewed.
-const termsFor = lead.RenewEvery
+const termsFor = tickInterval / 4
 
 // leaseTerms is what leaseTerms said at a moment.
 type leaseTerms struct {
@@ -46,32 +52,27 @@ type leaseTerms struct {
 // metaRenew is the age at which a lease of the meta group is renewed, at most.
 const metaRenew = 250 * time.Millisecond
 
-// nextLease is a lease that this node would propose now; due: it is time for it. mu is held.
-func (r *Replica) nextLease(now time.Time) (end base.Timestamp, length, age time.Duration, due bool) {
+// addLease puts a lease into a command if it is time for a new one. propMu and mu are held.
+func (r *Replica) addLease(c *wire.Command) bool {
 	l := &r.lead
 	if l.State == lead.Relieved || l.State.In(lead.Seals) {
-		return 0, 0, 0, false
+		return false
 	}
+	now := time.Now()
+	virtual := r.clock.Virtual()
 	from := max(r.clock.LatestAt(now), l.Low)
-	if r.clock.Virtual() { // it may just have begun
+	if virtual { // it may just have begun
 		from = max(from, l.Floor)
 	}
-	length, age = r.lateTerms(now)
+	length, age := r.lateTerms(now)
 	if !r.cfg.LeasesShrink {
 		length = l.AtLeast(length, now)
 	}
-	end = max(from.Add(length), r.rep.Leases[r.cfg.Self].End)
+	end := max(from.Add(length), r.rep.Leases[r.cfg.Self].End)
 	if r.rep.Transfer.Target == r.cfg.Self { // the new one supersedes it
 		end = max(end, r.rep.Transfer.End)
 	}
-	return end, length, age, l.Due(length, age, now, end)
-}
-
-// addLease puts a lease into a command if it is time for a new one. propMu and mu are held.
-func (r *Replica) addLease(c *wire.Command) bool {
-	l, now := &r.lead, time.Now()
-	end, length, age, due := r.nextLease(now)
-	if !due {
+	if !l.Due(length, age, now, end) {
 		return false
 	}
 	if end <= l.Requested {
@@ -79,7 +80,7 @@ func (r *Replica) addLease(c *wire.Command) bool {
 	}
 	l.Request(end, now, length, age)
 	c.Ended = l.Ended
-	c.Lease = &wire.Lease{Holder: uint32(r.cfg.Self), End: uint64(end), LengthNs: uint64(length), Virtual: r.clock.Virtual()}
+	c.Lease = &wire.Lease{Holder: uint32(r.cfg.Self), End: uint64(end), LengthNs: uint64(length), Virtual: virtual}
 	return true
 }
 
@@ -89,13 +90,19 @@ func (r *Replica) renew() {
 	defer r.propMu.Unlock()
 	r.mu.Lock()
 	l := &r.lead
-	_, _, _, due := r.nextLease(time.Now())
-	if !due || !l.State.In(lead.Proposes) && !r.closesEarly() {
+	if !l.State.In(lead.Proposes) && !r.closesEarly() {
 		r.mu.Unlock()
 		return
 	}
 	c := r.command(0)
-	r.addLease(c)
+	if !r.addLease(c) {
+		// Nothing was proposed: the vector is not in the log.
+		for _, v := range c.Vector {
+			l.Vector[v.Region] = 0
+		}
+		r.mu.Unlock()
+		return
+	}
 	term := l.Term
 	r.mu.Unlock()
 	r.group.ProposeAsync(c, term, func(_ any, _ uint64, err error) { r.leaseFailed(term, err) })

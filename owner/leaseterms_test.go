@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/clock"
-	"github.com/godwitdb/godwit/owner/lead"
 )
 
 // renewed proposes a lease of r and returns it as the log has it.
@@ -19,8 +19,38 @@ func renewed(t *testing.T, r *Replica, q *quiet) (until time.Time, length time.D
 	return r.lead.Until, r.rep.Leases[1].Length
 }
 
-// TestBusyMachine: leases that are granted late become longer at once, by as much as they were
-// late, and shorter again once the machine has been quiet for a while.
+// TestLeaseTerms is TIME-1a: a lease is as short as round trips and the renewals of late allow.
+func TestLeaseTerms(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		group          base.GroupID
+		rtt, late      time.Duration
+		hold           time.Duration
+		length, renews time.Duration
+	}{
+		{"regions 90 ms apart", 17, 90 * time.Millisecond, 0, 0, 1470 * time.Millisecond, 490 * time.Millisecond},
+		{"one data centre", 17, time.Millisecond, 0, 0, 1203 * time.Millisecond, 401 * time.Millisecond},
+		{"no round trip is known", 17, 0, 0, 0, 3 * time.Second, time.Second},
+		{"a slow WAN", 17, 660 * time.Millisecond, 0, 0, 3 * time.Second, time.Second},
+		{"a busy machine", 17, 90 * time.Millisecond, 500 * time.Millisecond, 0, 2700 * time.Millisecond, 900 * time.Millisecond},
+		{"the meta group", 0, 90 * time.Millisecond, 0, 1600 * time.Millisecond, 2050 * time.Millisecond, 250 * time.Millisecond},
+		{"the meta group over a slow WAN", 0, 660 * time.Millisecond, 0, 3 * time.Second, 3 * time.Second,
+			250 * time.Millisecond},
+	} {
+		r, _ := leader(t)
+		now := time.Now()
+		r.id = c.group
+		r.cfg.Farthest = func() time.Duration { return c.rtt }
+		r.cfg.Hold = func() time.Duration { return c.hold }
+		r.renewals.Add(now, c.late)
+		if length, age := r.leaseTerms(now); length != c.length || age.Round(time.Millisecond) != c.renews {
+			t.Errorf("%s: leases of %v, renewed after %v; want %v and %v", c.name, length, age, c.length, c.renews)
+		}
+	}
+}
+
+// TestBusyMachine: leases that are granted late become longer at once, and shorter again once the
+// machine has been quiet for a while.
 func TestBusyMachine(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r, q := leader(t)
@@ -32,7 +62,7 @@ func TestBusyMachine(t *testing.T) {
 		}
 		renewals := func(n int, takes time.Duration) time.Duration {
 			for n > 0 {
-				time.Sleep(lead.RenewEvery)
+				time.Sleep(tickInterval)
 				if r.renew(); q.waiting() > 0 {
 					time.Sleep(takes)
 					q.apply()
@@ -41,11 +71,12 @@ func TestBusyMachine(t *testing.T) {
 			}
 			return r.rep.Leases[1].Length
 		}
-		quiet := renewals(30, 90*time.Millisecond)
+		renewals(60, 90*time.Millisecond)
+		quiet := renewals(1, 90*time.Millisecond)
 		renewals(1, 700*time.Millisecond)
 		busy := renewals(1, 90*time.Millisecond)
-		if after := renewals(15, 90*time.Millisecond); quiet > time.Second || busy < quiet+500*time.Millisecond ||
-			busy > quiet+700*time.Millisecond || after > time.Second {
+		if after := renewals(60, 90*time.Millisecond); quiet > 1600*time.Millisecond ||
+			busy < 2500*time.Millisecond || after > 1600*time.Millisecond {
 			t.Errorf("leases of %v, on the busy machine of %v, afterwards of %v", quiet, busy, after)
 		}
 	})

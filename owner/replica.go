@@ -78,10 +78,11 @@ type Replica struct {
 	txns.Table
 	waiting int // requests in a bounded wait
 
-	delay  gauge.QuorumDelay // guarded by mu
-	terms  leaseTerms        // of lateTerms; guarded by mu
-	leadNs atomic.Int64      // ahead() while it leads, as of the last heartbeat
-	lag    gauge.Lag
+	delay    gauge.QuorumDelay // guarded by mu
+	renewals base.Worst        // how late leases came, beyond a tick; guarded by mu
+	terms    leaseTerms        // of lateTerms; guarded by mu
+	leadNs   atomic.Int64      // ahead() while it leads, as of the last heartbeat
+	lag      gauge.Lag
 
 	heartbeats []heartbeat // closed timestamps to count when their index is applied
 	changed    chan struct{}

@@ -11,7 +11,6 @@ import (
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/owner/homing"
-	"github.com/godwitdb/godwit/owner/lead"
 	"github.com/godwitdb/godwit/owner/route"
 	"github.com/godwitdb/godwit/owner/state"
 	"github.com/godwitdb/godwit/owner/view"
@@ -277,25 +276,19 @@ func (s *Set) Close() {
 }
 
 func (s *Set) run() {
-	tick := time.NewTicker(lead.RenewEvery)
+	tick := time.NewTicker(tickInterval)
 	defer tick.Stop()
-	var lastForget, lastGC, lastLook = time.Now(), time.Now(), time.Now()
+	var lastForget, lastGC = time.Now(), time.Now()
 	for {
 		select {
 		case <-s.stopc:
 			return
 		case <-tick.C:
 		}
-		for _, r := range s.Replicas() {
-			r.renew()
-		}
 		now := time.Now()
-		if now.Sub(lastLook) < tickInterval {
-			continue
-		}
-		lastLook = now
 		s.router.Watch(now)
 		for _, r := range s.Replicas() {
+			r.renew()
 			r.watchLease(now)
 			r.watchShard(now)
 			stale, term := r.expire(now)

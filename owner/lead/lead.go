@@ -277,8 +277,6 @@ type OwnLease struct {
 	Requested      base.Timestamp // end of the newest lease proposed in this term
 	RequestedUntil time.Time      // when that one ends by the monotonic clock
 	latest         time.Time      // when the last of all of them ends by the monotonic clock
-	asked          time.Time      // when the newest one was proposed; zero: the next one is proposed at once
-	renewals       renewals
 	// leases proposed in this term and not applied yet, the oldest first
 	requests []leaseRequest
 }
@@ -312,17 +310,11 @@ func binding(length time.Duration) time.Duration { return 2*length - clock.Stret
 // before it was to become.
 func (l *OwnLease) Request(end base.Timestamp, now time.Time, length, age time.Duration) {
 	due := now
-	if !l.asked.IsZero() {
-		at := l.asked.Add(age)
-		if shorter := l.RequestedUntil.Add(age - length); shorter.After(at) { // leases have become so
-			at = shorter
-		}
-		if at.Before(now) {
-			due = at
-		}
+	if at := l.RequestedUntil.Add(age - length); !l.RequestedUntil.IsZero() && at.Before(now) {
+		due = at
 	}
 	until := now.Add(binding(length))
-	l.Requested, l.RequestedUntil, l.asked = end, until, now
+	l.Requested, l.RequestedUntil = end, until
 	l.Binds(until)
 	if len(l.requests) >= maxRequests {
 		l.requests = slices.Delete(l.requests, 0, 1)
@@ -337,23 +329,22 @@ func (l *OwnLease) Binds(until time.Time) {
 	}
 }
 
-// Granted notes that a lease of this node was applied, and how long after its time that happened.
-func (l *OwnLease) Granted(end base.Timestamp, now time.Time) {
+// Granted notes that a lease of this node was applied. It returns how long after its time that
+// happened.
+func (l *OwnLease) Granted(end base.Timestamp, now time.Time) (late time.Duration) {
 	l.LeaseEnd = end
 	for i, a := range l.requests {
 		if a.end == end {
 			l.Until = a.until
 			l.requests = slices.Delete(l.requests, 0, i+1)
-			l.renewals.add(now.Sub(a.due))
-			return
+			return now.Sub(a.due)
 		}
 	}
+	return 0
 }
 
 // ForgetRequest has the next lease proposed although an older one may be on its way.
-func (l *OwnLease) ForgetRequest() {
-	l.Requested, l.RequestedUntil, l.asked = 0, time.Time{}, time.Time{}
-}
+func (l *OwnLease) ForgetRequest() { l.Requested, l.RequestedUntil = 0, time.Time{} }
 
 // Due reports whether it is time for a lease that would end at end: leases have a length, and are
 // renewed at an age. The monotonic clock decides, too: the other one may stand still, or have been

@@ -12,7 +12,7 @@ import (
 // Timing is how long things last, and how often they are done.
 type Timing struct {
 	Lease      time.Duration // length of a lease, at most; default 3 s
-	LeaseLeast time.Duration // what it is besides round trips and slow renewals (TIME-1a); default 0.8 s
+	LeaseLeast time.Duration // what it is more than three round trips (TIME-1a); default 1.2 s
 	// silence after which an unprepared transaction is aborted; default 10 s
 	TxnIdle time.Duration
 	// the same if its gateway is Gone; default 2.5 s: a living one says so every second
@@ -92,7 +92,7 @@ func (t *Timing) Fill() {
 	def(&t.Lease, 3*time.Second)
 	def(&t.ClosedLag, 2*time.Second)
 	def(&t.HoldRest, 10*time.Second)
-	def(&t.LeaseLeast, 800*time.Millisecond)
+	def(&t.LeaseLeast, 1200*time.Millisecond)
 	def(&t.TxnIdle, 10*time.Second)
 	def(&t.TxnOrphan, 2500*time.Millisecond)
 	def(&t.ResolveAfter, 2*time.Second)
