@@ -1,6 +1,8 @@
 package access
 
 import (
+	"time"
+
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
@@ -51,6 +53,10 @@ func (t *Table) computing(cols []int, env *expr.Env) (*computing, error) {
 	}
 	if env == nil {
 		env = &expr.Env{}
+	}
+	if env.Zone() != time.UTC { // as rows and indexes have it, whatever the session's zone
+		e := *env
+		e.Loc, env = time.UTC, &e
 	}
 	c.by = make([]expr.Expr, len(cols))
 	for i, p := range cols {

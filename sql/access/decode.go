@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"math"
 	"sync"
-	"time"
 	"unsafe"
 
 	"github.com/cockroachdb/apd/v3"
@@ -30,10 +29,7 @@ type decoder struct {
 	last  uint32      // id of the last column that is wanted
 	// order are the columns that the table stores, by id.
 	order []storedColumn
-	most  uint32 // id of the last column that the table has, or has had
-	// zone is that of the session if it is not UTC. The store has a TIMESTAMP as the clock of the
-	// session showed it that wrote it, and executors want it in UTC.
-	zone  *time.Location
+	most  uint32  // id of the last column that the table has, or has had
 	days  []int64 // dates, if there is a DATE among the columns
 	arena []byte  // what strings point into: a kv answer would be kept by any of its strings
 }
@@ -48,11 +44,8 @@ type storedColumn struct {
 
 const arenaSize = 64 << 10
 
-func newDecoder(ctx context.Context, t *schema.Table, cols []int, typs []expr.Type, zone *time.Location) *decoder {
+func newDecoder(ctx context.Context, t *schema.Table, cols []int, typs []expr.Type) *decoder {
 	d := &decoder{ctx: ctx, t: t, typs: typs, dest: make([]int, len(t.Cols)), whole: -1}
-	if zone != nil && zone != time.UTC {
-		d.zone = zone
-	}
 	for i := range d.dest {
 		d.dest[i] = -1
 		d.most = max(d.most, t.Cols[i].Desc.ID)
@@ -247,7 +240,7 @@ func (d *decoder) payload(c *schema.Column, v []byte, out *expr.Vec, r int) ([]b
 	return rest, d.blob(c, raw, out, r)
 }
 
-// packed is a stored time as package calendar packs it.
+// packed is a stored time as package calendar packs it. The store has TIMESTAMPs in UTC.
 func (d *decoder) packed(k expr.Kind, us int64) int64 {
 	if us == zeroDate {
 		return 0
@@ -258,9 +251,6 @@ func (d *decoder) packed(k expr.Kind, us int64) int64 {
 		}
 	}
 	p, _ := calendar.FromMicros(us + epoch)
-	if k == expr.Timestamp && d.zone != nil {
-		return calendar.Shift(p, d.zone, time.UTC)
-	}
 	return p
 }
 

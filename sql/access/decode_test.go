@@ -134,7 +134,7 @@ func TestVectorsHoldWhatRowsSay(t *testing.T) {
 				cols, typs = append(cols, p), append(typs, expr.FromSQL(c.Type))
 			}
 		}
-		d := newDecoder(ctx, now, cols, typs, nil)
+		d := newDecoder(ctx, now, cols, typs)
 		const n = 5
 		var b expr.Batch
 		d.begin(&b, n)
@@ -186,7 +186,7 @@ func TestRowsThatAreNone(t *testing.T) {
 	for p, c := range now.Cols {
 		cols, typs = append(cols, p), append(typs, expr.FromSQL(c.Type))
 	}
-	d := newDecoder(ctx, now, cols, typs, nil)
+	d := newDecoder(ctx, now, cols, typs)
 	refused := 0
 	for n := range len(enc) {
 		var b expr.Batch
@@ -212,9 +212,8 @@ func TestRowsThatAreNone(t *testing.T) {
 	}
 }
 
-// TestZonesOfTimestamps: a TIMESTAMP is stored as the clock of its session, and executors have it
-// in UTC.
-func TestZonesOfTimestamps(t *testing.T) {
+// TestStoredTimestamps: a TIMESTAMP is stored in UTC, and executors have it so.
+func TestStoredTimestamps(t *testing.T) {
 	_, now := everything(t)
 	p := now.Desc.ColByName("timestamp(6)")
 	c := now.Cols[p]
@@ -225,13 +224,13 @@ func TestZonesOfTimestamps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := newDecoder(ctx, now, []int{p}, []expr.Type{expr.FromSQL(c.Type)}, time.FixedZone("", 5*3600+1800))
+	d := newDecoder(ctx, now, []int{p}, []expr.Type{expr.FromSQL(c.Type)})
 	var b expr.Batch
 	d.begin(&b, 1)
 	if err := d.row(enc, &b, 0); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := b.Cols[0].At(0), plain(t, c, time.Date(2023, 12, 31, 18, 30, 0, 0, time.UTC)); got != want {
+	if got, want := b.Cols[0].At(0), plain(t, c, time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)); got != want {
 		t.Errorf("%v, not %v", got, want)
 	}
 }

@@ -45,7 +45,7 @@ func (t *Table) readable(p int) bool {
 	switch c.Kind {
 	case schema.KindInt, schema.KindUint, schema.KindDatetime:
 		switch t.cols[p].Type.Kind {
-		case expr.Int, expr.Uint, expr.Date, expr.Datetime:
+		case expr.Int, expr.Uint, expr.Date, expr.Datetime, expr.Timestamp:
 			return true
 		}
 	}

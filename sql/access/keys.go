@@ -22,7 +22,6 @@ import (
 type keyer struct {
 	ctx context.Context
 	i   *schema.EngineIndex
-	loc *time.Location // of TIMESTAMP columns: see decoder.zone
 }
 
 // engineValue is a value as the engine holds one of the column; nil is NULL.
@@ -40,10 +39,8 @@ func (k keyer) engineValue(c *schema.Column, x expr.Value) any {
 		return x.S
 	case expr.Bytes:
 		return []byte(x.S)
-	case expr.Date, expr.Datetime:
+	case expr.Date, expr.Datetime, expr.Timestamp:
 		return engineTime(x.I)
-	case expr.Timestamp:
-		return engineTime(calendar.Shift(x.I, time.UTC, k.loc))
 	case expr.Duration:
 		return types.Timespan(x.I)
 	case expr.Opaque:

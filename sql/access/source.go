@@ -3,7 +3,6 @@ package access
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
@@ -55,10 +54,6 @@ func (t *Table) Start(ctx *exec.Ctx, read exec.Read) (exec.Rows, error) {
 	if err := r.open(); err != nil {
 		return nil, err
 	}
-	var zone *time.Location
-	if ctx.Env != nil {
-		zone = ctx.Env.Loc
-	}
 	if read.Wait == exec.WaitSkip && r.src.Take != kv.LockNone { // a snapshot locks nothing
 		r.skip = &skipping{}
 	}
@@ -73,20 +68,13 @@ func (t *Table) Start(ctx *exec.Ctx, read exec.Read) (exec.Rows, error) {
 	for i, c := range cols {
 		typs[i] = t.cols[c].Type
 	}
-	r.dec = newDecoder(t.s.ctx, r.src.Table.Def, cols, typs, zone)
+	r.dec = newDecoder(t.s.ctx, r.src.Table.Def, cols, typs)
 	r.entries = r.entriesOf()
-	if err := r.plan(keyer{ctx: t.s.ctx, i: r.index, loc: utcOr(zone)}); err != nil {
+	if err := r.plan(keyer{ctx: t.s.ctx, i: r.index}); err != nil {
 		return nil, err
 	}
 	t.s.waiting = append(t.s.waiting, r)
 	return r, nil
-}
-
-func utcOr(l *time.Location) *time.Location {
-	if l == nil {
-		return time.UTC
-	}
-	return l
 }
 
 var lockModes = map[exec.Lock]kv.LockMode{exec.LockNone: kv.LockNone, exec.LockShare: kv.LockShared,

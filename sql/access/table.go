@@ -3,7 +3,6 @@ package access
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/stats"
 	"github.com/godwitdb/godwit/sql/table"
+	"github.com/godwitdb/godwit/sql/zone"
 )
 
 // Table is a table as a statement reads it.
@@ -102,7 +102,11 @@ func (t *Table) Rule(col int) algebra.Rule {
 		}
 		return e.Text
 	}
-	return algebra.Rule{Default: text(d.Default), Generated: text(d.Generated), OnUpdate: text(d.OnUpdate), AutoInc: d.AutoInc}
+	byDefault := text(d.Default)
+	if t.cols[col].Type.Kind == expr.Timestamp {
+		byDefault = zone.Fixed(byDefault)
+	}
+	return algebra.Rule{Default: byDefault, Generated: text(d.Generated), OnUpdate: text(d.OnUpdate), AutoInc: d.AutoInc}
 }
 
 // Checks implements algebra.Target.
@@ -191,7 +195,7 @@ func (t *Table) key(col int, x any) (key []byte, ok bool) {
 		return nil, false
 	}
 	c := t.st.Def.Cols[col]
-	conv, _, in := c.Fit(t.s.ctx, keyer{loc: time.UTC}.engineValue(c, v))
+	conv, _, in := c.Fit(t.s.ctx, keyer{}.engineValue(c, v))
 	if in != sql.InRange || conv == nil {
 		return nil, false
 	}

@@ -1,8 +1,6 @@
 package access
 
 import (
-	"time"
-
 	"github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/godwitdb/godwit/sql/expr"
@@ -17,9 +15,9 @@ type Values struct {
 	buf   []byte
 }
 
-// NewValues makes vectors of values of a table. zone is that of the session.
-func (t *Table) NewValues(zone *time.Location) *Values {
-	v := &Values{ctx: t.s.ctx, d: newDecoder(t.s.ctx, t.st.Def, nil, nil, zone)}
+// NewValues makes vectors of values of a table.
+func (t *Table) NewValues() *Values {
+	v := &Values{ctx: t.s.ctx, d: newDecoder(t.s.ctx, t.st.Def, nil, nil)}
 	for _, c := range t.cols[:len(t.st.Def.Cols)] {
 		v.types = append(v.types, c.Type.AsNull())
 	}

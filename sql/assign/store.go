@@ -27,6 +27,7 @@ const (
 	ErrOutOfRange = 1264
 	ErrTruncated  = 1265
 	ErrIncorrect  = 1292 // of dates and times
+	ErrSkipped    = 1299 // ER_WARN_INVALID_TIMESTAMP
 	ErrNoDefault  = 1364
 	ErrNotOfType  = 1366
 	ErrTooLong    = 1406
@@ -448,8 +449,11 @@ func (s *Setter) dated(v *expr.Vec, i int32, row int) (any, error) {
 		p, ok = calendar.Round(p, s.To.Scale)
 		ranged = !ok
 	}
-	if ok && p != 0 && s.To.Kind == expr.Timestamp && !s.ofEpoch(p) {
-		ok, ranged = false, true
+	skipped := false
+	if ok && p != 0 && s.To.Kind == expr.Timestamp {
+		if p, skipped, ok = s.instant(v, i, p); !ok {
+			ranged = true
+		}
 	}
 	if ok && p == 0 && s.env.Mode&expr.NoZeroDate != 0 {
 		ok, ranged = false, true
@@ -465,13 +469,38 @@ func (s *Setter) dated(v *expr.Vec, i int32, row int) (any, error) {
 	if p == 0 {
 		return types.ZeroTime, nil
 	}
+	if ok && skipped {
+		if err := s.skipped(v, i, row); err != nil {
+			return nil, err
+		}
+	}
 	return calendar.ToGo(p, expr.Utc), nil
 }
 
-// ofEpoch reports whether a time of the session's clock is one of those that TIMESTAMP has.
-func (s *Setter) ofEpoch(p int64) bool {
-	at := calendar.ToGo(p, s.env.Zone()).Unix()
-	return at >= 1 && at <= math.MaxInt32
+// instant is the moment in UTC that a time of the session's clock stands for, if TIMESTAMP has it.
+// A TIMESTAMP stays the moment that it is, also where the clock showed its time twice.
+func (s *Setter) instant(v *expr.Vec, i int32, p int64) (utc int64, skipped, ok bool) {
+	at := calendar.ToGo(p, expr.Utc)
+	if v.T.Kind == expr.Timestamp {
+		utc, ok = calendar.Round(v.I[i], s.To.Scale)
+		if !ok {
+			return 0, false, false
+		}
+		at = calendar.ToGo(utc, expr.Utc)
+	} else {
+		at, skipped = calendar.Moment(p, s.env.Zone())
+	}
+	n := at.Unix()
+	return calendar.FromGo(at.UTC()), skipped, n >= 1 && n <= math.MaxInt32
+}
+
+// skipped is what is to be said of a time that the session's clock skips.
+func (s *Setter) skipped(v *expr.Vec, i int32, row int) error {
+	if s.Strict {
+		return s.incorrect(v, i, row, true)
+	}
+	return s.wrong(ErrSkipped, sql.ErrInvalidValue.New(s.shown(), s.Col.Type),
+		"Invalid TIMESTAMP value in column '%s' at row %d", s.Col.Desc.Name, row)
 }
 
 // incorrect is what is to be said of a date or time; ranged: it looks like one.

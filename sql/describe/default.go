@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
@@ -12,6 +13,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/zone"
 )
 
 // defaultKind says what the default of a column is.
@@ -51,9 +53,24 @@ func defaultOf(ctx *sql.Context, c *schema.Column) (string, defaultKind) {
 		if v == nil {
 			return "", noDefault
 		}
-		return valueText(ctx, c, v), literalDefault
+		return zoned(ctx, c, valueText(ctx, c, v)), literalDefault
 	}
 	return expression(d.Text), exprDefault
+}
+
+// zoned is a default as the session's clock shows it: definitions have those of TIMESTAMPs in UTC.
+func zoned(ctx *sql.Context, c *schema.Column, text string) string {
+	if c.Type.Type() != sqltypes.Timestamp {
+		return text
+	}
+	loc, err := zone.Of(ctx)
+	if err != nil || loc == time.UTC {
+		return text
+	}
+	if shown, ok := zone.Shown("'"+text+"'", loc); ok {
+		return shown
+	}
+	return text
 }
 
 var reCall = regexp.MustCompile("(?s)^(?:`[^`]*`|\\w+)(\\(.*)?$")

@@ -233,6 +233,9 @@ func (o *optimizer) boundsOf(id expr.ColID, t expr.Type, conds []expr.Node) *bou
 		switch c := c.(type) {
 		case *expr.In:
 			vals, ok := o.inValues(c, id, t)
+			if !ok {
+				vals, ok = o.instantsIn(c, id, t)
+			}
 			if ok && b.eq == nil {
 				b.eq, found = vals, true
 			}
@@ -278,10 +281,10 @@ func (o *optimizer) compared(b *bounds, n *expr.Call, id expr.ColID, t expr.Type
 	if n.Fn.Name == "between" {
 		return o.between(b, n, id, t)
 	}
-	if _, ok := flipped[n.Fn.Name]; !ok || !comparesAs(n.Cmp, t) && t.Kind != expr.Date {
+	if _, ok := flipped[n.Fn.Name]; !ok || !comparesAs(n.Cmp, t) && t.Kind != expr.Date && t.Kind != expr.Timestamp {
 		return false
 	}
-	if o.dateBound(b, n, id, t) {
+	if o.dateBound(b, n, id, t) || o.instantBound(b, n, id, t) {
 		return true
 	}
 	op, l, r := n.Fn.Name, n.Args[0], n.Args[1]
@@ -342,6 +345,9 @@ func comparesAs(cmp, t expr.Type) bool {
 }
 
 func (o *optimizer) between(b *bounds, n *expr.Call, id expr.ColID, t expr.Type) bool {
+	if o.instantsBetween(b, n, id, t) {
+		return true
+	}
 	c, ok := n.Args[0].(*expr.Col)
 	if !ok || c.ID != id || !comparesAs(n.Cmp, t) {
 		return false

@@ -400,7 +400,7 @@ func (o *optimizer) distinctOf(id expr.ColID) float64 { return max(1, o.ndv[id])
 // keyKind reports whether look-ups by values of a type are known to find what = finds.
 func keyKind(t expr.Type) bool {
 	switch t.Kind {
-	case expr.Int, expr.Uint, expr.Decimal, expr.Text, expr.Bytes, expr.Date, expr.Datetime:
+	case expr.Int, expr.Uint, expr.Decimal, expr.Text, expr.Bytes, expr.Date, expr.Datetime, expr.Timestamp:
 		return true
 	}
 	return false

@@ -342,6 +342,9 @@ func (c *change) target(b *bind.Target) error {
 			typ = c.op.Types()[at]
 		}
 		k, err := c.setter(c.env, t, s.Col, typ, c.strict)
+		if err == nil && s.Derived {
+			err = assign.Foreseen(c.env, t.st.Def, s.Col)
+		}
 		if err != nil {
 			return err
 		}

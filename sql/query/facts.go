@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/zone"
 )
 
 // facts are what the session says about the meaning of a statement. The binder asks pace whether it
@@ -45,6 +47,9 @@ func sysVar(ctx *sql.Context, name string, global bool) (expr.Node, error) {
 			return nil, left("system variable")
 		}
 		return constant(v, ctx.GetCollation())
+	}
+	if strings.EqualFold(name, zone.MomentVariable) {
+		return expr.NumberConst(strconv.FormatFloat(float64(zone.Now(ctx).UnixMicro())/1e6, 'f', 6, 64))
 	}
 	v, err := ctx.GetSessionVariable(ctx, name)
 	if err != nil {
@@ -103,7 +108,7 @@ func paramOf(v *querypb.BindVariable, coll sql.CollationID) (expr.Node, error) {
 func (r *Runner) environment(ctx *sql.Context) (*expr.Env, error) {
 	mode := sql.LoadSqlMode(ctx)
 	e := &expr.Env{
-		Ctx: ctx, Now: ctx.QueryTime(), Clock: time.Now, Box: ctx,
+		Ctx: ctx, Now: zone.Now(ctx), Clock: time.Now, Box: ctx,
 		GroupConcatMax: intVar(ctx, "group_concat_max_len"),
 		MaxPacket:      intVar(ctx, "max_allowed_packet"),
 		WeekMode:       intVar(ctx, "default_week_format"),
@@ -121,11 +126,11 @@ func (r *Runner) environment(ctx *sql.Context) (*expr.Env, error) {
 		}
 	}
 	e.Mode |= expr.ErrorForDivisionByZero // a SELECT warns in any mode, as that of go-mysql-server does
-	zone, err := zoneOf(ctx)
+	loc, err := zone.Of(ctx)
 	if err != nil {
 		return nil, err
 	}
-	e.Loc, e.Now = zone, e.Now.In(zone)
+	e.Loc, e.Now = loc, e.Now.In(loc)
 	e.UserVar = func(name string) (expr.Value, expr.Type, error) { return readVar(ctx, name) }
 	e.SetUserVar = func(name string, x expr.Value, t expr.Type) error { return writeVar(ctx, name, x, t) }
 	e.Warn = func(code int, msg string) { ctx.Warn(code, "%s", msg) }
@@ -152,25 +157,4 @@ func intVar(ctx *sql.Context, name string) int {
 	}
 	n, _ := schema.ToInt64(v)
 	return int(n)
-}
-
-// zoneOf is the session's time zone.
-func zoneOf(ctx *sql.Context) (*time.Location, error) {
-	v, err := ctx.GetSessionVariable(ctx, "time_zone")
-	if err != nil {
-		return time.UTC, nil
-	}
-	name, _ := v.(string)
-	if strings.EqualFold(name, "SYSTEM") || name == "" {
-		return time.Local, nil
-	}
-	if t, err := time.Parse("-07:00", name); err == nil {
-		_, off := t.Zone()
-		return time.FixedZone(name, off), nil
-	}
-	loc, err := time.LoadLocation(name)
-	if err != nil {
-		return nil, left("time zone")
-	}
-	return loc, nil
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/godwitdb/godwit/sql/access"
+	"github.com/godwitdb/godwit/sql/assign"
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/expr"
 )
@@ -25,8 +26,8 @@ type formula struct {
 }
 
 // newRowset is for the columns ids that formulas use. Those of several rows follow each other.
-func newRowset(t *access.Table, env *expr.Env, ids []expr.ColID, formulas ...[]bind.Formula) *rowset {
-	r := &rowset{vals: t.NewValues(env.Zone()), width: t.RowColumn()}
+func newRowset(t *access.Table, ids []expr.ColID, formulas ...[]bind.Formula) *rowset {
+	r := &rowset{vals: t.NewValues(), width: t.RowColumn()}
 	used := map[expr.ColID]bool{}
 	for _, fs := range formulas {
 		for _, f := range fs {
@@ -49,8 +50,12 @@ func newRowset(t *access.Table, env *expr.Env, ids []expr.ColID, formulas ...[]b
 // compile makes formulas over the columns ids executable.
 func (c *change) compile(env *expr.Env, t *target, fs []bind.Formula, ids []expr.ColID,
 	strict bool) (out []*formula, err error) {
+	session := env
 	for _, f := range fs {
 		k := &formula{Formula: f}
+		if env = session; f.Col >= 0 && t.Table.Rule(f.Col).Generated != "" {
+			env = assign.InUTC(env)
+		}
 		if f.Node == nil {
 			if k.to, err = c.setter(env, t, f.Col, expr.TypeNull, strict); err != nil {
 				return nil, err

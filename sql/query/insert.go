@@ -95,7 +95,7 @@ func (c *change) insertion(t *target) error {
 		n.missing = append(n.missing, s)
 	}
 	tab := t.Table.(*access.Table)
-	n.rows = newRowset(tab, c.env, n.IDs, n.Derived, n.Checks)
+	n.rows = newRowset(tab, n.IDs, n.Derived, n.Checks)
 	var err error
 	if n.derived, err = c.compile(c.env, t, n.Derived, n.IDs, c.strict); err != nil {
 		return err
@@ -433,8 +433,8 @@ func (c *change) updater(t *target, env *expr.Env, strict bool) (*updater, error
 	u := &updater{c: c, t: t}
 	tab := t.Table.(*access.Table)
 	both := append(slices.Clone(n.Old), n.IDs...)
-	u.old = newRowset(tab, env, both, n.Updates, n.OnUpdate)
-	u.rows = newRowset(tab, env, n.IDs, n.Derived, n.Checks)
+	u.old = newRowset(tab, both, n.Updates, n.OnUpdate)
+	u.rows = newRowset(tab, n.IDs, n.Derived, n.Checks)
 	var err error
 	for _, x := range []struct {
 		out *[]*formula

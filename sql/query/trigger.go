@@ -114,7 +114,7 @@ func (c *change) fired(t *target) error {
 	if err != nil {
 		return err
 	}
-	tr.rows = newRowset(tab, c.env, b.IDs, b.Derived, b.Checks, b.OnUpdate)
+	tr.rows = newRowset(tab, b.IDs, b.Derived, b.Checks, b.OnUpdate)
 	if tr.derived, err = c.compile(c.env, t, b.Derived, b.IDs, c.strict); err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (c *change) runs(t *target) *routine {
 	if t.routine == nil {
 		t.routine = c.r.newRoutine(c.ctx, c.s)
 		t.routine.sub = true
-		t.routine.rows.values = newRowset(t.Table.(*access.Table), c.env, nil)
+		t.routine.rows.values = newRowset(t.Table.(*access.Table), nil)
 		if c.in != nil {
 			t.routine.outer = c.in.frame
 		}

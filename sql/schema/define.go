@@ -3,13 +3,18 @@ package schema
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/expression/function"
 	"github.com/dolthub/go-mysql-server/sql/transform"
 	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/sqltypes"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/sql/expr/calendar"
+	"github.com/godwitdb/godwit/sql/zone"
 )
 
 // SetMissing notes the value of the column in rows that do not have it.
@@ -17,6 +22,10 @@ func (d *ColumnDesc) SetMissing(ctx *sql.Context, c *sql.Column) error {
 	var v any
 	var err error
 	switch {
+	case IsNow(c.Default):
+		if v, err = present(ctx, c.Type); err != nil {
+			return err
+		}
 	case c.Default != nil:
 		if v, err = c.Default.Eval(ctx, nil); err != nil {
 			return err
@@ -39,6 +48,39 @@ func (d *ColumnDesc) SetMissing(ctx *sql.Context, c *sql.Column) error {
 	}
 	d.Missing, err = col.AppendPayload(ctx, nil, v)
 	return err
+}
+
+// IsNow reports whether a default is CURRENT_TIMESTAMP, the same for all rows of a statement.
+func IsNow(d *sql.ColumnDefaultValue) bool {
+	if d == nil {
+		return false
+	}
+	e := d.Expr
+	for w, ok := e.(*expression.Wrapper); ok; w, ok = e.(*expression.Wrapper) {
+		e = w.Unwrap()
+	}
+	_, ok := e.(*function.Now)
+	return ok
+}
+
+// present is the time of the statement as a column of the type holds it: in UTC, or as the
+// session's clock shows it.
+func present(ctx *sql.Context, t sql.Type) (any, error) {
+	at := zone.Now(ctx).UTC()
+	if t.Type() != sqltypes.Timestamp {
+		loc, err := zone.Of(ctx)
+		if err != nil {
+			return nil, err
+		}
+		at = calendar.ToGo(calendar.FromGo(at.In(loc)), time.UTC)
+	}
+	unit := time.Second
+	if d, ok := t.(sql.DatetimeType); ok {
+		for range d.Precision() {
+			unit /= 10
+		}
+	}
+	return at.Truncate(unit), nil
 }
 
 // Position is where a column goes; old is where it goes without an order.

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/sqltypes"
 
 	"github.com/godwitdb/godwit/base"
 )
@@ -95,16 +98,25 @@ func DuplicateKey(t *Table, x *Index, row, existing sql.Row) (text string, err e
 			entry += "-"
 		}
 		values += fmt.Sprint(row[p])
-		entry += entryText(row[p])
+		entry += entryText(t.Cols[p], row[p])
 	}
 	text = fmt.Sprintf("Duplicate entry '%s' for key '%s.%s'", entry, t.Desc.Name, name)
 	return text, sql.NewUniqueKeyErr("["+values+"]", x == nil, existing)
 }
 
-func entryText(v any) string {
+func entryText(c *Column, v any) string {
 	switch b := v.(type) {
 	case []byte:
 		return string(b)
+	case time.Time:
+		if c.Type.Type() == sqltypes.Date {
+			return b.Format(time.DateOnly)
+		}
+		layout := time.DateTime
+		if d, ok := c.Type.(sql.DatetimeType); ok && d.Precision() > 0 {
+			layout += "." + strings.Repeat("0", d.Precision())
+		}
+		return b.Format(layout)
 	case nil:
 		return "NULL"
 	}

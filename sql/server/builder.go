@@ -15,8 +15,10 @@ import (
 	"github.com/godwitdb/godwit/sql/infile"
 	"github.com/godwitdb/godwit/sql/prefetch"
 	"github.com/godwitdb/godwit/sql/rules"
+	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
+	"github.com/godwitdb/godwit/sql/zone"
 )
 
 // builder sees every node of a plan before the engine builds it. It notes what the statement is and
@@ -37,11 +39,15 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 	root := !s.Stmt.Planned
 	if root {
 		s.Stmt.Planned = true
+		ctx.SetQueryTime(zone.Now(ctx))
 		s.Stmt.Writes = writes(ctx, n)
 		b.pre.Begin(s, n)
 		ddl.WarnOfUnkept(ctx, s.Stmt.Tree, ctx.Query())
 	}
 	if err := session.Unsafe(ctx, s, n); err != nil {
+		return nil, err
+	}
+	if err := table.Zoned(ctx, s, n); err != nil {
 		return nil, err
 	}
 	if it, done, err := b.pre.Source(ctx, s, n, row); done {
@@ -50,6 +56,8 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 	switch n := n.(type) {
 	case *plan.InsertInto, *plan.Update, *plan.DeleteFrom, *plan.UpdateSource:
 		return nil, b.prepareChange(ctx, s, n)
+	case *plan.PrepareQuery:
+		s.KeepText(ctx, n)
 	case *plan.LoadData:
 		infile.Prepare(ctx, n)
 		return nil, nil
@@ -295,7 +303,8 @@ func sameInAllRows(c *sql.Column) bool {
 	case c.AutoIncrement, c.Generated != nil, c.PrimaryKey:
 		return false
 	case c.Default != nil:
-		return c.Default.IsLiteral()
+		return c.Default.IsLiteral() ||
+			schema.IsNow(c.Default) && (types.IsDatetimeType(c.Type) || types.IsTimestampType(c.Type))
 	}
 	return !c.Nullable && !types.IsEnum(c.Type)
 }

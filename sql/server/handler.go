@@ -86,6 +86,9 @@ func (h *handler) short(ctx context.Context, s *session.Session, c *mysql.Conn, 
 	}
 	ctx, stop := whileThere(ctx, c.Conn)
 	defer stop()
+	if text, binds, ok := s.Executed(sql.NewContext(ctx, sql.WithSession(s)), query); ok && p == nil {
+		query, p = text, binds
+	}
 	done, err = h.g.query.Try(ctx, s, c, query, p, sent, func(r *sqltypes.Result) error {
 		f.Learn(r)
 		return cb(r)

@@ -119,6 +119,7 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 	stmt = p.refuse(p.prepares(ctx, stmt), q)
 	rewrite.Tree(stmt, query, err == nil)
 	rewrite.Times(stmt)
+	rewrite.Zoned(ctx, stmt)
 	rewrite.EventTimes(ctx, stmt)
 	p.useView(ctx, query, stmt)
 	p.note(ctx, query, stmt, err)
@@ -152,6 +153,7 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 	stmt = p.refuse(p.prepares(ctx, stmt), text[:min(n, len(text))])
 	rewrite.Tree(stmt, query, err == nil)
 	rewrite.Times(stmt)
+	rewrite.Zoned(ctx, stmt)
 	p.note(ctx, query, stmt, err)
 	return stmt, n, err
 }

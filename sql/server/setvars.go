@@ -8,10 +8,12 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
+	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/session"
+	"github.com/godwitdb/godwit/sql/zone"
 )
 
 // SET of system variables: who may, and which of them have an effect. All variables that a
@@ -38,7 +40,7 @@ var effective = nameSet(`activate_all_roles_on_login automatic_sp_privileges aut
 	collation_server cte_max_recursion_depth default_week_format div_precision_increment foreign_key_checks
 	group_concat_max_len interactive_timeout local_infile long_query_time max_allowed_packet max_connections max_execution_time max_sp_recursion_depth
 	max_user_connections require_secure_transport wait_timeout regexp_buffer_size server_id
-	show_external_procedures slow_query_log sql_mode sql_safe_updates sql_select_limit strict_mysql_compatibility time_zone transaction_isolation transaction_read_only
+	show_external_procedures slow_query_log sql_mode sql_safe_updates sql_select_limit strict_mysql_compatibility timestamp time_zone transaction_isolation transaction_read_only
 	tx_isolation validate_password.length validate_password.mixed_case_count validate_password.number_count
 	validate_password.special_char_count`)
 
@@ -51,7 +53,7 @@ var promises = nameSet(`default_password_lifetime default_table_encryption event
 	general_log general_log_file init_connect insert_id log_output log_queries_not_using_indexes mandatory_roles
 	min_examined_row_limit offline_mode partial_revokes password_history password_require_current
 	password_reuse_interval read_only require_row_format slow_query_log_file sql_require_primary_key ssl_ca ssl_capath
-	ssl_cert ssl_cipher ssl_crl ssl_crlpath ssl_key super_read_only table_encryption_privilege_check timestamp
+	ssl_cert ssl_cipher ssl_crl ssl_crlpath ssl_key super_read_only table_encryption_privilege_check
 	tls_ciphersuites tls_version`)
 
 func nameSet(names string) map[string]bool {
@@ -82,8 +84,32 @@ func (b *builder) checkSet(ctx *sql.Context, n *plan.Set, row sql.Row) error {
 		if err := b.checkSetOf(ctx, v, f.RightChild, row); err != nil {
 			return err
 		}
+		if strings.EqualFold(v.Name, zone.Variable) {
+			if err := setZone(ctx, f, row); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// setZone judges a name of a time zone, and has it spelled as zones are.
+func setZone(ctx *sql.Context, f *expression.SetField, row sql.Row) error {
+	to, err := f.RightChild.Eval(ctx, row)
+	if err != nil {
+		return err
+	}
+	name, ok := to.(string)
+	switch {
+	case to == nil:
+		return mysql.NewSQLError(1231, "42000", "Variable 'time_zone' can't be set to the value of 'NULL'")
+	case !ok:
+		return mysql.NewSQLError(1232, "42000", "Incorrect argument type to variable 'time_zone'")
+	}
+	if name, err = zone.Canonical(name); err == nil {
+		f.RightChild = expression.NewLiteral(name, types.LongText)
+	}
+	return err
 }
 
 func (b *builder) checkSetOf(ctx *sql.Context, v *expression.SystemVar, to sql.Expression, row sql.Row) error {

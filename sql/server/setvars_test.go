@@ -95,7 +95,7 @@ func TestVariablesWithoutEffect(t *testing.T) {
 		expect(t, k, "SHOW WARNINGS")
 	}
 	for _, q := range []string{"SET GLOBAL read_only = 1", "SET GLOBAL super_read_only = ON", "SET GLOBAL offline_mode = ON",
-		"SET GLOBAL init_connect = 'SELECT 1'", "SET sql_require_primary_key = 1", "SET timestamp = 1",
+		"SET GLOBAL init_connect = 'SELECT 1'", "SET sql_require_primary_key = 1",
 		"SET GLOBAL general_log = 1", "SET GLOBAL log_output = 'TABLE'", "SET GLOBAL slow_query_log_file = '/tmp/slow'",
 		"SET GLOBAL log_queries_not_using_indexes = 1", "SET min_examined_row_limit = 7", "SET GLOBAL tls_version = 'TLSv1.3'",
 		"SET GLOBAL ssl_key = '/tmp/key'"} {

@@ -55,6 +55,7 @@ type Session struct {
 	aborted     bool        // the last statement lost its transaction
 	LastCost    StatementCost
 	prepared    map[string]sqlparser.Statement
+	texts       map[string]string // of those that PREPARE has named
 	// WaitTimeout is how long the client may be silent, in seconds.
 	WaitTimeout int64
 	// LongQuery is how long a statement takes at most that is not slow.
@@ -326,6 +327,7 @@ func (s *Session) Prepared(name string) sqlparser.Statement { return s.prepared[
 // UnprepareQuery implements sql.Session.
 func (s *Session) UnprepareQuery(query string) {
 	delete(s.prepared, query)
+	delete(s.texts, query)
 	s.kept.shrink("prepared "+query, s.kept.of["prepared "+query])
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/zone"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -120,6 +121,9 @@ func (s *Session) StateBytes() []byte {
 		if st.Variables, ok = s.changedVariables(); !ok {
 			return nil
 		}
+		if !s.addSystemZone(st) {
+			return nil
+		}
 		if r := s.roles.chosen; r.Some {
 			st.Variables = append(st.Variables, &wire.SessionVariable{Kind: valueRoles, Text: r.encode()})
 		}
@@ -130,6 +134,18 @@ func (s *Session) StateBytes() []byte {
 		s.state, s.stateDB = b, db
 	}
 	return s.state
+}
+
+// addSystemZone names the zone of this machine to the executor, whose own may be another one; false
+// if it has no name.
+func (s *Session) addSystemZone(st *wire.SessionState) bool {
+	v, err := s.GetSessionVariable(sql.NewContext(context.Background(), sql.WithSession(s)), zone.Variable)
+	if name, ok := v.(string); err != nil || !ok || !strings.EqualFold(name, zone.SystemName) {
+		return err == nil
+	}
+	name, ok := zone.SystemZone()
+	st.Variables = append(st.Variables, &wire.SessionVariable{Name: zone.Variable, Kind: valueString, Text: name})
+	return ok
 }
 
 // changedVariables are the session's variables that differ from MySQL's defaults, by name; false if

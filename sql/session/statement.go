@@ -1,6 +1,8 @@
 package session
 
 import (
+	"time"
+
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -28,6 +30,9 @@ type Statement struct {
 	Writes bool
 	// Locks: the plan locks some of the rows that it reads, though it changes none.
 	Locks bool
+	// Zone is the session's zone if rows come to editors with TIMESTAMPs as its clock shows them;
+	// nil: they are in UTC.
+	Zone *time.Location
 	// Blind: a plain INSERT whose duplicates Commit may find.
 	Blind bool
 	// PerRow: duplicates must be known row by row (IGNORE, REPLACE, ON DUPLICATE KEY UPDATE).

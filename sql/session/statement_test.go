@@ -4,6 +4,7 @@ import (
 	"errors"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/sqltypes"
@@ -22,7 +23,7 @@ func used() Statement {
 	return Statement{
 		Syntax: Syntax{Tree: &sqlparser.Select{}, Binds: map[string]*querypb.BindVariable{}, Lock: kv.LockExclusive,
 			Call: true, Truncate: true},
-		Snap: &schema.Snapshot{}, Planned: true, Writes: true, Locks: true, Blind: true, PerRow: true, Hold: true, inCall: true,
+		Snap: &schema.Snapshot{}, Planned: true, Writes: true, Locks: true, Blind: true, PerRow: true, Hold: true, inCall: true, Zone: time.UTC,
 		Create: TableOptions{Comment: "c"}, View: "v", ViewDB: "d", Views: 1, Duplicate: "dup",
 		ViewDefiner: &schema.Account{Name: "n"}, Trigger: true, Refusal: errors.New("no"), RefusalOf: "not allowed", Explained: sql.Node(nil),
 		Reserved: map[schema.CounterID][]uint64{{Key: 1}: {7}},

@@ -12,6 +12,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/zone"
 )
 
 var sysVarsOnce sync.Once
@@ -87,6 +88,11 @@ func InitSystemVariables() {
 			names := *v.(*sql.MysqlSystemVariable)
 			names.Default = int64(2)
 			sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&names})
+		}
+		if v, _, ok := sql.SystemVariables.GetGlobal(zone.MomentVariable); ok {
+			moment := *v.(*sql.MysqlSystemVariable)
+			moment.Default, moment.Type = float64(0), types.NewSystemDoubleType(moment.Name, 0, math.MaxInt32)
+			sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&moment})
 		}
 		if v, _, ok := sql.SystemVariables.GetGlobal("max_allowed_packet"); ok {
 			packet := *v.(*sql.MysqlSystemVariable)

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/sqltypes"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/zone"
 )
 
 // Txn is the transaction of a session. The kv transaction below it begins when
@@ -241,9 +244,27 @@ func (t *Txn) explainExists(err error) error {
 	return schema.ClientError(err)
 }
 
+// shown is a row with its TIMESTAMPs as the session's clock shows them.
+func (s *Session) shown(t *schema.Table, row sql.Row) sql.Row {
+	loc, err := zone.Of(sql.NewContext(context.Background(), sql.WithSession(s)))
+	if err != nil || loc == time.UTC {
+		return row
+	}
+	row = row.Copy()
+	for i, c := range t.Cols {
+		if at, ok := row[i].(time.Time); ok && c.Type.Type() == sqltypes.Timestamp {
+			row[i] = at.In(loc)
+		}
+	}
+	return row
+}
+
 // DuplicateKey reports a duplicate key to the engine; the session keeps MySQL's wording for the
 // client.
 func DuplicateKey(s *Session, t *schema.Table, x *schema.Index, row, existing sql.Row) error {
+	if s != nil {
+		row = s.shown(t, row)
+	}
 	text, err := schema.DuplicateKey(t, x, row, existing)
 	if s != nil {
 		s.Stmt.Duplicate = text

@@ -58,16 +58,21 @@ func TestBeside(t *testing.T) {
 	}
 	for _, path := range paths {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			db, err := sql.Open("mysql", *beside)
-			if err != nil {
-				t.Fatal(err)
+			connect := func() *client {
+				db, err := sql.Open("mysql", *beside)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c := newClient(db, &journal{written: map[string]bool{}}, nil)
+				t.Cleanup(c.close)
+				c.run("USE test", flags{})
+				return c
 			}
-			c := newClient(db, &journal{written: map[string]bool{}}, nil)
-			defer c.close()
+			c := connect()
 			c.run("DROP DATABASE IF EXISTS test", flags{})
 			c.run("CREATE DATABASE test", flags{})
 			c.run("USE test", flags{})
-			s := &story{t: t, w: &world{t: t, clients: map[string]*client{"a": c}}}
+			s := &story{t: t, w: &world{t: t, clients: map[string]*client{"a": c, "b": connect()}, another: connect}}
 			datadriven.RunTest(t, path, func(_ *testing.T, d *datadriven.TestData) string {
 				if got := s.step(d); got != d.Expected {
 					t.Logf("%s: %s\nhere:\n%s\nthere:\n%s", d.Pos, d.Input, d.Expected, got)
@@ -227,6 +232,10 @@ func each(qs []string, f flags, run func(q string) string) string {
 func (s *story) session(d *datadriven.TestData) string {
 	w := s.world()
 	name := d.CmdArgs[0].Key
+	if w.another != nil {
+		w.clients[name] = w.another()
+		return ""
+	}
 	region := value(d, "region", w.regions[0])
 	if old := w.clients[name]; old != nil {
 		old.close()

@@ -32,6 +32,7 @@ type world struct {
 	servers map[base.NodeID]*server.Server
 	lns     map[string]*pipe.Listener // by region
 	clients map[string]*client
+	another func() *client // of another server; nil: of these
 }
 
 // newWorld starts servers. It must be called in a testing/synctest bubble.

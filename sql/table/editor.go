@@ -250,9 +250,14 @@ func (e *Editor) Insert(ctx *sql.Context, row sql.Row) error {
 	if err := e.ready(ctx, row); err != nil {
 		return err
 	}
+	var err error
+	if e.Txn.Session.Stmt.Zone != nil {
+		if row, err = e.inUTC(ctx, row); err != nil {
+			return err
+		}
+	}
 	row = e.Def.RoundTimes(row)
 	c := change{row: row.Copy()}
-	var err error
 	if len(e.Def.PK) > 0 {
 		c.ref, err = e.Def.RefOf(ctx, row)
 	} else {

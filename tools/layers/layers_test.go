@@ -120,9 +120,11 @@ var allowed = map[string][]string{
 	"sql/rules": nil,
 	// rowfmt is a leaf: the byte format of rows, which those who patch rows have to know, too.
 	"sql/schema/rowfmt": nil,
-	"sql/schema":        {"sql/schema/rowfmt"},
-	"sql/session":       {"kv/private", "sql/schema"},
-	"sql/table":         {"sql/schema", "sql/session", "sql/stats"},
+	// zone knows names of time zones, and what a clock there shows
+	"sql/zone":    {"sql/expr/calendar"},
+	"sql/schema":  {"sql/expr/calendar", "sql/schema/rowfmt", "sql/zone"},
+	"sql/session": {"kv/private", "sql/schema", "sql/zone"},
+	"sql/table":   {"sql/schema", "sql/session", "sql/stats", "sql/zone"},
 	// stats estimates from samples, and knows neither tables nor types
 	"sql/stats": nil,
 	// prefetch replaces how the engine asks for rows, and changes nothing.
@@ -139,7 +141,7 @@ var allowed = map[string][]string{
 	"sql/server": {"sql/admit", "sql/audited", "sql/backup", "sql/backup/place", "sql/bound", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/named", "sql/prefetch", "sql/ddl", "sql/fast", "sql/query",
 		"sql/statements", "sql/virtual", "sql/describe", "sql/infile", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/digest", "sql/events",
 		"sql/function", "sql/stored",
-		"sql/token", "obs/audit"},
+		"sql/token", "sql/zone", "obs/audit"},
 	// events says when what is run, and where, and runs nothing itself
 	"sql/events": {"kv/job", "sql/ddl", "sql/rights", "sql/schema", "sql/session"},
 	// stored makes and shows stored functions, and calls none
@@ -148,10 +150,10 @@ var allowed = map[string][]string{
 	// regionkey makes keys of a region and the time, and asks nobody
 	"sql/regionkey": nil,
 	// describe words descriptors, and asks nobody
-	"sql/describe":   {"sql/schema", "sql/token"},
+	"sql/describe":   {"sql/schema", "sql/token", "sql/zone"},
 	"sql/infoschema": {"sql/describe", "sql/rights", "sql/schema", "sql/session", "sql/table"},
 	// rewrite changes texts and their trees, and looks nothing up
-	"sql/rewrite": {"sql/bound", "sql/ddl", "sql/schema", "sql/session"},
+	"sql/rewrite": {"sql/bound", "sql/ddl", "sql/schema", "sql/session", "sql/zone"},
 	// digest counts texts, and knows neither sessions nor tables
 	"sql/digest": {"obs/audit"},
 	// virtual knows how a table looks that is not stored, and not what it says
@@ -165,7 +167,7 @@ var allowed = map[string][]string{
 	"sql/expr": {"sql/expr/calendar", "sql/expr/collate", "sql/expr/jsondoc"},
 	// leaves: dates and times as numbers, strings by collations, documents, full-text searches
 	"sql/expr/exprtest": {"sql/expr"}, "sql/expr/fn": {"sql/expr", "sql/expr/calendar", "sql/expr/collate",
-		"sql/expr/fulltext", "sql/expr/jsondoc", "sql/function", "sql/order"}, "sql/expr/calendar": nil, "sql/expr/collate": nil,
+		"sql/expr/fulltext", "sql/expr/jsondoc", "sql/function", "sql/order", "sql/zone"}, "sql/expr/calendar": nil, "sql/expr/collate": nil,
 	"sql/expr/fulltext": nil, "sql/expr/jsondoc": nil,
 	// admit only counts and waits
 	"sql/admit": nil,
@@ -185,11 +187,11 @@ var allowed = map[string][]string{
 	// query runs SELECTs and changes: the only one who knows them all
 	"sql/query": {"sql/access", "sql/admit", "sql/algebra", "sql/assign", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar",
 		"sql/expr/jsondoc", "sql/function", "sql/opt", "sql/prefetch", "sql/program", "sql/rights", "sql/schema", "sql/session", "sql/table",
-		"sql/token", "sql/weigh"},
+		"sql/token", "sql/weigh", "sql/zone"},
 	// access is where rows of the store become vectors: below it nobody knows of vectors, above it
 	// nobody of keys.
 	"sql/access": {"sql/algebra", "sql/exec", "sql/expr", "sql/expr/calendar", "sql/schema", "sql/schema/rowfmt",
-		"sql/session", "sql/stats", "sql/table"},
+		"sql/session", "sql/stats", "sql/table", "sql/zone"},
 	// layer 5: one process
 	// console is a MySQL client with pages: it knows no part of the node, and asks it by SQL only
 	"node/console": nil,
@@ -257,7 +259,7 @@ var onlyIn = map[string]struct {
 	"github.com/dolthub/go-mysql-server": {
 		[]string{"sql/assign", "sql/backup", "sql/bind", "sql/bound", "sql/expr", "sql/expr/collate", "sql/expr/exprtest", "sql/expr/fn", "sql/exec",
 			"sql/function", "sql/infile", "sql/named", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/access", "sql/prefetch",
-			"sql/ddl", "sql/fast", "sql/query", "sql/opt", "sql/audited", "sql/server", "sql/statements", "sql/virtual", "sql/describe", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/events", "sql/stored"},
+			"sql/ddl", "sql/fast", "sql/query", "sql/opt", "sql/audited", "sql/server", "sql/statements", "sql/virtual", "sql/describe", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/events", "sql/stored", "sql/zone"},
 		"its API moves; the packages below sql/ follow it",
 	},
 	"gocloud.dev": {

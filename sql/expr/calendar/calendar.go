@@ -66,13 +66,11 @@ func FromGo(t time.Time) int64 {
 	return Pack(Time{y, int(m), d, h, mi, s, t.Nanosecond() / 1000})
 }
 
-// ToGo is the moment that a packed value stands for in a zone. Zero dates are Go's zero time.
+// ToGo is the moment that a packed value stands for in a zone; see Moment. Zero dates are Go's zero
+// time.
 func ToGo(p int64, loc *time.Location) time.Time {
-	t := Unpack(p)
-	if t.Month == 0 || t.Day == 0 {
-		return time.Time{}
-	}
-	return time.Date(t.Year, time.Month(t.Month), t.Day, t.Hour, t.Minute, t.Second, t.Micro*1000, loc)
+	t, _ := Moment(p, loc)
+	return t
 }
 
 // Shift is the packed value in one zone of what is packed in another one.

@@ -2,7 +2,6 @@ package fn
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/expr/calendar"
+	"github.com/godwitdb/godwit/sql/zone"
 )
 
 // part makes a function of a date that is a number; whole ones need month and day.
@@ -479,22 +479,22 @@ func registerUnix() {
 		c.Args[0] = expr.CastTo(c.Args[0], expr.DatetimeType(fsp))
 		return expr.DatetimeType(fsp), nil
 	}, make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-		from, ok := zoneOf(a[1].S[i])
-		to, ok2 := zoneOf(a[2].S[i])
+		from, ok := zone.Load(a[1].S[i])
+		to, ok2 := zone.Load(a[2].S[i])
 		if !ok || !ok2 || !calendar.Complete(a[0].I[i]) {
 			v.SetNull(int(i))
 			return nil
 		}
-		v.I[i] = calendar.Shift(a[0].I[i], from, to)
+		at := calendar.ToGo(a[0].I[i], from)
+		if v.I[i] = a[0].I[i]; at.Unix() >= 1 && at.Unix() <= lastUnix {
+			v.I[i] = calendar.FromGo(at.In(to))
+		}
 		return nil
 	})}.register()
 }
 
-func isUTC(loc *time.Location, now time.Time) bool {
-	_, off := now.In(loc).Zone()
-	_, then := time.Unix(0, 0).In(loc).Zone()
-	return off == 0 && then == 0
-}
+// lastUnix is the last second that MySQL counts: 3001-01-18 23:59:59 UTC.
+const lastUnix = 32536771199
 
 func evalUnix(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
 	if len(c.Args) == 0 {
@@ -506,10 +506,6 @@ func evalUnix(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
 	}
 	loc := k.Env.Zone()
 	if e.Type().Kind == expr.Timestamp {
-		if !isUTC(loc, k.Env.Now) {
-			// The store has the time as the clock of the session showed it that wrote it.
-			return nil, expr.ErrUnsupported("UNIX_TIMESTAMP of a TIMESTAMP in another time zone")
-		}
 		loc = expr.Utc
 	}
 	return expr.NewRowFunc(c.T, []expr.Expr{e}, func(a []*expr.Vec, i int32, v *expr.Vec) error {
@@ -517,7 +513,7 @@ func evalUnix(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
 		if calendar.Complete(a[0].I[i]) {
 			us = calendar.ToGo(a[0].I[i], loc).UnixMicro()
 		}
-		if us < 0 || us >= 32536771200e6 {
+		if us < 0 || us >= (lastUnix+1)*1e6 {
 			us = 0
 		}
 		if c.T.Kind == expr.Int {
@@ -532,7 +528,7 @@ func evalUnix(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
 func makeFromUnix(c *expr.Call, k *expr.Compiler) (rowEval, error) {
 	return func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		n, us, ok := expr.NumberParts(a[0], i)
-		if !ok || n < 0 || us < 0 || n > 32536771199 {
+		if !ok || n < 0 || us < 0 || n > lastUnix {
 			v.SetNull(int(i))
 			return nil
 		}
@@ -547,25 +543,4 @@ func makeFromUnix(c *expr.Call, k *expr.Compiler) (rowEval, error) {
 		}
 		return nil
 	}, nil
-}
-
-// zoneOf is a time zone by name or offset.
-func zoneOf(s string) (*time.Location, bool) {
-	if len(s) == 6 && (s[0] == '+' || s[0] == '-') && s[3] == ':' {
-		h, err := strconv.Atoi(s[1:3])
-		m, err2 := strconv.Atoi(s[4:])
-		if err != nil || err2 != nil || h > 14 || m > 59 {
-			return nil, false
-		}
-		off := h*3600 + m*60
-		if s[0] == '-' {
-			off = -off
-		}
-		return time.FixedZone(s, off), true
-	}
-	if strings.EqualFold(s, "system") {
-		return time.UTC, true
-	}
-	loc, err := time.LoadLocation(s)
-	return loc, err == nil && s != ""
 }
