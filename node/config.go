@@ -16,6 +16,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/group"
 	"github.com/godwitdb/godwit/node/bundle"
 	"github.com/godwitdb/godwit/obs/audit"
+	"github.com/godwitdb/godwit/obs/otlp"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/policy/home"
 	"github.com/godwitdb/godwit/policy/matrix"
@@ -153,7 +154,7 @@ func (c *Config) Validate() error {
 	if c.MaxClockError < 0 || c.MaxClockError > 10*time.Second {
 		bad("max-clock-error: %s is outside 0 to 10s", c.MaxClockError)
 	}
-	if err := c.validateTraces(); err != nil {
+	if err := otlp.Check(c.OTLPEndpoint, c.OTLPRatio); err != nil {
 		errs = append(errs, err)
 	}
 	if err := checkClockSource(c.ClockSource); err != nil {

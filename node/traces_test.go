@@ -107,8 +107,8 @@ func TestTraces(t *testing.T) {
 		n, _ := strconv.Atoi(s.attrs["godwit.wan_hops"])
 		return n
 	}
-	// The hops of the gateway are those of its requests, and those that the other region says that it
-	// has waited for.
+	// The hops of the gateway are those of its requests, and those that the other region has waited
+	// for.
 	for deadline := time.After(patience); gateway.SpanID == "" || executor.SpanID == "" ||
 		2*len(requests) < hops(gateway)-hops(executor); {
 		select {

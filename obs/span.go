@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // SpanContext is what travels of a span: W3C's trace context.
@@ -60,7 +62,19 @@ func (t *Tracer) Spans() <-chan *Span { return t.queue }
 func (t *Tracer) Drop(n int) { t.dropped.Add(uint64(n)) }
 
 // Dropped is how many spans were not sent, because the queue was full or nobody took them.
-func (t *Tracer) Dropped() uint64 { return t.dropped.Load() }
+func (t *Tracer) Dropped() uint64 {
+	if t == nil {
+		return 0
+	}
+	return t.dropped.Load()
+}
+
+// Collector shows that to Prometheus.
+func (t *Tracer) Collector() prometheus.Collector {
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "godwit_trace_spans_dropped_total",
+		Help: "Spans that were not sent, since the queue was full or the collector did not take them."},
+		func() float64 { return float64(t.Dropped()) })
+}
 
 // Statement begins the span of a statement, if it is watched; else it is nil. The trace context
 // that its text has in a comment decides, and otherwise the ratio.

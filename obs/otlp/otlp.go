@@ -46,6 +46,47 @@ func Endpoint(s string) (string, error) {
 	return u.String(), nil
 }
 
+// Check says what is wrong with an endpoint, which may be empty, and with a ratio.
+func Check(endpoint string, ratio float64) error {
+	if ratio < 0 || ratio > 1 {
+		return fmt.Errorf("otlp-ratio: %v is outside 0 to 1", ratio)
+	}
+	if endpoint == "" {
+		return nil
+	}
+	if _, err := Endpoint(endpoint); err != nil {
+		return fmt.Errorf("otlp-endpoint: %w", err)
+	}
+	return nil
+}
+
+// queue is how many spans wait for the collector. One more, and it is dropped.
+const queue = 8192
+
+// Start makes a tracer for a share of the statements whose spans are sent, until stop is called.
+// region names a region by its number, and resource says who sends.
+func Start(endpoint string, ratio float64, region func(uint32) string, log *slog.Logger, resource []obs.Attr) (t *obs.Tracer,
+	stop func() error, err error) {
+	to, err := Endpoint(endpoint)
+	if err != nil {
+		return nil, nil, err
+	}
+	t = obs.NewTracer(ratio, queue)
+	t.Region = region
+	e := &Exporter{Endpoint: to, Tracer: t, Log: log, Resource: resource}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		e.Run(ctx)
+	}()
+	return t, func() error {
+		cancel()
+		<-done
+		return nil
+	}, nil
+}
+
 // Exporter sends the spans of a tracer.
 type Exporter struct {
 	// Endpoint is where to, as [Endpoint] gives it.
