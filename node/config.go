@@ -16,6 +16,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/group"
 	"github.com/godwitdb/godwit/node/bundle"
 	"github.com/godwitdb/godwit/obs/audit"
+	"github.com/godwitdb/godwit/obs/otlp"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/policy/home"
 	"github.com/godwitdb/godwit/policy/matrix"
@@ -74,6 +75,11 @@ type Config struct {
 	// folder of the audit log; default audit in the store
 	AuditDir string `yaml:"audit-dir"`
 
+	// collector that traces are sent to, as http://HOST:4318; empty: none
+	OTLPEndpoint string `yaml:"otlp-endpoint"`
+	// share of the statements without a trace context that are traced, 0 to 1
+	OTLPRatio float64 `yaml:"otlp-ratio"`
+
 	// directory below which BACKUP and RESTORE may use files; empty: nowhere
 	BackupDir string `yaml:"backup-dir"`
 	// buckets that they may use, as s3://BUCKET[/PATH][?PARAMETERS]
@@ -90,6 +96,7 @@ const (
 	DefaultListen    = "127.0.0.1:7400"
 	DefaultSQLListen = "127.0.0.1:7306"
 	DefaultStore     = "godwit-data"
+	DefaultOTLPRatio = 0.001
 )
 
 // Fill sets unset options to their defaults.
@@ -146,6 +153,9 @@ func (c *Config) Validate() error {
 	}
 	if c.MaxClockError < 0 || c.MaxClockError > 10*time.Second {
 		bad("max-clock-error: %s is outside 0 to 10s", c.MaxClockError)
+	}
+	if err := otlp.Check(c.OTLPEndpoint, c.OTLPRatio); err != nil {
+		errs = append(errs, err)
 	}
 	if err := checkClockSource(c.ClockSource); err != nil {
 		errs = append(errs, err)

@@ -59,7 +59,8 @@ type Node struct {
 	// metrics are shown to Prometheus, and knobs the cluster settings; nil until they are there.
 	metrics atomic.Pointer[http.Handler]
 	knobs   atomic.Pointer[settings]
-	addr    string // on which the node listens for other nodes
+	tracer  *obs.Tracer // nil: statements are not traced
+	addr    string      // on which the node listens for other nodes
 	// networkGiven: Parts.Network decides how messages travel, not the settings.
 	networkGiven bool
 	machinery
@@ -133,7 +134,7 @@ func (n *Node) serveSQL(p Parts) {
 	n.knobs.Store(knobs)
 	cfg := server.Config{DB: n.both, Cluster: show{n}, Settings: knobs, Forwarder: forwarder{n}, Reads: reads{n},
 		Relay: n.tier.Relay, Listen: p.SQLListen, Listener: p.SQLListener, TLS: p.SQLTLS, Memory: p.SQLMemory, Logger: n.log,
-		Audit: n.audit, Backups: p.Backups, BackupPace: &n.pace,
+		Audit: n.audit, Tracer: n.tracer, Backups: p.Backups, BackupPace: &n.pace,
 		RootAuth: p.Identity.Root, AwaitRoot: !p.Identity.Founding,
 		OnStatement:   func(word string, d time.Duration, _ int, err error) { n.stats.Done(statementKind(word), d, err != nil) },
 		OnFallback:    n.stats.Fallback,
@@ -274,6 +275,7 @@ func (n *Node) Register(mux *http.ServeMux) {
 	mux.HandleFunc("POST "+cluster.PathResetRoot, n.serveResetRoot)
 	mux.HandleFunc("POST "+cluster.PathEpochsCopy, n.serveEpochsCopy)
 	reg.MustRegister(n.stats, n.turns, clockCollector{n}, healthCollector{n}, epochCollector{n}, mapCollector{n}, auditCollector(n.audit),
+		n.tracer.Collector(),
 		digestCollector{n}, meter.New(n.meterSources()),
 		wan.Collector(n.trans, nil), n.over.Collector(nil), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

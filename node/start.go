@@ -111,6 +111,9 @@ func (n *Node) start(startCtx context.Context, cfg Config, st *store.Store) erro
 	calls := newIndoor(newEarly(sqlLn.(*net.TCPListener)))
 	n.addr, n.sqlAddr = ln.Addr().String(), sqlLn.Addr().String()
 	cfg.adopt(n.addr, n.sqlAddr)
+	if err := n.startTraces(&cfg); err != nil {
+		return errors.Join(err, ln.Close(), sqlLn.Close())
+	}
 	split := wan.SplitOptions{Logger: n.log}
 	if files != nil {
 		split.TLS = files.Server()

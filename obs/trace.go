@@ -19,6 +19,7 @@ type Trace struct {
 	reads [numReads]atomic.Int64
 	wait  atomic.Int64 // ns
 	moves atomic.Int64
+	span  atomic.Pointer[Span] // of the statement, if it is watched
 }
 
 // ReadKind is how a snapshot read was answered.
@@ -133,8 +134,12 @@ func (t *Trace) Parallel(n int) []*Trace {
 	if t == nil {
 		return out
 	}
+	s := t.span.Load()
 	for i := range out {
 		out[i] = new(Trace)
+		if s != nil {
+			out[i].span.Store(s)
+		}
 	}
 	return out
 }

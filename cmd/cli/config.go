@@ -59,7 +59,7 @@ var (
 
 // typeNames says what a Go type is called in a YAML file.
 var typeNames = map[string]string{"int": "a whole number", "string": "a text", "time.Duration": "a duration such as 500us or 10m",
-	"[]string": "a list of texts", "bool": "true or false"}
+	"[]string": "a list of texts", "bool": "true or false", "float64": "a number"}
 
 // readYAML reads a file strictly: a key that cfg has no field for is an error, with its line.
 func readYAML(path string, cfg any) error {

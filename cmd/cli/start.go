@@ -103,6 +103,10 @@ func startFlags(f *pflag.FlagSet, cfg *node.Config) {
 	f.StringVar(&cfg.EncryptionOldKey, "encryption-old-key", "", "file with the store's key of before, to replace it by "+
 		"--encryption-key")
 	f.StringVar(&cfg.AuditDir, "audit-dir", "", "folder of the audit log (default STORE/audit)")
+	f.StringVar(&cfg.OTLPEndpoint, "otlp-endpoint", "", "collector that traces of statements are sent to, as OTLP over HTTP "+
+		"(http://HOST:4318, or a whole address); none unless given")
+	f.Float64Var(&cfg.OTLPRatio, "otlp-ratio", node.DefaultOTLPRatio, "share of the statements that are traced, 0 to 1, of those "+
+		"that come without a trace context in a comment")
 	f.StringVar(&cfg.BackupDir, "backup-dir", "", "directory of this machine below which BACKUP and RESTORE may use files "+
 		"(file:///...); none unless given")
 	f.StringSliceVar(&cfg.BackupBuckets, "backup-bucket", nil, "buckets that BACKUP and RESTORE may use: "+

@@ -218,10 +218,15 @@ func (bare) Value(any) any { return nil }
 // await waits for the answer to a request that was queued. withdraw is called
 // when the context ends first; it reports whether the request never left.
 func (c *core) await(ctx context.Context, t *callTable, id uint64, cl *call, p *counters, kind wire.Kind, sent int,
-	resp Msg, withdraw func() bool) error {
-	var tr *obs.Trace
-	if r := p.region.Load(); r != uint32(c.region) && r != 0 {
-		tr = obs.TraceOf(ctx)
+	resp Msg, withdraw func() bool) (failed error) {
+	tr := obs.TraceOf(ctx)
+	r := p.region.Load()
+	if s := tr.Span(); s != nil {
+		begin := time.Now()
+		defer func() { s.Request(kind.String(), uint32(p.peer), uint32(c.region), r, begin, failed != nil) }()
+	}
+	if r == uint32(c.region) || r == 0 {
+		tr = nil // only what crosses regions counts
 	}
 	if sent > 0 {
 		tr.AddBytes(1, sent)

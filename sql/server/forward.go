@@ -281,7 +281,7 @@ func (g *gateway) privileged(ctx *sql.Context, r *route, t *schema.Table) bool {
 // cannot travel.
 func (g *gateway) forwardRequest(s *session.Session, query string, prepared bool,
 	binds map[string]*querypb.BindVariable) *wire.ForwardRequest {
-	q := &wire.ForwardRequest{Query: query, Prepared: prepared, Session: s.StateBytes(), UsersTs: g.usersTS.Load()}
+	q := &wire.ForwardRequest{Query: s.Trace.Carry(query), Prepared: prepared, Session: s.StateBytes(), UsersTs: g.usersTS.Load()}
 	if q.Session == nil {
 		return nil
 	}

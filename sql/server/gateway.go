@@ -87,6 +87,7 @@ func newGateway(cfg Config) *gateway {
 	}
 	g.audit = &audited.Recorder{Log: cfg.Audit, Wording: g.wording, Address: g.addressOf}
 	g.statements = statements.New(cfg.Logger, func(s *session.Session) string { return g.DB.Topology().RegionName(s.Region()) })
+	g.statements.Tracer = cfg.Tracer
 	g.System = g.systemDatabase
 	g.Sees = func(ctx *sql.Context, db, name string) bool {
 		return rights.Of(ctx, g.engine.Analyzer.Catalog.MySQLDb).Sees(db, name)

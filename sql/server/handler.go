@@ -217,7 +217,7 @@ func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p
 	s := h.session(c)
 	var began statements.Began
 	if s != nil {
-		began = h.g.statements.Begin(s, time.Now())
+		began = h.g.statements.Begin(s, query, time.Now())
 		done, err := h.g.query.Admit(s, query)
 		if err != nil {
 			return nil, began.Fail(s, query, err)
@@ -308,7 +308,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 		return err
 	}
 	start := time.Now()
-	began := h.g.statements.Begin(s, start)
+	began := h.g.statements.Begin(s, query, start)
 	pass, err := h.g.query.Turns.Gate.Enter(ctx, s.Client().User, s.Remote || s.Txn() != nil && s.GetIgnoreAutoCommit())
 	if err != nil {
 		return began.Fail(s, query, err)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/obs/audit"
 	"github.com/godwitdb/godwit/sql/admit"
 	"github.com/godwitdb/godwit/sql/backup"
@@ -52,6 +53,8 @@ type Config struct {
 	// Memory is what all statements together may keep in memory, in bytes; 0 is 2 GiB. One of them
 	// gets a quarter of it at most, and no more than 256 MiB.
 	Memory int64
+	// Tracer watches statements; nil: nobody does.
+	Tracer *obs.Tracer
 	// Turns are those of statements that compute for long; nil makes some for this server.
 	Turns *admit.Pool
 	// MaxForwarded bounds the statements of other gateways in execution here; 0 is 256.

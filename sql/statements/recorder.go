@@ -9,6 +9,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
 
+	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/sql/digest"
 	"github.com/godwitdb/godwit/sql/session"
 )
@@ -20,6 +21,8 @@ type Recorder struct {
 	Log *slog.Logger
 	// Region names that of a session's client.
 	Region func(*session.Session) string
+	// Tracer watches statements, also those that other nodes have forwarded; nil: nobody does.
+	Tracer *obs.Tracer
 	// Slow counts statements that were slow, logged or not.
 	Slow atomic.Int64
 }
@@ -35,12 +38,31 @@ type Began struct {
 	schema string
 	start  time.Time
 	before session.StatementCost
+	span   *obs.Span
 }
 
 // Begin notes that a statement of the session's client begins.
-func (r *Recorder) Begin(s *session.Session, start time.Time) Began {
+func (r *Recorder) Begin(s *session.Session, query string, start time.Time) Began {
 	s.BeginCommand()
-	return Began{r, s.BaseSession.GetCurrentDatabase(), start, s.Spent()}
+	b := Began{r, s.BaseSession.GetCurrentDatabase(), start, s.Spent(), r.Tracer.Statement(query, start)}
+	if b.span != nil {
+		s.Trace.SetSpan(b.span)
+	}
+	return b
+}
+
+// watched ends the span of a statement. Its text is that of the digest, without literals.
+func (b *Began) watched(s *session.Session, query string, c *session.StatementCost, err error) {
+	s.Trace.SetSpan(nil)
+	name := c.Kind
+	if name == "" {
+		name = "statement"
+	}
+	b.span.Finish(name, err != nil, obs.Attr{Key: "db.system", Value: "godwit"}, obs.Attr{Key: "db.name", Value: b.schema},
+		obs.Attr{Key: "db.statement", Value: digest.Text(query, modeOf(s))},
+		obs.Attr{Key: "godwit.client_region", Value: b.to.Region(s)}, obs.Attr{Key: "godwit.forwarded", Value: s.Remote},
+		obs.Attr{Key: "godwit.wan_hops", Value: int64(c.Hops)}, obs.Attr{Key: "godwit.wan_bytes", Value: c.Bytes},
+		obs.Attr{Key: "godwit.retries", Value: int64(c.Retries)}, obs.Attr{Key: "godwit.error", Value: int64(numberOf(err))})
 }
 
 // Cost is what the statement has cost so far; kind is its first word, in lower case.
@@ -59,6 +81,9 @@ func (b *Began) Fail(s *session.Session, query string, err error) error {
 // End counts a statement that has ended, with which the text query begins. err is the error that
 // the client gets; End returns it.
 func (b *Began) End(s *session.Session, query string, c *session.StatementCost, err error) error {
+	if b.span != nil {
+		b.watched(s, query, c, err)
+	}
 	if s.Remote {
 		return err
 	}

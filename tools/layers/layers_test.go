@@ -38,7 +38,7 @@ func benchmark(more ...string) []string {
 // A package that is not listed may not exist.
 var allowed = map[string][]string{
 	// layer 0: words
-	"base": nil, "base/basetest": nil, "base/sealed": nil, "obs": nil, "obs/audit": nil,
+	"base": nil, "base/basetest": nil, "base/sealed": nil, "obs": nil, "obs/audit": nil, "obs/otlp": nil,
 	"wire": nil, "kv": nil, "kv/patch": {"sql/schema/rowfmt"},
 	// who takes a hold is above all, who respects it below: they meet at the contract
 	"kv/hold": nil,
@@ -203,7 +203,7 @@ var allowed = map[string][]string{
 	"node": append([]string{
 		"sql/bind/tree", "sql/describe", "sql/schema",
 		"node/bundle", "node/console", "node/meter",
-		"owner", "owner/gauge", "owner/homing", "owner/rewind", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "obs/audit",
+		"owner", "owner/gauge", "owner/homing", "owner/rewind", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "obs/audit", "obs/otlp",
 		"cluster/join", "kv/hold", "sql/admit", "sql/backup", "sql/backup/place", "sql/digest", "sql/server", "policy/advice", "policy/epoch", "policy/placement", "policy/plan",
 		"mechanism/wan/overlay", "mechanism/ident",
 	}, mechanisms...),
@@ -272,7 +272,7 @@ var onlyIn = map[string]struct {
 	},
 	"net/http": {
 		[]string{
-			"cluster", "cluster/join", "node", "node/bundle", "node/console", "cmd/cli", "cmd/etcdleader", "obs", "mechanism/wan", "lab/e2e",
+			"cluster", "cluster/join", "node", "node/bundle", "node/console", "cmd/cli", "cmd/etcdleader", "obs", "obs/otlp", "mechanism/wan", "lab/e2e",
 			"lab/workload", "lab/bench/peers", "lab/bench/faults", "lab/sim",
 		},
 		"policies and state machines do no I/O",

@@ -1,0 +1,251 @@
+// Package otlp sends spans to a collector of OpenTelemetry, as OTLP in JSON over HTTP. It sends
+// whole batches, one at a time: while the collector is slow or away spans gather in the queue of
+// the tracer, which drops what it has no room for. What a collector does not take is dropped, too.
+package otlp
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/godwitdb/godwit/obs"
+)
+
+const (
+	batch    = 512             // spans that are sent at a time
+	every    = time.Second     // how long a span may wait for others
+	patience = 5 * time.Second // with the collector
+	quiet    = time.Minute     // between two lines of the log about a collector
+)
+
+// Endpoint is the address that traces are sent to: that of a collector, as http://HOST:4318, or a
+// whole one. The error says what is wrong with it.
+func Endpoint(s string) (string, error) {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		return "", err
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return "", errors.New("it is not http://HOST:PORT or https://HOST:PORT, like http://127.0.0.1:4318")
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return "", errors.New("it has a user, a query or a fragment")
+	}
+	if strings.Trim(u.Path, "/") == "" {
+		u.Path = "/v1/traces"
+	}
+	return u.String(), nil
+}
+
+// Check says what is wrong with an endpoint, which may be empty, and with a ratio.
+func Check(endpoint string, ratio float64) error {
+	if ratio < 0 || ratio > 1 {
+		return fmt.Errorf("otlp-ratio: %v is outside 0 to 1", ratio)
+	}
+	if endpoint == "" {
+		return nil
+	}
+	if _, err := Endpoint(endpoint); err != nil {
+		return fmt.Errorf("otlp-endpoint: %w", err)
+	}
+	return nil
+}
+
+// queue is how many spans wait for the collector. One more, and it is dropped.
+const queue = 8192
+
+// Start makes a tracer for a share of the statements whose spans are sent, until stop is called.
+// region names a region by its number, and resource says who sends.
+func Start(endpoint string, ratio float64, region func(uint32) string, log *slog.Logger, resource []obs.Attr) (t *obs.Tracer,
+	stop func() error, err error) {
+	to, err := Endpoint(endpoint)
+	if err != nil {
+		return nil, nil, err
+	}
+	t = obs.NewTracer(ratio, queue)
+	t.Region = region
+	e := &Exporter{Endpoint: to, Tracer: t, Log: log, Resource: resource}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		e.Run(ctx)
+	}()
+	return t, func() error {
+		cancel()
+		<-done
+		return nil
+	}, nil
+}
+
+// Exporter sends the spans of a tracer.
+type Exporter struct {
+	// Endpoint is where to, as [Endpoint] gives it.
+	Endpoint string
+	Tracer   *obs.Tracer
+	// Resource says who sends.
+	Resource []obs.Attr
+	Log      *slog.Logger
+
+	client http.Client
+	warned time.Time
+}
+
+// Run sends spans until ctx ends.
+func (e *Exporter) Run(ctx context.Context) {
+	e.client.Transport = &http.Transport{MaxIdleConnsPerHost: 1} // no proxy of the environment
+	defer e.client.CloseIdleConnections()
+	for {
+		spans := e.gather(ctx)
+		if len(spans) == 0 {
+			return
+		}
+		if err := e.send(ctx, spans); err != nil {
+			e.Tracer.Drop(len(spans))
+			if ctx.Err() == nil && time.Since(e.warned) > quiet {
+				e.warned = time.Now()
+				e.Log.Warn("spans were not taken by the collector", "endpoint", e.Endpoint, "spans", len(spans), "err", err)
+			}
+		}
+	}
+}
+
+// gather waits for a span and then a while for more; none: ctx has ended.
+func (e *Exporter) gather(ctx context.Context) (spans []*obs.Span) {
+	select {
+	case s := <-e.Tracer.Spans():
+		spans = append(spans, s)
+	case <-ctx.Done():
+		return nil
+	}
+	t := time.NewTimer(every)
+	defer t.Stop()
+	for len(spans) < batch {
+		select {
+		case s := <-e.Tracer.Spans():
+			spans = append(spans, s)
+		case <-t.C:
+			return spans
+		case <-ctx.Done():
+			return spans
+		}
+	}
+	return spans
+}
+
+func (e *Exporter) send(ctx context.Context, spans []*obs.Span) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	body, err := json.Marshal(e.message(spans))
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.Endpoint, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := e.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	_, err = io.Copy(io.Discard, io.LimitReader(res.Body, 1<<16)) // the connection is used again
+	if res.StatusCode/100 != 2 {
+		return fmt.Errorf("it answers %s", res.Status)
+	}
+	return err
+}
+
+// The messages, as far as they are used: opentelemetry/proto/collector/trace/v1.
+type (
+	request struct {
+		ResourceSpans []resourceSpans `json:"resourceSpans"`
+	}
+	resourceSpans struct {
+		Resource struct {
+			Attributes []attribute `json:"attributes"`
+		} `json:"resource"`
+		ScopeSpans []scopeSpans `json:"scopeSpans"`
+	}
+	scopeSpans struct {
+		Scope struct {
+			Name    string `json:"name"`
+			Version string `json:"version"`
+		} `json:"scope"`
+		Spans []span `json:"spans"`
+	}
+	span struct {
+		TraceID    string      `json:"traceId"`
+		SpanID     string      `json:"spanId"`
+		Parent     string      `json:"parentSpanId,omitempty"`
+		Name       string      `json:"name"`
+		Kind       int         `json:"kind"`
+		Start      string      `json:"startTimeUnixNano"`
+		End        string      `json:"endTimeUnixNano"`
+		Attributes []attribute `json:"attributes,omitempty"`
+		Status     *status     `json:"status,omitempty"`
+	}
+	status struct {
+		Code int `json:"code"`
+	}
+	attribute struct {
+		Key   string         `json:"key"`
+		Value map[string]any `json:"value"`
+	}
+)
+
+// Numbers of OTLP.
+const (
+	kindServer, kindClient = 2, 3
+	statusError            = 2
+)
+
+func (e *Exporter) message(spans []*obs.Span) request {
+	var r resourceSpans
+	r.Resource.Attributes = attributes(e.Resource)
+	var s scopeSpans
+	s.Scope.Name, s.Scope.Version = "godwit", obs.Version()
+	for _, x := range spans {
+		o := span{TraceID: hex.EncodeToString(x.Trace[:]), SpanID: hex.EncodeToString(x.SpanContext.Span[:]), Name: x.Name,
+			Kind: kindServer, Start: strconv.FormatInt(x.Begin.UnixNano(), 10), End: strconv.FormatInt(x.End.UnixNano(), 10),
+			Attributes: attributes(x.Attrs)}
+		if x.Parent != [8]byte{} {
+			o.Parent = hex.EncodeToString(x.Parent[:])
+		}
+		if x.Client {
+			o.Kind = kindClient
+		}
+		if x.Failed {
+			o.Status = &status{statusError}
+		}
+		s.Spans = append(s.Spans, o)
+	}
+	r.ScopeSpans = []scopeSpans{s}
+	return request{[]resourceSpans{r}}
+}
+
+func attributes(all []obs.Attr) (out []attribute) {
+	for _, a := range all {
+		v := map[string]any{}
+		switch x := a.Value.(type) {
+		case int64:
+			v["intValue"] = strconv.FormatInt(x, 10)
+		case bool:
+			v["boolValue"] = x
+		default:
+			v["stringValue"] = fmt.Sprint(x)
+		}
+		out = append(out, attribute{a.Key, v})
+	}
+	return out
+}
