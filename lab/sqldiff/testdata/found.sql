@@ -182,7 +182,6 @@ SELECT pid, SUM(pages) FROM b GROUP BY pid HAVING SUM(pages) > (SELECT SUM(pages
 -- = 3|600
 
 -- case: TIMESTAMP follows time_zone
--- wrong: = 2024-01-01 00:00:00
 SET time_zone='+05:30';
 -- affected 0
 CREATE TABLE ts(id int primary key, t timestamp);
