@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/cockroachdb/apd/v3"
@@ -480,7 +481,7 @@ func (s *Setter) dated(v *expr.Vec, i int32, row int) (any, error) {
 // instant is the moment in UTC that a time of the session's clock stands for, if TIMESTAMP has it.
 // A TIMESTAMP stays the moment that it is, also where the clock showed its time twice.
 func (s *Setter) instant(v *expr.Vec, i int32, p int64) (utc int64, skipped, ok bool) {
-	at := calendar.ToGo(p, expr.Utc)
+	var at time.Time
 	if v.T.Kind == expr.Timestamp {
 		utc, ok = calendar.Round(v.I[i], s.To.Scale)
 		if !ok {

@@ -61,11 +61,9 @@ func Zoned(ctx *sql.Context, s *session.Session, n sql.Node) error {
 			}
 		}
 	case *plan.TableCopier:
-		if d, ok := n.Destination.(sql.Node); ok {
-			for _, c := range d.Schema(ctx) {
-				if stamp(c.Type) {
-					return errZone("CREATE TABLE ... SELECT with TIMESTAMPs (INSERT ... SELECT works)")
-				}
+		for _, c := range n.Destination.Schema(ctx) {
+			if stamp(c.Type) {
+				return errZone("CREATE TABLE ... SELECT with TIMESTAMPs (INSERT ... SELECT works)")
 			}
 		}
 	}
