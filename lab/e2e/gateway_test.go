@@ -94,9 +94,9 @@ func TestGatewaysWithoutReplicas(t *testing.T) {
 		for j := range 10 {
 			id := j*len(pools) + other
 			// Where the node of the region that leads is slow to answer, as on a busy machine, the
-			// replica beside it may, after a wait that counts as half a round trip. And in the first
-			// 10 s after CREATE TABLE such a machine may hear too late from the meta leader that the
-			// definition is still the same, and asks it.
+			// replica beside it may, after a wait that counts as half a round trip. And in the
+			// first 10 s after CREATE TABLE such a machine may hear too late from the meta leader
+			// that the definition is still the same, and asks it.
 			trips := 1.0
 			for begin := time.Now(); trips >= 1 && time.Since(begin) < patience; {
 				var n int
