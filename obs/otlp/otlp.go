@@ -25,6 +25,7 @@ const (
 	batch    = 512             // spans that are sent at a time
 	every    = time.Second     // how long a span may wait for others
 	patience = 5 * time.Second // with the collector
+	last     = time.Second     // with the collector, when the node ends
 	quiet    = time.Minute     // between two lines of the log about a collector
 )
 
@@ -100,14 +101,15 @@ type Exporter struct {
 	warned time.Time
 }
 
-// Run sends spans until ctx ends.
+// Run sends spans until ctx ends, and then a last batch of those that wait.
 func (e *Exporter) Run(ctx context.Context) {
 	e.client.Transport = &http.Transport{MaxIdleConnsPerHost: 1} // no proxy of the environment
 	defer e.client.CloseIdleConnections()
-	for {
+	for ended := false; !ended; {
+		ended = ctx.Err() != nil
 		spans := e.gather(ctx)
 		if len(spans) == 0 {
-			return
+			continue
 		}
 		if err := e.send(ctx, spans); err != nil {
 			e.Tracer.Drop(len(spans))
@@ -119,13 +121,12 @@ func (e *Exporter) Run(ctx context.Context) {
 	}
 }
 
-// gather waits for a span and then a while for more; none: ctx has ended.
+// gather waits for a span and then a while for more, or for the end of ctx.
 func (e *Exporter) gather(ctx context.Context) (spans []*obs.Span) {
 	select {
 	case s := <-e.Tracer.Spans():
 		spans = append(spans, s)
 	case <-ctx.Done():
-		return nil
 	}
 	t := time.NewTimer(every)
 	defer t.Stop()
@@ -136,15 +137,30 @@ func (e *Exporter) gather(ctx context.Context) (spans []*obs.Span) {
 		case <-t.C:
 			return spans
 		case <-ctx.Done():
+			return e.waiting(spans)
+		}
+	}
+	return spans
+}
+
+// waiting adds spans that are there already.
+func (e *Exporter) waiting(spans []*obs.Span) []*obs.Span {
+	for len(spans) < batch {
+		select {
+		case s := <-e.Tracer.Spans():
+			spans = append(spans, s)
+		default:
 			return spans
 		}
 	}
 	return spans
 }
 
-func (e *Exporter) send(ctx context.Context, spans []*obs.Span) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// send sends spans. Once ctx has ended it takes no longer than last.
+func (e *Exporter) send(parent context.Context, spans []*obs.Span) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(parent), patience)
 	defer cancel()
+	defer context.AfterFunc(parent, func() { time.AfterFunc(last, cancel) })()
 	body, err := json.Marshal(e.message(spans))
 	if err != nil {
 		return err

@@ -73,6 +73,17 @@ func TestExport(t *testing.T) {
 			t.Errorf("there is no %s in\n%s", want, text)
 		}
 	}
+	tracer.Statement("SELECT 1", time.Unix(1, 0)).Finish("the last", false)
+	cancel()
+	<-done
+	select {
+	case text := <-got:
+		if !strings.Contains(text, `"name":"the last"`) {
+			t.Errorf("at the end comes %s", text)
+		}
+	default:
+		t.Error("what waited at the end was not sent")
+	}
 	if tracer.Dropped() != 1 {
 		t.Errorf("%d spans were dropped, want the one that was refused", tracer.Dropped())
 	}
