@@ -10,6 +10,7 @@ import (
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/token"
 )
 
 // InUTC is the environment of generated columns. What they make of a TIMESTAMP has to be the same
@@ -29,9 +30,14 @@ func Foreseen(env *expr.Env, t *schema.Table, pos int) error {
 	if env.Zone() == time.UTC || t.Cols[pos].Desc.Generated == nil {
 		return nil
 	}
-	text := strings.ToLower(t.Cols[pos].Desc.Generated.Text)
+	used := map[string]bool{}
+	for _, n := range token.Scan(t.Cols[pos].Desc.Generated.Text, token.Mode{}) {
+		if n.Named() {
+			used[n.Lower] = true
+		}
+	}
 	for _, c := range t.Cols {
-		if c.Type.Type() == sqltypes.Timestamp && strings.Contains(text, strings.ToLower(c.Desc.Name)) {
+		if c.Type.Type() == sqltypes.Timestamp && used[strings.ToLower(c.Desc.Name)] {
 			return &bind.Refusal{Err: mysql.NewSQLError(1235, "42000", "column %s is computed of the TIMESTAMP %s, in UTC: "+
 				"SET time_zone = '+00:00' before an UPDATE", t.Cols[pos].Desc.Name, c.Desc.Name)}
 		}

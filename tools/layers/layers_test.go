@@ -183,7 +183,7 @@ var allowed = map[string][]string{
 	"sql/token": nil, "sql/weigh": {"sql/token"}, "sql/program": {"sql/expr", "sql/token"},
 	"sql/opt": {"sql/algebra", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar"},
 	// assign knows types, and no statement
-	"sql/assign": {"sql/bind", "sql/expr", "sql/expr/calendar", "sql/expr/jsondoc", "sql/schema"},
+	"sql/assign": {"sql/bind", "sql/expr", "sql/expr/calendar", "sql/expr/jsondoc", "sql/schema", "sql/token"},
 	// query runs SELECTs and changes: the only one who knows them all
 	"sql/query": {"sql/access", "sql/admit", "sql/algebra", "sql/assign", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar",
 		"sql/expr/jsondoc", "sql/function", "sql/opt", "sql/prefetch", "sql/program", "sql/rights", "sql/schema", "sql/session", "sql/table",
