@@ -96,9 +96,8 @@ func EventTimes(ctx context.Context, stmt sqlparser.Statement) {
 	if !ok || !is || d.EventSpec == nil || d.EventSpec.OnSchedule == nil {
 		return
 	}
-	zone, err := sc.GetSessionVariable(sc, "time_zone")
-	name, _ := zone.(string)
-	if err != nil || name == "" || strings.EqualFold(name, "SYSTEM") {
+	name, err := zone.Name(sc)
+	if err != nil || name == "" || strings.EqualFold(name, zone.SystemName) {
 		return
 	}
 	text := func(s string) *sqlparser.AliasedExpr {

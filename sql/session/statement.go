@@ -1,9 +1,8 @@
 package session
 
 import (
-	"time"
-
 	"strings"
+	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
