@@ -180,8 +180,8 @@ func (p *Pool) Stats() []Stats {
 // Turn is a statement's place among others. It is used by one goroutine at a time. The zero value,
 // without a pool, waits for nobody.
 type Turn struct {
-	// Long is set once the statement gets a slot; nil: it is not.
-	Long *atomic.Bool
+	// Slots counts the slots that the statement gets; nil: nobody wants to know.
+	Slots *atomic.Int64
 
 	pool  *Pool
 	class Class
@@ -362,8 +362,8 @@ func (p *Pool) give(now time.Duration) {
 		}
 		w := heap.Pop(&p.queue).(*waiter)
 		*s = slot{w.turn, now}
-		if w.turn.since, w.turn.begun = now, true; w.turn.Long != nil {
-			w.turn.Long.Store(true)
+		if w.turn.since, w.turn.begun = now, true; w.turn.Slots != nil {
+			w.turn.Slots.Add(1)
 		}
 		c := &p.stats[w.turn.class]
 		c.Granted++

@@ -90,7 +90,7 @@ func (r *Runner) Turn(ctx *sql.Context, s *session.Session, text string) admit.T
 		class = admit.Locking
 	}
 	t := r.Turns.Turn(class)
-	t.Long = &s.Computes
+	t.Slots = &s.Slots
 	return t
 }
 

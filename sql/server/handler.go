@@ -86,8 +86,10 @@ func (h *handler) short(ctx context.Context, s *session.Session, c *mysql.Conn, 
 	}
 	ctx, stop := whileThere(ctx, c.Conn)
 	defer stop()
-	if text, binds, ok := s.Executed(sql.NewContext(ctx, sql.WithSession(s)), query); ok && p == nil {
-		query, p = text, binds
+	if p == nil {
+		if text, binds, ok := s.Executed(ctx, query); ok {
+			query, p = text, binds
+		}
 	}
 	done, err = h.g.query.Try(ctx, s, c, query, p, sent, func(r *sqltypes.Result) error {
 		f.Learn(r)
@@ -313,8 +315,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 	if err != nil {
 		return began.Fail(s, query, err)
 	}
-	s.Computes.Store(false)
-	defer func() { pass.Leave(s.Computes.Load()) }()
+	defer func(slots int64) { pass.Leave(s.Slots.Load() != slots) }(s.Slots.Load())
 	done, err := h.g.query.Admit(s, query)
 	if err != nil {
 		return began.Fail(s, query, err)

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -37,7 +38,7 @@ func (s *Session) KeepText(ctx *sql.Context, n *plan.PrepareQuery) {
 
 // Executed is what an EXECUTE of a client executes, and its parameters; ok is false of other
 // statements, and where only the engine knows it.
-func (s *Session) Executed(ctx *sql.Context, query string) (text string, p *mysql.PrepareData, ok bool) {
+func (s *Session) Executed(ctx context.Context, query string) (text string, p *mysql.PrepareData, ok bool) {
 	const word = "execute"
 	query = strings.TrimLeft(query, " \t\r\n")
 	if len(s.texts) == 0 || len(query) <= len(word) || !strings.EqualFold(query[:len(word)], word) {
@@ -53,7 +54,7 @@ func (s *Session) Executed(ctx *sql.Context, query string) (text string, p *mysq
 	}
 	p = &mysql.PrepareData{BindVars: map[string]*querypb.BindVariable{}}
 	for i, name := range x.VarList {
-		v, ok := userBind(ctx, strings.TrimPrefix(name, "@"))
+		v, ok := userBind(sql.NewContext(ctx, sql.WithSession(s)), strings.TrimPrefix(name, "@"))
 		if !ok {
 			return "", nil, false
 		}

@@ -67,8 +67,8 @@ type Session struct {
 	ansiQuotes, noEscapes bool
 	// MaxTime is how long a SELECT may take, in ms; 0: as long as it takes.
 	MaxTime int64
-	// Computes: the statement under way has taken its turn among those that compute for long.
-	Computes atomic.Bool
+	// Slots counts the turns that statements of this session have had among those that compute.
+	Slots atomic.Int64
 	// Calling is the CALL that the engine builds with the rights of a definer.
 	Calling *plan.Call
 	// Triggers are those that statements of the client's command fire, by their keys.
