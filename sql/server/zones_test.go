@@ -54,6 +54,11 @@ func TestZonesOfDefinitions(t *testing.T) {
 	expect(t, k, "SELECT ts, d FROM t", "2024-07-01 01:00:00.500000|2024-06-30") // computed in UTC: see sql.md
 	expect(t, utc, "SELECT ts, d FROM t", "2024-06-30 23:00:00.500000|2024-06-30")
 	expectErr(t, k, 1235, "UPDATE t SET ts = '2024-07-02 01:00:00'")
+	// The letters of the TIMESTAMP's name are in that of a function.
+	exec(t, k, "CREATE TABLE named (id INT PRIMARY KEY, at TIMESTAMP NULL, s VARCHAR(9) AS (CONCAT(id, 'x')) STORED)")
+	exec(t, k, "INSERT INTO named (id, at) VALUES (1, '2024-07-01 01:00:00')")
+	exec(t, k, "UPDATE named SET id = 2")
+	expect(t, utc, "SELECT id, at, s FROM named", "2|2024-06-30 23:00:00|2x")
 	exec(t, k, "ALTER TABLE t ADD COLUMN a TIMESTAMP NULL DEFAULT CURRENT_TIMESTAMP, "+
 		"ADD COLUMN b TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, ADD COLUMN e TIMESTAMP NULL DEFAULT '2024-07-01 12:00:00'")
 	expect(t, utc, "SELECT ABS(TIMESTAMPDIFF(SECOND, a, NOW())) < 60, ABS(TIMESTAMPDIFF(SECOND, b, NOW())) < 60, e FROM t",
