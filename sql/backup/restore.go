@@ -733,8 +733,13 @@ func (g *Env) virtual(ctx *sql.Context, t *schema.Table) (func(sql.Row) error, e
 	if !indexed {
 		return nil, nil
 	}
+	return g.Computed(ctx, t)
+}
+
+// Computed makes what computes the virtual columns of rows.
+func (g *Env) Computed(ctx *sql.Context, t *schema.Table) (func(sql.Row) error, error) {
 	if g.Resolve == nil {
-		return nil, fmt.Errorf("table %s has an index over a virtual column, which nobody here can compute", t.Desc.Name)
+		return nil, fmt.Errorf("table %s has virtual columns, which nobody here can compute", t.Desc.Name)
 	}
 	sch := g.Resolve(ctx, t)
 	if len(sch) != len(t.Cols) {

@@ -17,10 +17,12 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/audited"
 	"github.com/godwitdb/godwit/sql/backup"
+	"github.com/godwitdb/godwit/sql/binlog"
 	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/events"
 	"github.com/godwitdb/godwit/sql/fast"
+	"github.com/godwitdb/godwit/sql/feed"
 	"github.com/godwitdb/godwit/sql/infoschema"
 	"github.com/godwitdb/godwit/sql/named"
 	"github.com/godwitdb/godwit/sql/prefetch"
@@ -62,8 +64,11 @@ type gateway struct {
 
 	logins  *logins
 	backups *backup.Env
-	events  *events.Scheduler
-	audit   *audited.Recorder
+	// binlog is told to replicas.
+	binlog   *binlog.Env
+	replicas binlog.Replicas
+	events   *events.Scheduler
+	audit    *audited.Recorder
 	// statements counts what clients execute.
 	statements *statements.Recorder
 
@@ -144,5 +149,6 @@ func newGateway(cfg Config) *gateway {
 			return planbuilder.NewBuilderForColumnDefaultResolution(ctx, overrides).
 				ResolveSchemaDefaults(t.Desc.DB, t.Desc.Name, t.Schema())
 		}}
+	g.binlog = &binlog.Env{Feed: feed.Env{DB: cfg.DB, Log: cfg.Logger}, Log: cfg.Logger, Closing: g.draining.Load}
 	return g
 }

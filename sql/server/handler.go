@@ -14,8 +14,10 @@ import (
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"github.com/godwitdb/godwit/sql/binlog"
 	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/fast"
+	"github.com/godwitdb/godwit/sql/quick"
 	"github.com/godwitdb/godwit/sql/rules"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
@@ -84,7 +86,7 @@ func (h *handler) short(ctx context.Context, s *session.Session, c *mysql.Conn, 
 			return f, true, err
 		}
 	}
-	ctx, stop := whileThere(ctx, c.Conn)
+	ctx, stop := quick.WhileThere(ctx, c.Conn)
 	defer stop()
 	if p == nil {
 		if text, binds, ok := s.Executed(ctx, query); ok {
@@ -100,6 +102,9 @@ func (h *handler) short(ctx context.Context, s *session.Session, c *mysql.Conn, 
 
 // ComQuery implements mysql.Handler.
 func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb mysql.ResultSpoolFn) error {
+	if announces(c, query) {
+		return h.follow(ctx, c, query, binlog.Replica{})
+	}
 	ctx, over := h.timed(ctx, c, query)
 	return over(h.run(ctx, c, query, func(s *session.Session, sent *bool) error {
 		one := func(r *sqltypes.Result) error { s.Answered(r); return cb(r, false) }
@@ -130,6 +135,9 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 			return "", err
 		}
 		return s.Rest(), cb(r, s.Rest() != "")
+	}
+	if announces(c, query) {
+		return "", h.follow(ctx, c, query, binlog.Replica{})
 	}
 	var rest string
 	ctx, over := h.timed(ctx, c, query)
@@ -188,7 +196,7 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.Pr
 // keep, and ends when the client has gone away. stop must be called.
 func (h *handler) left(ctx context.Context, s *session.Session, c *mysql.Conn, query string) (_ context.Context, stop func()) {
 	ctx, done := bound.With(ctx, h.g.query.Budget(), h.g.query.Turn(sql.NewContext(ctx, sql.WithSession(s)), s, query))
-	ctx, away := whileThere(ctx, c.Conn)
+	ctx, away := quick.WhileThere(ctx, c.Conn)
 	return ctx, func() { away(); done() }
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/godwitdb/godwit/sql/admit"
+	"github.com/godwitdb/godwit/sql/binlog"
 )
 
 // The lobby holds the connections of which it is not known yet whose they are. They are few, and
@@ -120,9 +121,13 @@ type clientConn struct {
 	// shift is added to the sequence number of the next packet: the protocol library does not know
 	// of packets that were exchanged past it.
 	shift byte
+	tool  bool // MariaDB's mysqlbinlog
 	// account is whose login it counts as; nil before it has logged in.
 	account *account
 }
+
+// Under implements quick.Wrapped.
+func (c *clientConn) Under() net.Conn { return c.Conn }
 
 // clientOf is the connection under the protocol library's, and under TLS; nil if it is of another
 // kind.
@@ -145,6 +150,7 @@ func (c *clientConn) Read(b []byte) (int, error) {
 	if more := packetHeader + 4 - len(c.first); more > 0 {
 		c.first = append(c.first, b[:min(n, more)]...)
 	}
+	c.tool = c.tool || !c.in && binlog.Tool(b[:n])
 	c.longData += n
 	switch c.read += n; {
 	case c.in && c.read > requestBytes && c.read > mostOfRequest():

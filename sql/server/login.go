@@ -273,10 +273,30 @@ func (m nativeLogin) HandleAuthPluginData(c *mysql.Conn, user string, server, cl
 	if a.user == nil || a.user.AuthString == "" {
 		return a.finish(a.user != nil && !a.password)
 	}
+	if cc, ok := c.Conn.(*clientConn); ok && len(client) == 0 {
+		// A replica of MariaDB that does not have the greeting's method names this one, sends
+		// nothing, and waits to be asked.
+		if server, client, err = askAgain(cc); err != nil {
+			return nil, err
+		}
+	}
 	hash, err := mysql.DecodeMysqlNativePasswordHex(a.user.AuthString)
 	good := err == nil && len(client) == sha1.Size && len(hash) == sha1.Size &&
 		mysql.VerifyHashedMysqlNativePassword(client, bytes.TrimSuffix(server, []byte{0}), hash)
 	return a.finish(good)
+}
+
+// askAgain asks for a scramble with a new salt.
+func askAgain(c *clientConn) (salt, scramble []byte, err error) {
+	if salt, err = newSalt(); err != nil {
+		return nil, nil, err
+	}
+	x := exchange{c: c, seq: c.seq + 2} // the client has answered the last packet
+	if err := x.send(append([]byte("\xfe"+string(mysql.MysqlNativePassword)+"\x00"), salt...)); err != nil {
+		return nil, nil, err
+	}
+	scramble, err = x.receive()
+	return salt, scramble, err
 }
 
 // sha2Login is caching_sha2_password.

@@ -81,6 +81,9 @@ func (p *parser) own(query string) sqlparser.Statement {
 	if !strings.EqualFold(q[:min(5, len(q))], "show ") {
 		return nil
 	}
+	if s := p.showBinlog(q); s != nil {
+		return s
+	}
 	switch {
 	case reRegions.MatchString(q):
 		return inject(ignoreAuth, &ownNode{g: p.g, name: "SHOW REGIONS", sch: regionsSchema(), run: p.g.showRegions})

@@ -199,6 +199,11 @@ func (s *Session) GetSessionVariable(ctx *sql.Context, name string) (any, error)
 	if strings.EqualFold(name, OldIsolationVar) {
 		name = IsolationVar
 	}
+	if len(name) > 5 && strings.EqualFold(name[:5], "gtid_") { // some are computed: sessions keep no copies
+		if v, value, ok := sql.SystemVariables.GetGlobal(name); ok && v.IsReadOnly() {
+			return value, nil
+		}
+	}
 	return s.BaseSession.GetSessionVariable(ctx, name)
 }
 

@@ -140,7 +140,11 @@ var allowed = map[string][]string{
 		"sql/session", "sql/table"},
 	// feed tells what was committed: it knows rows and definitions, and no statement
 	"sql/feed": {"kv/hold", "sql/schema"},
-	"sql/server": {"sql/admit", "sql/audited", "sql/backup", "sql/backup/place", "sql/bound", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/named", "sql/prefetch", "sql/ddl", "sql/fast", "sql/query",
+	// binlog words what feed tells for replicas, and knows no sessions of the engine
+	"sql/binlog": {"sql/describe", "sql/feed", "sql/schema", "sql/token"},
+	// quick is sockets, and knows no statement
+	"sql/quick": nil,
+	"sql/server": {"sql/admit", "sql/audited", "sql/backup", "sql/backup/place", "sql/binlog", "sql/bound", "sql/feed", "sql/quick", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/named", "sql/prefetch", "sql/ddl", "sql/fast", "sql/query",
 		"sql/statements", "sql/virtual", "sql/describe", "sql/infile", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/digest", "sql/events",
 		"sql/function", "sql/stored",
 		"sql/token", "sql/zone", "obs/audit"},
@@ -259,7 +263,7 @@ var onlyIn = map[string]struct {
 		"consensus is one mechanism; store implements its log",
 	},
 	"github.com/dolthub/go-mysql-server": {
-		[]string{"sql/assign", "sql/backup", "sql/bind", "sql/bound", "sql/expr", "sql/expr/collate", "sql/expr/exprtest", "sql/expr/fn", "sql/exec", "sql/feed",
+		[]string{"sql/assign", "sql/backup", "sql/bind", "sql/binlog", "sql/bound", "sql/expr", "sql/expr/collate", "sql/expr/exprtest", "sql/expr/fn", "sql/exec", "sql/feed",
 			"sql/function", "sql/infile", "sql/named", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/access", "sql/prefetch",
 			"sql/ddl", "sql/fast", "sql/query", "sql/opt", "sql/audited", "sql/server", "sql/statements", "sql/virtual", "sql/describe", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/events", "sql/stored", "sql/zone"},
 		"its API moves; the packages below sql/ follow it",
