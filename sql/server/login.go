@@ -273,7 +273,7 @@ func (m nativeLogin) HandleAuthPluginData(c *mysql.Conn, user string, server, cl
 	if a.user == nil || a.user.AuthString == "" {
 		return a.finish(a.user != nil && !a.password)
 	}
-	if cc, ok := c.Conn.(*clientConn); ok && len(client) == 0 {
+	if cc, ok := c.Conn.(*clientConn); ok && len(client) == 0 && cc.seq == 0 {
 		// A replica of MariaDB that does not have the greeting's method names this one, sends
 		// nothing, and waits to be asked.
 		if server, client, err = askAgain(cc); err != nil {
