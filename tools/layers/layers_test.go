@@ -130,7 +130,7 @@ var allowed = map[string][]string{
 	// prefetch replaces how the engine asks for rows, and changes nothing.
 	"sql/prefetch": {"sql/rules", "sql/schema", "sql/session", "sql/table"},
 	"sql/ddl":      {"sql/function", "sql/program", "sql/schema", "sql/session", "sql/table", "sql/token"},
-	"sql/fast":     {"kv/patch", "sql/rights", "sql/schema", "sql/schema/rowfmt", "sql/session", "sql/table"},
+	"sql/fast":     {"kv/patch", "sql/rights", "sql/schema", "sql/schema/rowfmt", "sql/session", "sql/table", "sql/zone"},
 	// bound counts what the engine keeps, and knows nothing of tables
 	"sql/bound": {"sql/admit", "sql/exec", "sql/rules"},
 	// archive is bytes, place is where they lie: neither knows a table, and fuzzing is fast
