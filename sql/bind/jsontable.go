@@ -3,6 +3,7 @@ package bind
 import (
 	"errors"
 
+	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/pingcap/tidb/pkg/parser/ast"
 
 	"github.com/godwitdb/godwit/sql/algebra"
@@ -31,6 +32,9 @@ func (q *query) jsonTable(n *ast.TableSource, src *tree.JSONTable) (algebra.Rel,
 	if err != nil {
 		return nil, nil, err
 	}
+	if expr.HasSub(doc) {
+		return nil, nil, &Refusal{fail(1210, "HY000", "Incorrect arguments to JSON_TABLE"), sql.ErrInvalidArgument.New("JSON_TABLE")}
+	}
 	expr.Cols(doc, func(id expr.ColID) {
 		for i := range q.before {
 			if q.before[i].id == id {
@@ -40,12 +44,7 @@ func (q *query) jsonTable(n *ast.TableSource, src *tree.JSONTable) (algebra.Rel,
 	})
 	rel := &algebra.Unfold{In: &algebra.Values{Rows: [][]expr.Node{{}}}, Name: alias, Doc: doc, Table: t}
 	var cols []column
-	seen := map[string]bool{}
 	for _, c := range t.Columns {
-		if seen[fold(c.Name)] {
-			return nil, nil, fail(1060, "42S21", "Duplicate column name '%s'", c.Name)
-		}
-		seen[fold(c.Name)] = true
 		id := q.b.newID()
 		rel.IDs = append(rel.IDs, id)
 		cols = append(cols, column{id: id, name: c.Name, table: alias, typ: c.Type,

@@ -2,6 +2,7 @@ package jsontable
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -83,6 +84,9 @@ func (t *Table) define(d *Def, root *Table, coll sql.CollationID, nested *int) (
 		}
 		if err := c.define(coll); err != nil {
 			return err
+		}
+		if slices.ContainsFunc(root.Columns, func(o Column) bool { return strings.EqualFold(o.Name, def.Name) }) {
+			return mysql.NewSQLError(1060, "42S21", "Duplicate column name '%s'", def.Name)
 		}
 		root.Columns = append(root.Columns, Column{def.Name, c.t})
 	}
