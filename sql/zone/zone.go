@@ -220,7 +220,7 @@ func Instant(ctx *sql.Context, at time.Time) (moment time.Time, skipped bool, er
 	if err != nil || loc == time.UTC || at.Year() <= 0 {
 		return at, false, err
 	}
-	moment, skipped = calendar.Moment(calendar.FromGo(at), loc)
+	moment, skipped = calendar.Meant(calendar.FromGo(at), loc, Now(ctx))
 	return moment.UTC(), skipped, nil
 }
 
