@@ -1,6 +1,7 @@
 package query
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -16,7 +17,7 @@ func (r *Runner) Admit(s *session.Session, query string) (done func(), err error
 	if len(query) < weigh.Least {
 		return func() {}, nil
 	}
-	mode, _ := s.GetSessionVariable(sql.NewEmptyContext(), sql.SqlModeSessionVar)
+	mode, _ := s.GetSessionVariable(sql.NewContext(context.Background(), sql.WithSession(s)), sql.SqlModeSessionVar)
 	w := weigh.Of(query, token.ModeOf(fmt.Sprint(mode)))
 	if err := w.Refused(); err != nil {
 		return nil, err
