@@ -105,8 +105,8 @@ func (s *Session) RefreshRoles(db *mysql_db.MySQLDb) {
 	if !s.roles.chosen.Some {
 		return
 	}
-	// It says whether they have changed, and asks the context for its session only. An empty context
-	// would come with a session of its own, which has all variables, for each statement.
+	// It says whether they have changed, and asks the context for its session only. An empty
+	// context would come with a session of its own, which has all variables, for each statement.
 	db.UserActivePrivilegeSet(&sql.Context{Context: context.Background(), Session: s})
 	if !s.roles.stale {
 		return

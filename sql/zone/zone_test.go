@@ -40,7 +40,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestReadOnce: the rules of a zone are read once, however often and in whatever way it is asked for.
+// TestReadOnce: the rules of a zone are read once, however often and in whatever way it is asked
+// for.
 func TestReadOnce(t *testing.T) {
 	n := 0
 	read = func(name string) (*time.Location, error) { n++; return time.LoadLocation(name) }
