@@ -8,7 +8,9 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -38,6 +40,9 @@ type SplitLimits struct {
 	// address, or of the one that has most. Who speaks at once is seldom the oldest, so those who
 	// say nothing do not keep others out. Defaults 1024 and 128.
 	All, PerAddress int
+	// Handshakes is how many TLS handshakes compute at once. One that waits for the other side does
+	// not compute. Default: half of the processors, and one at least.
+	Handshakes int
 }
 
 func (l SplitLimits) withDefaults() SplitLimits {
@@ -50,6 +55,9 @@ func (l SplitLimits) withDefaults() SplitLimits {
 	if l.PerAddress <= 0 {
 		l.PerAddress = 128
 	}
+	if l.Handshakes <= 0 {
+		l.Handshakes = max(1, runtime.GOMAXPROCS(0)/2)
+	}
 	return l
 }
 
@@ -61,8 +69,9 @@ func (l SplitLimits) withDefaults() SplitLimits {
 // transport does so itself.
 func SplitHTTP(ln net.Listener, opt SplitOptions) (frames, http net.Listener) {
 	ctx, cancel := context.WithCancel(context.Background())
-	m := &mux{ln: ln, tls: opt.TLS, log: opt.Logger, ctx: ctx, cancel: cancel,
+	m := &mux{ln: ln, tls: paced(opt.TLS), log: opt.Logger, ctx: ctx, cancel: cancel,
 		gate: gate{lim: opt.Limits.withDefaults(), waiting: map[string][]*sniffed{}}}
+	m.places = make(chan struct{}, m.gate.lim.Handshakes)
 	if m.log == nil {
 		m.log = slog.New(slog.DiscardHandler)
 	}
@@ -80,6 +89,7 @@ type mux struct {
 	ctx    context.Context // ends with close
 	cancel context.CancelFunc
 	gate   gate
+	places chan struct{} // full: no other handshake computes
 
 	mu     sync.Mutex
 	logged time.Time // of a refusal
@@ -110,8 +120,9 @@ func (m *mux) run(frames, http *half) {
 			}
 			continue
 		}
-		s := &sniffed{Conn: c, gate: &m.gate}
+		s := &sniffed{Conn: c, gate: &m.gate, places: m.places}
 		if out := m.gate.enter(s); out != nil {
+			out.closed.Store(true)
 			out.Conn.Close()
 			m.refused(out, errMany)
 		}
@@ -170,7 +181,9 @@ func (m *mux) sniff(s *sniffed, frames, http *half) error {
 		to = http
 	case m.tls != nil && head[0] == tlsHandshake:
 		tc := tls.Server(s, m.tls)
-		if err := tc.HandshakeContext(m.ctx); err != nil {
+		err := tc.HandshakeContext(m.ctx)
+		s.agreed()
+		if err != nil {
 			return err
 		}
 		conn = tc
@@ -306,6 +319,13 @@ type sniffed struct {
 	host string
 
 	waits bool // guarded by gate.mu
+
+	// places are for the handshakes that compute. shaking says that the client has begun one, in
+	// that it has said what it wants; has, that this one has a place. Only who shakes hands uses
+	// both.
+	places       chan struct{}
+	shaking, has bool
+	closed       atomic.Bool
 }
 
 func (s *sniffed) Read(b []byte) (int, error) {
@@ -314,11 +334,70 @@ func (s *sniffed) Read(b []byte) (int, error) {
 		s.head = s.head[n:]
 		return n, nil
 	}
-	return s.Conn.Read(b)
+	if !s.shaking {
+		return s.Conn.Read(b)
+	}
+	s.release()
+	n, err := s.Conn.Read(b)
+	if err == nil {
+		err = s.compute()
+	}
+	return n, err
+}
+
+// paced makes handshakes take turns from when the client has said what it wants: what comes then,
+// signatures and their checks, costs processors. Thousands of clients that do no more than begin
+// would have peers, and whoever asks for the node's health, wait behind them all.
+func paced(t *tls.Config) *tls.Config {
+	if t == nil {
+		return nil
+	}
+	t = t.Clone()
+	next := t.GetConfigForClient
+	t.GetConfigForClient = func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+		if s, ok := h.Conn.(*sniffed); ok {
+			s.shaking = true
+			if err := s.compute(); err != nil {
+				return nil, err
+			}
+		}
+		if next == nil {
+			return nil, nil
+		}
+		return next(h)
+	}
+	return t
+}
+
+// compute waits for a place. Those that were closed meanwhile compute nothing.
+func (s *sniffed) compute() error {
+	if s.has {
+		return nil
+	}
+	s.places <- struct{}{} // whoever has one computes, so that this does not take long
+	s.has = true
+	if s.closed.Load() {
+		return net.ErrClosed
+	}
+	return nil
+}
+
+func (s *sniffed) release() {
+	if s.has {
+		s.has = false
+		<-s.places
+	}
+}
+
+// agreed ends the handshake, with success or without.
+func (s *sniffed) agreed() {
+	s.shaking = false
+	s.release()
 }
 
 // Close implements [net.Conn].
 func (s *sniffed) Close() error {
+	s.closed.Store(true)
 	s.gate.leave(s)
 	return s.Conn.Close()
 }

@@ -2,9 +2,18 @@ package wan
 
 import (
 	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -173,3 +182,83 @@ func TestGate(t *testing.T) {
 		}
 	}
 }
+
+// signer counts how many handshakes sign at once.
+type signer struct {
+	crypto.Signer
+	now, most, all atomic.Int64
+}
+
+func (s *signer) Sign(r io.Reader, digest []byte, o crypto.SignerOpts) ([]byte, error) {
+	now := s.now.Add(1)
+	defer s.now.Add(-1)
+	for m := s.most.Load(); now > m && !s.most.CompareAndSwap(m, now); m = s.most.Load() {
+	}
+	s.all.Add(1)
+	for range 200 { // others come meanwhile, if they may
+		runtime.Gosched()
+	}
+	return s.Signer.Sign(r, digest, o)
+}
+
+// TestHandshakesTakeTurns: of many TLS handshakes that come together, few compute at once. Those
+// that stop in the middle, once the node has computed for them, take nobody's turn.
+func TestHandshakesTakeTurns(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &signer{Signer: key}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const stalled, others, turns = 60, 60, 2
+	frames, web := SplitHTTP(ln, SplitOptions{TLS: &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: s}}},
+		Limits: SplitLimits{Timeout: time.Hour, Handshakes: turns}})
+	defer frames.Close()
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "well") })}
+	go srv.Serve(web)
+	defer srv.Close()
+	client := &tls.Config{InsecureSkipVerify: true}
+	for range stalled { // they say hello, and never answer what the node says
+		c, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		go tls.Client(&deaf{c, t.Context()}, client).Handshake()
+	}
+	errs := make(chan error, others)
+	for range others {
+		go func() {
+			hc := &http.Client{Transport: &http.Transport{TLSClientConfig: client, DisableKeepAlives: true}}
+			r, err := hc.Get("https://" + ln.Addr().String() + "/health")
+			if err == nil {
+				err = r.Body.Close()
+			}
+			errs <- err
+		}()
+	}
+	for range others {
+		if err := <-errs; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if most := s.most.Load(); most > turns || s.all.Load() < others {
+		t.Errorf("%d of %d handshakes computed at once, want %d at most", most, s.all.Load(), turns)
+	}
+}
+
+// deaf is a connection that hears nothing.
+type deaf struct {
+	net.Conn
+	ctx context.Context
+}
+
+func (d *deaf) Read([]byte) (int, error) { <-d.ctx.Done(); return 0, io.EOF }

@@ -80,6 +80,8 @@ func shortLine(r Rel) string {
 		return fmt.Sprintf("distinct %v", r.On)
 	case *Max1Row:
 		return "max1row"
+	case *Unfold:
+		return fmt.Sprintf("json_table %s %v of %s", r.Name, r.IDs, r.Doc)
 	case *Shared:
 		return fmt.Sprintf("shared %s#%d %v = %v", r.Name, r.Number, r.IDs, r.From)
 	case *RecursiveCTE:

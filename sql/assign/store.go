@@ -489,7 +489,7 @@ func (s *Setter) instant(v *expr.Vec, i int32, p int64) (utc int64, skipped, ok 
 		}
 		at = calendar.ToGo(utc, expr.Utc)
 	} else {
-		at, skipped = calendar.Moment(p, s.env.Zone())
+		at, skipped = calendar.Meant(p, s.env.Zone(), s.env.Now)
 	}
 	n := at.Unix()
 	return calendar.FromGo(at.UTC()), skipped, n >= 1 && n <= math.MaxInt32

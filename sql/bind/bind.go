@@ -138,7 +138,7 @@ func (b *binder) bind(stmt Stmt) (*Query, error) {
 		return nil, unsupported("statement %s", kindOf(stmt))
 	}
 	var limit *ast.Limit
-	b.first, limit = firstOf(stmt)
+	b.first, limit = tree.FirstOf(stmt)
 	if b.first != nil && b.first.SelectStmtOpts != nil && b.first.SelectStmtOpts.CalcFoundRows && limit != nil {
 		b.limitOf = limit
 	}

@@ -240,7 +240,7 @@ func (c *changer) delete(n *ast.DeleteStmt) error {
 			return noDelete(c.levels[0])
 		}
 		if len(c.bases) != 1 || c.bases[0].blocked() || c.several {
-			return notUpdatable(tableName(n.TableRefs.TableRefs), "DELETE")
+			return notUpdatable(tree.FirstTable(n.TableRefs.TableRefs), "DELETE")
 		}
 		_, err := c.target(c.bases[0])
 		return err
@@ -256,23 +256,6 @@ func (c *changer) delete(n *ast.DeleteStmt) error {
 		}
 	}
 	return nil
-}
-
-// tableName is the name of the first table of FROM, for messages.
-func tableName(n *ast.Join) string {
-	for {
-		switch l := n.Left.(type) {
-		case *ast.Join:
-			n = l
-			continue
-		case *ast.TableSource:
-			if t, ok := l.Source.(*ast.TableName); ok && l.AsName.O == "" {
-				return t.Name.O
-			}
-			return l.AsName.O
-		}
-		return ""
-	}
 }
 
 // named is the table of FROM that a DELETE names.

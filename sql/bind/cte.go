@@ -4,6 +4,7 @@ import (
 	"github.com/pingcap/tidb/pkg/parser/ast"
 
 	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/bind/tree"
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
@@ -89,7 +90,7 @@ func (q *query) cte(d *cteDef, alias string) (algebra.Rel, []column, error) {
 	defer func() { b.ctes, b.views = ctes, views }()
 	var r *bound
 	var err error
-	if d.recursive && mentions(d.body.Query, d.name) {
+	if d.recursive && tree.Mentions(d.body.Query, d.name) {
 		r, err = b.recursive(d)
 	} else {
 		r, err = b.query(d.body.Query, d.outer)
@@ -120,29 +121,6 @@ func (q *query) sharedCTE(d *cteDef, alias string) (algebra.Rel, []column, error
 	return s, cols, err
 }
 
-// mentions reports whether a query names a table.
-func mentions(n ast.Node, name string) bool {
-	f := &finder{name: name}
-	n.Accept(f)
-	return f.found
-}
-
-type finder struct {
-	name  string
-	found bool
-}
-
-// Enter implements ast.Visitor.
-func (f *finder) Enter(n ast.Node) (ast.Node, bool) {
-	if t, ok := n.(*ast.TableName); ok && t.Schema.L == "" && t.Name.L == f.name {
-		f.found = true
-	}
-	return n, f.found
-}
-
-// Leave implements ast.Visitor.
-func (f *finder) Leave(n ast.Node) (ast.Node, bool) { return n, true }
-
 // recursive binds seed UNION [ALL] step.
 func (b *binder) recursive(d *cteDef) (*bound, error) {
 	u, ok := d.body.Query.(*ast.SetOprStmt)
@@ -153,7 +131,7 @@ func (b *binder) recursive(d *cteDef) (*bound, error) {
 	if u.With != nil || list.With != nil || u.OrderBy != nil || u.Limit != nil || len(list.Selects) != 2 {
 		return nil, unsupported("recursive CTE of more than a seed and a step")
 	}
-	if mentions(list.Selects[0], d.name) || !mentions(list.Selects[1], d.name) {
+	if tree.Mentions(list.Selects[0], d.name) || !tree.Mentions(list.Selects[1], d.name) {
 		return nil, unsupported("recursive CTE with the step first")
 	}
 	op := operatorOf(list.Selects[1])

@@ -9,6 +9,7 @@ import (
 	"github.com/pingcap/tidb/pkg/parser/ast"
 
 	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/bind/tree"
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
@@ -43,6 +44,8 @@ func (q *query) source(n *ast.TableSource) (algebra.Rel, []column, error) {
 		return q.table(src, n.AsName.O)
 	case *ast.Join:
 		return q.from(src)
+	case *tree.JSONTable:
+		return q.jsonTable(n, src)
 	case *ast.SelectStmt, *ast.SetOprStmt:
 		if n.AsName.O == "" {
 			return nil, nil, fail(1248, "42000", "Every derived table must have its own alias")

@@ -109,25 +109,6 @@ func newQuery(b *binder, outer *scope) *query {
 	return q
 }
 
-// firstOf is the first SELECT of a statement, and the LIMIT of all of it.
-func firstOf(n ast.Node) (*ast.SelectStmt, *ast.Limit) {
-	switch n := n.(type) {
-	case *ast.SelectStmt:
-		return n, n.Limit
-	case *ast.SetOprStmt:
-		if len(n.SelectList.Selects) > 0 {
-			first, _ := firstOf(n.SelectList.Selects[0])
-			return first, n.Limit
-		}
-	case *ast.SetOprSelectList:
-		if len(n.Selects) > 0 {
-			first, _ := firstOf(n.Selects[0])
-			return first, n.Limit
-		}
-	}
-	return nil, nil
-}
-
 // plainSelect refuses what only go-mysql-server knows.
 func plainSelect(n *ast.SelectStmt) error {
 	if n.SelectIntoOpt != nil {

@@ -87,7 +87,7 @@ func extra(d *schema.ColumnDesc, kind defaultKind) string {
 		words = append(words, "DEFAULT_GENERATED")
 	}
 	if d.OnUpdate != nil {
-		if text, ok := now(d.OnUpdate.Text); ok {
+		if text, ok := now(d.OnUpdate); ok {
 			words = append(words, "on update "+text)
 		}
 	}

@@ -85,7 +85,7 @@ func definition(ctx *sql.Context, t *schema.TableDesc, c *schema.Column) string 
 		out = append(out, defaultClause(ctx, c)...)
 	}
 	if d.OnUpdate != nil {
-		if text, ok := now(d.OnUpdate.Text); ok {
+		if text, ok := now(d.OnUpdate); ok {
 			out = append(out, "ON UPDATE "+text)
 		}
 	}

@@ -26,18 +26,16 @@ const (
 	exprDefault
 )
 
-var reNow = regexp.MustCompile(`(?i)^\(?(?:CURRENT_TIMESTAMP|NOW|LOCALTIME|LOCALTIMESTAMP)(?:\((\d*)\))?\)?$`)
-
-// now words the present as MySQL does; ok is false if the text is something else.
-func now(text string) (string, bool) {
-	m := reNow.FindStringSubmatch(text)
+// now words the present as MySQL does; ok is false if the expression is something else.
+func now(e *schema.ExprDesc) (string, bool) {
+	digits, ok := e.Now()
 	switch {
-	case m == nil:
+	case !ok:
 		return "", false
-	case m[1] == "" || m[1] == "0":
+	case digits == 0:
 		return "CURRENT_TIMESTAMP", true
 	}
-	return "CURRENT_TIMESTAMP(" + m[1] + ")", true
+	return "CURRENT_TIMESTAMP(" + strconv.Itoa(digits) + ")", true
 }
 
 // defaultOf is the default of a column, without quotes or the parentheses of an expression.
@@ -46,7 +44,7 @@ func defaultOf(ctx *sql.Context, c *schema.Column) (string, defaultKind) {
 	if d == nil {
 		return "", noDefault
 	}
-	if text, ok := now(d.Text); ok {
+	if text, ok := now(d); ok {
 		return text, nowDefault
 	}
 	if v, ok := literal(d.Text); ok && !d.Parenthesized {

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -37,15 +38,13 @@ type Memory interface {
 type Env struct {
 	// Ctx ends functions that wait (SLEEP); nil: never.
 	Ctx context.Context
-	// Zone is the session's time zone (nil: UTC), Now the statement's begin, Clock the time for
-	// SYSDATE.
+	// Loc is the session's time zone (nil: UTC), Now the statement's begin, Clock SYSDATE's time.
 	Loc   *time.Location
 	Now   time.Time
 	Clock func() time.Time
 	Mode  Mode
-	// GroupConcatMax is group_concat_max_len (0: 1024),
-	// MaxPacket max_allowed_packet (0: 64 MiB), WeekMode default_week_format, CTEDepth
-	// cte_max_recursion_depth (0: 1000).
+	// GroupConcatMax is group_concat_max_len (0: 1024), MaxPacket max_allowed_packet (0: 64 MiB),
+	// WeekMode default_week_format, CTEDepth cte_max_recursion_depth (0: 1000).
 	GroupConcatMax, MaxPacket, WeekMode, CTEDepth int
 	// Mem accounts for the strings that functions make; nil: nobody does.
 	Mem Memory
@@ -75,6 +74,9 @@ func (e *Env) Err() error {
 	}
 	return e.Ctx.Err()
 }
+
+// Or is err, or why the statement must end now.
+func (e *Env) Or(err error) error { return cmp.Or(e.Err(), err) }
 
 // Facts are what the information functions answer.
 type Facts struct {

@@ -61,9 +61,9 @@ func (c *Caster) jsonToFloat(x *Vec, i int32, v *Vec) error {
 // toJSON makes a document: of a string by reading it if the cast is explicit, else a JSON string.
 func (c *Caster) toJSON(x *Vec, i int32, v *Vec) error {
 	if c.From.Stringy() && c.Explicit {
-		d, err := jsondoc.Parse(x.S[i])
+		d, err := jsondoc.Parse(x.S[i], c.Env.Err)
 		if err != nil {
-			return errInvalidJSON(err.Error())
+			return c.Env.Or(errInvalidJSON(err.Error()))
 		}
 		v.S[i] = jsondoc.Text(d)
 		return nil

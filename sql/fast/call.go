@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"time"
 
 	"github.com/dolthub/go-mysql-server/server"
 	"github.com/dolthub/go-mysql-server/sql"
@@ -20,6 +21,7 @@ import (
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
+	"github.com/godwitdb/godwit/sql/zone"
 )
 
 // The fast path answers statements on one row by its primary key, and reads of a few rows by a
@@ -253,6 +255,8 @@ func (f *Call) count(ctx *sql.Context, res *sqltypes.Result) {
 type values struct {
 	args int   // how many come with the call; those of the text follow
 	v    []any // by number
+	own  []any // those that the table gives
+	loc  *time.Location
 }
 
 func (v values) index(arg int) int {
@@ -267,7 +271,13 @@ func (v values) set(arg int, x any) { v.v[v.index(arg)] = x }
 
 // values converts the constants to the types of the columns they meet, exactly or not at all.
 func (f *Call) values(ctx *sql.Context, p *boundPlan) (values, bool) {
-	vals := values{args: len(f.args), v: make([]any, len(f.args)+len(f.template.fixed))}
+	vals := values{args: len(f.args), v: make([]any, len(f.args)+len(f.template.fixed)), loc: time.UTC}
+	if p.zoned {
+		var err error
+		if vals.loc, err = zone.Of(ctx); err != nil {
+			return vals, false
+		}
+	}
 	for i, arg := range p.pk {
 		if !f.value(ctx, p, vals, arg, p.t.PK[i], true) {
 			return vals, false
@@ -295,10 +305,44 @@ func (f *Call) values(ctx *sql.Context, p *boundPlan) (values, bool) {
 			return vals, false
 		}
 	}
+	if !vals.give(ctx, p) {
+		return vals, false
+	}
 	if p.boundSpan == nil {
 		return vals, true
 	}
 	return vals, f.value(ctx, p, vals, p.lo, p.t.PK[0], true) && f.value(ctx, p, vals, p.hi, p.t.PK[0], true) && p.narrow(vals)
+}
+
+// give finds the values that the table gives. Constants of definitions are in UTC.
+func (v *values) give(ctx *sql.Context, p *boundPlan) bool {
+	if len(p.own) == 0 {
+		return true
+	}
+	v.own = make([]any, len(p.own))
+	for i, o := range p.own {
+		var ok bool
+		if o.lit.Kind == LitNow {
+			v.own[i], ok = presentFor(ctx, p.t.Cols[o.pos], o.lit.Text, v.loc)
+		} else {
+			v.own[i], ok = Exact(ctx, p.t.Cols[o.pos], o.lit, false)
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// exact converts a constant for a column, exactly or not at all; see [Exact].
+func (v values) exact(ctx *sql.Context, c *schema.Column, l Literal, key bool) (any, bool) {
+	switch {
+	case l.Kind == LitNow && !key:
+		return presentFor(ctx, c, l.Text, v.loc)
+	case l.Kind == LitString && v.loc != time.UTC && !key && isTimestamp(c):
+		return momentOf(ctx, c, l.Text)
+	}
+	return Exact(ctx, c, l, key)
 }
 
 // value converts a constant, if it is one (arg >= 0), for a column.
@@ -310,7 +354,7 @@ func (f *Call) value(ctx *sql.Context, p *boundPlan, vals values, arg, pos int, 
 	if !ok {
 		return false
 	}
-	v, ok := Exact(ctx, p.t.Cols[pos], l, key)
+	v, ok := vals.exact(ctx, p.t.Cols[pos], l, key)
 	if ok {
 		vals.set(arg, v)
 	}
@@ -486,7 +530,7 @@ func (f *Call) execute(ctx *sql.Context, t *session.Txn, p *boundPlan, vals valu
 	case f.template.kind == Select:
 		res := &sqltypes.Result{Fields: p.described(f.s), RowsAffected: uint64(len(found))}
 		if len(found) > 0 {
-			res.Rows, err = encodeRows(ctx, p, found)
+			res.Rows, err = encodeRows(ctx, p, vals.loc, found)
 		}
 		return res, true, err
 	case len(found) == 0:
@@ -550,6 +594,9 @@ func (f *Call) change(ctx *sql.Context, p *boundPlan, st *table.Table, vals valu
 			return nil, false, nil
 		} else if same {
 			return f.changed(1, 0), true, nil
+		}
+		for i, o := range p.own {
+			next[o.pos] = vals.own[i]
 		}
 	}
 	e := st.Editor(ctx)
@@ -617,6 +664,9 @@ func (f *Call) insert(ctx *sql.Context, t *session.Txn, p *boundPlan, st *table.
 func (f *Call) newRow(ctx *sql.Context, p *boundPlan, st *table.Table, vals values) (row sql.Row, id uint64,
 	counted bool, err error) {
 	row = make(sql.Row, len(p.t.Cols))
+	for i, o := range p.own {
+		row[o.pos] = vals.own[i]
+	}
 	for pos, arg := range p.insert {
 		given := arg >= 0 && (pos != p.givenInc || vals.at(arg) != nil)
 		if given {
@@ -640,8 +690,8 @@ func (f *Call) newRow(ctx *sql.Context, p *boundPlan, st *table.Table, vals valu
 	return row, id, counted, nil
 }
 
-// encodeRows makes the rows of the result from rows of the table.
-func encodeRows(ctx *sql.Context, p *boundPlan, rows []sql.Row) ([][]sqltypes.Value, error) {
+// encodeRows makes the rows of the result from rows of the table, as a clock there shows them.
+func encodeRows(ctx *sql.Context, p *boundPlan, loc *time.Location, rows []sql.Row) ([][]sqltypes.Value, error) {
 	out := make(sql.Row, len(p.out))
 	buf := sql.ByteBufPool.Get().(*sql.ByteBuffer)
 	defer func() {
@@ -653,6 +703,11 @@ func encodeRows(ctx *sql.Context, p *boundPlan, rows []sql.Row) ([][]sqltypes.Va
 	for _, row := range rows {
 		for i, pos := range p.out {
 			out[i] = row[pos]
+		}
+		for _, i := range p.moments {
+			if at, ok := out[i].(time.Time); ok {
+				out[i] = byClock(at, loc)
+			}
 		}
 		vals, err := encodeRow(ctx, p.sch, out, buf, &arena)
 		if err != nil {

@@ -17,6 +17,7 @@ const (
 	LitDecimal
 	LitString
 	LitNull
+	LitNow // the statement's time; the text is the number of digits of the second
 )
 
 const maxFastText = 4096

@@ -25,7 +25,7 @@ import (
 // ships reports whether an UPDATE of the plan can be told as a patch: columns that no index has
 // become constants, or numbers grow by some.
 func (p *boundPlan) ships(f *Template) bool {
-	if f.kind != Update || p.t.Next != nil || p.t.Desc.Locality.Kind == schema.MultiMaster {
+	if f.kind != Update || p.t.Next != nil || len(p.own) > 0 || p.t.Desc.Locality.Kind == schema.MultiMaster {
 		return false
 	}
 	for i, s := range p.sets {

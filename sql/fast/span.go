@@ -164,7 +164,7 @@ func (f *Call) scanSpan(ctx *sql.Context, p *boundPlan, st *table.Table, vals va
 				return nil, schema.ClientError(err)
 			}
 		}
-		res.Rows, err = encodeRows(ctx, p, rows)
+		res.Rows, err = encodeRows(ctx, p, vals.loc, rows)
 	}
 	res.RowsAffected = uint64(len(res.Rows))
 	return res, err

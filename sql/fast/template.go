@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/vitess/go/sqltypes"
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
@@ -46,10 +45,14 @@ type Template struct {
 // FixedArg is the number of the first constant that stands in the text of a prepared statement.
 const FixedArg = 1 << 20
 
-// arg is the number of a constant: a placeholder, or an integer in the text.
+// arg is the number of a constant: a placeholder, or an integer or NOW() in the text.
 func (f *Template) arg(e sqlparser.Expr) (int, bool) {
 	if v, ok := e.(*sqlparser.SQLVal); ok && v.Type == sqlparser.IntVal {
 		f.fixed = append(f.fixed, Literal{LitInt, string(v.Val)})
+		return FixedArg + len(f.fixed) - 1, true
+	}
+	if l, ok := present(e); ok {
+		f.fixed = append(f.fixed, l)
 		return FixedArg + len(f.fixed) - 1, true
 	}
 	return Placeholder(e)
@@ -73,6 +76,11 @@ type boundPlan struct {
 	full   sql.Schema
 	exact  sql.Schema // the same, telling all values apart
 	want   []bool     // select: columns to decode, by position; else nil
+	// own are values that the table gives; moments are the TIMESTAMPs of the result, by number.
+	own     []givenByTable
+	moments []int
+	// zoned: the session's time zone has to be known.
+	zoned bool
 	// givenInc is the AUTO_INCREMENT column if the statement gives its value, else -1.
 	givenInc int
 	*boundSpan
@@ -323,13 +331,14 @@ func (f *Template) bind(s *schema.Snapshot, t *schema.Table) *boundPlan {
 	}
 	p := f.plan(s, t)
 	if p != nil {
+		p.zoned = p.asks(f.kind)
 		f.bound.Store(p)
 	}
 	return p
 }
 
 func (f *Template) plan(s *schema.Snapshot, t *schema.Table) *boundPlan {
-	if t.Virtual || len(t.PK) == 0 || hasTimestamp(t) || f.kind != Select && !plainWrites(t, s) {
+	if t.Virtual || len(t.PK) == 0 || f.kind != Select && !plainWrites(t, s) {
 		return nil
 	}
 	p := &boundPlan{t: t, full: t.Schema()}
@@ -357,8 +366,11 @@ func (f *Template) plan(s *schema.Snapshot, t *schema.Table) *boundPlan {
 		}
 		p.sets = append(p.sets, boundAssignment{pos, set.op, set.arg})
 	}
-	if f.kind == Select {
+	switch {
+	case f.kind == Select:
 		return f.planOutput(p)
+	case f.kind == Update && !p.touch():
+		return nil
 	}
 	return p
 }
@@ -403,15 +415,17 @@ func (f *Template) planOutput(p *boundPlan) *boundPlan {
 	if p.want == nil {
 		p.want = make([]bool, len(t.Cols))
 	}
-	for _, pos := range p.out {
+	for i, pos := range p.out {
 		p.want[pos] = true
-		c := p.full[pos]
-		if t.Cols[pos].Kind == schema.KindTimespan {
-			shown := *c
-			shown.Type = t.Cols[pos].Shown()
-			c = &shown
+		c := *p.full[pos]
+		switch {
+		case t.Cols[pos].Kind == schema.KindTimespan:
+			c.Type = t.Cols[pos].Shown()
+		case isTimestamp(t.Cols[pos]):
+			c.Type = clockOf(t.Cols[pos])
+			p.moments = append(p.moments, i)
 		}
-		p.sch = append(p.sch, c)
+		p.sch = append(p.sch, &c)
 	}
 	return p
 }
@@ -452,18 +466,12 @@ func (f *Template) planInsert(p *boundPlan) *boundPlan {
 		p.give(pos, arg)
 		given[pos] = true
 	}
-	for i, c := range t.Cols {
-		if !given[i] && needsDefault(c) {
+	for i := range t.Cols {
+		if !given[i] && !p.giveDefault(i) {
 			return nil // the engine knows it
 		}
 	}
 	return p
-}
-
-// needsDefault reports whether a column that is not given becomes something else than NULL or a
-// number that it counts by itself.
-func needsDefault(c *schema.Column) bool {
-	return !c.Desc.AutoInc && (c.Desc.Default != nil || !c.Desc.Nullable)
 }
 
 // give notes the constant of a column of the new row.
@@ -472,16 +480,6 @@ func (p *boundPlan) give(pos, arg int) {
 	if p.t.Cols[pos].Desc.AutoInc {
 		p.givenInc = pos
 	}
-}
-
-// hasTimestamp reports whether values of the table depend on the session's time zone.
-func hasTimestamp(t *schema.Table) bool {
-	for _, c := range t.Cols {
-		if c.Type.Type() == sqltypes.Timestamp {
-			return true
-		}
-	}
-	return false
 }
 
 // described is the description of the result for a session, nil if it is not known yet.
@@ -504,7 +502,7 @@ func plainWrites(t *schema.Table, s *schema.Snapshot) bool {
 		}
 	}
 	for _, c := range t.Cols {
-		if c.Desc.Generated != nil || c.Desc.OnUpdate != nil {
+		if c.Desc.Generated != nil {
 			return false
 		}
 	}

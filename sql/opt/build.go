@@ -110,6 +110,8 @@ func (b *builder) unary(p *Plan, in exec.Op) (exec.Op, error) {
 		return exec.NewLimit(in, p.Offset, p.Count), nil
 	case OpDistinct:
 		return exec.NewDistinct(b.arrange(in, p.Cols)), nil
+	case OpUnfold:
+		return exec.NewUnfold(in, p.Unfold.Doc, p.Unfold.Table, p.Unfold.IDs), nil
 	case OpMax1Row:
 		return exec.NewMax1Row(in), nil
 	case OpWindow:
@@ -129,6 +131,9 @@ func ordered(p *Plan) bool {
 	}
 	if p.Group != nil {
 		ns = append(ns, p.Group.Nodes()...)
+	}
+	if p.Unfold != nil {
+		ns = append(ns, p.Unfold.Doc)
 	}
 	if p.Window != nil {
 		ns = append(ns, p.Window.Nodes()...)

@@ -85,6 +85,10 @@ func (w *accesses) walk(p *Plan, id int, kind string) {
 		w.walk(p.In[0], id, kind)
 		w.next++
 		w.walk(p.In[1], w.next, "UNION")
+	case OpUnfold:
+		w.walk(p.In[0], id, kind)
+		w.add(Access{ID: id, SelectType: kind, Table: p.Unfold.Name, Type: "ALL", Rows: unfolded, Filtered: 100,
+			Extra: []string{"Table function: json_table"}})
 	case OpCTERef:
 		w.add(Access{ID: id, SelectType: kind, Table: p.Ref.Name, Type: "ALL", Rows: p.Rows, Filtered: 100})
 	case OpShared:

@@ -64,9 +64,26 @@ func (o *optimizer) independent(a *algebra.Apply) algebra.Rel {
 func (o *optimizer) plainJoin(a *algebra.Apply, l set) algebra.Rel {
 	p, ok := o.pull(a.R, l)
 	if !ok {
-		return nil
+		return unfolding(a)
 	}
 	return onlyCols(&algebra.Join{Kind: a.Kind, L: a.L, R: p.rel, On: slices.Concat(p.conds, a.On)}, a.Cols())
+}
+
+// unfolding makes the rows of JSON_TABLE beside those of the table whose documents it reads; nil if
+// the right side is something else.
+func unfolding(a *algebra.Apply) algebra.Rel {
+	r, conds := a.R, a.On
+	if f, ok := r.(*algebra.Filter); ok {
+		r, conds = f.In, slices.Concat(f.Conds, conds)
+	}
+	u, ok := r.(*algebra.Unfold)
+	if !ok || a.Kind != algebra.Inner {
+		return nil
+	}
+	if v, ok := u.In.(*algebra.Values); !ok || len(v.Rows) != 1 || len(v.IDs) > 0 {
+		return nil
+	}
+	return filter(u.WithInputs([]algebra.Rel{a.L}), conds)
 }
 
 // pulled is a relation without the conditions that use columns of an outer query.

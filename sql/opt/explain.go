@@ -65,6 +65,8 @@ func (p *Plan) otherLine() string {
 		return fmt.Sprintf("Rows fetched before execution: %d", len(p.Rowset.Rows))
 	case OpDistinct:
 		return "Deduplicate"
+	case OpUnfold:
+		return "Materialize table function " + p.Unfold.Name
 	case OpMax1Row:
 		return "At most one row"
 	case OpSetOp:

@@ -58,6 +58,16 @@ func (o *optimizer) otherPlan(r algebra.Rel, need set) *Plan {
 		return o.windowPlan(r, need)
 	case *algebra.SetOp:
 		return o.setPlan(r)
+	case *algebra.Unfold:
+		want := colsOf(r.Doc)
+		for _, id := range r.In.Cols() {
+			if need[id] {
+				want[id] = true
+			}
+		}
+		in := o.physical(r.In, want)
+		return &Plan{Op: OpUnfold, Unfold: r, In: []*Plan{in}, Cols: slices.Concat(in.Cols, r.IDs), Rows: in.Rows * unfolded,
+			Lat: in.Lat, CPU: in.CPU + in.Rows*unfoldRow}
 	case *algebra.Max1Row:
 		in := o.physical(r.In, setOf(r.In.Cols()))
 		return &Plan{Op: OpMax1Row, In: []*Plan{in}, Cols: in.Cols, Rows: 1, Lat: in.Lat, CPU: in.CPU}

@@ -27,6 +27,7 @@ const (
 	OpLimit
 	OpDistinct
 	OpMax1Row
+	OpUnfold
 	OpRecursive
 	OpCTERef
 	OpShared
@@ -62,6 +63,7 @@ type Plan struct {
 
 	Group  *algebra.GroupBy
 	Window *algebra.Window
+	Unfold *algebra.Unfold
 	Set    *algebra.SetOp
 	CTE    *algebra.RecursiveCTE
 	Ref    *algebra.CTERef
@@ -93,8 +95,12 @@ const (
 	groupRow  = 0.15
 	sortRow   = 0.3
 	loopPair  = 0.03
+	unfoldRow = 20    // a document of JSON_TABLE
 	byteCost  = 0.002 // a byte over the network
 )
+
+// unfolded is how many rows a document is taken to have.
+const unfolded = 10
 
 // fewRows is how many rows a table is taken to have at least: estimates of small tables are old,
 // and a plan for keys stays good when the table grows.

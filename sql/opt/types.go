@@ -58,6 +58,9 @@ func addTypes(r algebra.Rel, out map[expr.ColID]expr.Type) {
 		for id, t := range typesOf(r.In) {
 			out[id] = t.AsNull()
 		}
+	case *algebra.Unfold:
+		addTypes(r.In, out)
+		putTypes(out, r.IDs, r.Types())
 	case *algebra.Window:
 		addTypes(r.In, out)
 		for _, f := range r.Funcs {

@@ -18,7 +18,7 @@ func (o *optimizer) unnest(r algebra.Rel) algebra.Rel {
 			return o.unnestFilter(r)
 		case *algebra.Join:
 			return o.unnestJoin(r)
-		case *algebra.Project, *algebra.GroupBy, *algebra.Sort, *algebra.Window:
+		case *algebra.Project, *algebra.GroupBy, *algebra.Sort, *algebra.Window, *algebra.Unfold:
 			return o.unnestOver(r)
 		case *algebra.Values:
 			return o.unnestValues(r)

@@ -30,6 +30,7 @@ import (
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
+	"github.com/godwitdb/godwit/sql/weigh"
 )
 
 // Runner runs SELECTs, and statements that change rows, past the engine. There is one for each
@@ -57,8 +58,9 @@ type Runner struct {
 	// Turns are those of the node's statements; nil: none waits.
 	Turns *admit.Pool
 
-	mem *exec.Mem
-	one sync.Once
+	mem   *exec.Mem
+	one   sync.Once
+	lanes *weigh.Lanes // of long texts that are parsed
 	// programs are stored programs that were parsed.
 	programs program.Cache
 }
@@ -101,7 +103,7 @@ func (r *Runner) Memory() *exec.Mem {
 		if limit == 0 {
 			limit = nodeMemory
 		}
-		r.mem = exec.NewMem(nil, limit)
+		r.mem, r.lanes = exec.NewMem(nil, limit), weigh.NewLanes(0)
 	})
 	return r.mem
 }
@@ -288,7 +290,7 @@ func (r *Runner) prepareIn(ctx *sql.Context, s *session.Session, in *inside, tex
 	if errors.As(err, &me) && seen[me.Num] {
 		return nil, err
 	}
-	if skipsLocks(ctx, text) {
+	if r.skipsLocks(ctx, text) {
 		return nil, session.ErrSkipsLocks(reasonOf(err)) // the engine would wait
 	}
 	r.Fallbacks.add(reasonOf(err))
@@ -297,11 +299,11 @@ func (r *Runner) prepareIn(ctx *sql.Context, s *session.Session, in *inside, tex
 
 // skipsLocks reports whether a statement has NOWAIT or SKIP LOCKED anywhere. Most have neither
 // word, and are not parsed again.
-func skipsLocks(ctx *sql.Context, text string) bool {
+func (r *Runner) skipsLocks(ctx *sql.Context, text string) bool {
 	if !base.ContainsFold(text, "NOWAIT") && !base.ContainsFold(text, "LOCKED") {
 		return false
 	}
-	tree, err := bind.Parse(text, bind.ModeOf(sql.LoadSqlMode(ctx).String()))
+	tree, err := r.parsed(ctx, text)
 	return err == nil && bind.SkipsLocks(tree)
 }
 
@@ -333,9 +335,7 @@ func (st *statement) ready() error {
 
 // begin parses the text, and makes what binding and running it need.
 func (st *statement) begin(text string) (bind.Stmt, error) {
-	parse := func(text string) (bind.Stmt, error) {
-		return bind.Parse(text, bind.ModeOf(sql.LoadSqlMode(st.ctx).String()))
-	}
+	parse := func(text string) (bind.Stmt, error) { return st.r.parsed(st.ctx, text) }
 	if st.in != nil {
 		parse = st.in.parse
 	}

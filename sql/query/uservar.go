@@ -158,7 +158,7 @@ func (r *Runner) set(ctx context.Context, s *session.Session, c *mysql.Conn, tex
 	if err != nil {
 		return false, nil
 	}
-	tree, err := bind.Parse(text, bind.ModeOf(sql.LoadSqlMode(sctx).String()))
+	tree, err := r.parsed(sctx, text)
 	if err != nil {
 		return false, nil
 	}

@@ -225,7 +225,12 @@ func SetPassword(q string, me sql.Client) string {
 	}
 	account := m[1]
 	if account == "" {
-		account = "'" + strings.ReplaceAll(me.User, "'", "''") + "'@'" + strings.ReplaceAll(me.Address, "'", "''") + "'"
+		account = literal(me.User) + "@" + literal(me.Address)
 	}
 	return "ALTER USER " + account + " IDENTIFIED BY " + m[2]
+}
+
+// literal writes a text as one of SQL. A backslash stands for itself where it is doubled only.
+func literal(s string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, "'", "''").Replace(s) + "'"
 }

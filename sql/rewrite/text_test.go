@@ -1,6 +1,10 @@
 package rewrite
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/dolthub/go-mysql-server/sql"
+)
 
 // TestComments: what is for MariaDB alone is a comment.
 func TestComments(t *testing.T) {
@@ -24,6 +28,21 @@ func TestComments(t *testing.T) {
 	} {
 		if got := unwrap(q); got != want {
 			t.Errorf("%q became %q", q, got)
+		}
+	}
+}
+
+// TestSetPasswordOf: the name of the client's account is the name in the statement that is made,
+// whatever characters it has; the password is what the client wrote.
+func TestSetPasswordOf(t *testing.T) {
+	for me, want := range map[sql.Client]string{
+		{User: "a", Address: "%"}:               `ALTER USER 'a'@'%' IDENTIFIED BY 'x\\y''\''`,
+		{User: `a\`, Address: "%"}:              `ALTER USER 'a\\'@'%' IDENTIFIED BY 'x\\y''\''`,
+		{User: `it's`, Address: `::1`}:          `ALTER USER 'it''s'@'::1' IDENTIFIED BY 'x\\y''\''`,
+		{User: `\' ACCOUNT LOCK`, Address: "%"}: `ALTER USER '\\'' ACCOUNT LOCK'@'%' IDENTIFIED BY 'x\\y''\''`,
+	} {
+		if got := SetPassword(`SET PASSWORD = 'x\\y''\''`, me); got != want {
+			t.Errorf("%q: %s, want %s", me.User, got, want)
 		}
 	}
 }

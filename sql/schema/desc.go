@@ -3,7 +3,9 @@ package schema
 import (
 	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -87,6 +89,22 @@ type ExprDesc struct {
 	Text          string `json:"text"`
 	Literal       bool   `json:"literal,omitempty"`
 	Parenthesized bool   `json:"paren,omitempty"`
+}
+
+var reNow = regexp.MustCompile(`(?i)^\(?(?:CURRENT_TIMESTAMP|NOW|LOCALTIME|LOCALTIMESTAMP)(?:\((\d*)\))?\)?$`)
+
+// Now reports whether an expression is the time of the statement, and with how many digits of the
+// second. There need be no expression.
+func (e *ExprDesc) Now() (digits int, ok bool) {
+	if e == nil {
+		return 0, false
+	}
+	m := reNow.FindStringSubmatch(e.Text)
+	if m == nil {
+		return 0, false
+	}
+	digits, _ = strconv.Atoi("0" + m[1])
+	return digits, true
 }
 
 type indexClass uint8

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -122,6 +123,51 @@ var fastCases = []struct {
 	{"SELECT id FROM r WHERE id BETWEEN ? AND ?", []any{1, 2000000}},
 }
 
+// zonedCases are statements on tables with TIMESTAMPs, in a session of any time zone.
+var zonedCases = []struct {
+	q    string
+	args []any
+}{
+	{"SET timestamp = 1698541200.654321", nil}, // 02:00 in Berlin, the second time
+	{"INSERT INTO ts (v) VALUES (?)", []any{"defaults"}},
+	{"INSERT INTO ts (v, at, dt) VALUES (?,?,?)", []any{"given", "2024-07-01 12:00:00.126", "2024-07-01 12:00:00.126"}},
+	{"INSERT INTO ts (v, at) VALUES (?,?)", []any{"twice", "2024-07-01 12:00:00.126"}},
+	{"INSERT INTO ts (v, at) VALUES (?,?)", []any{"shown twice", "2023-10-29 02:30:00"}},
+	{"INSERT INTO ts (v, at) VALUES (?,?)", []any{"skipped", "2024-03-31 02:30:00"}},
+	{"INSERT INTO ts (v, at) VALUES (?,?)", []any{"last", "2038-01-19 03:14:07"}},
+	{"INSERT INTO ts (v, at) VALUES (?,?)", []any{"too late?", "2038-01-19 04:14:07"}},
+	{"INSERT INTO ts (v, at) VALUES (?,?)", []any{"too early?", "1970-01-01 00:30:00"}},
+	{"INSERT INTO ts (v, at) VALUES (?,?)", []any{"too early", "1960-01-01 00:30:00"}},
+	{"INSERT INTO ts (v, at) VALUES (?,?)", []any{"no day", "2024-02-30 00:30:00"}},
+	{"INSERT INTO ts (v, at) VALUES (?,?)", []any{"zero", "0000-00-00 00:00:00"}},
+	{"INSERT INTO ts (v, at) VALUES (?,?)", []any{"a date", "2024-07-02"}},
+	{"INSERT INTO ts (v, at) VALUES (?,?)", []any{"null", nil}},
+	{"INSERT INTO ts (v, created) VALUES (?,?)", []any{"null where none is", nil}},
+	{"INSERT INTO ts (v, at, seen) VALUES (?, NOW(), CURRENT_TIMESTAMP)", []any{"now"}},
+	{"INSERT INTO ts (v, seen, updated) VALUES (?, NOW(), LOCALTIME())", []any{"now"}},
+	{"INSERT INTO ts (v, n) VALUES (?, NOW())", []any{"a number"}},
+	{"INSERT INTO byts VALUES (?,?)", []any{"2024-07-01 12:00:00", 1}},
+	{"INSERT INTO byts VALUES (?,?)", []any{"2024-07-01 12:00:00", 2}},
+	{"SELECT v FROM byts WHERE at = ?", []any{"2024-07-01 12:00:00"}},
+	{"SELECT v FROM byts WHERE at = NOW()", nil},
+	{"SELECT * FROM ts WHERE id = ?", []any{1}},
+	{"SET timestamp = 1700000000.5", nil},
+	{"UPDATE ts SET v = ? WHERE id = ?", []any{"changed", 1}},
+	{"SET timestamp = 1700000100.5", nil},
+	{"UPDATE ts SET v = ? WHERE id = ?", []any{"changed", 1}},
+	{"UPDATE ts SET n = n + ?, updated = ? WHERE id = ?", []any{1, "2024-07-01 11:00:00.123456", 1}},
+	{"UPDATE ts SET v = ?, at = NOW() WHERE id = ?", []any{"now", 2}},
+	{"UPDATE ts SET at = ? WHERE id = ?", []any{"2024-12-01 11:00:00", 2}},
+	{"UPDATE ts SET at = ? WHERE id = ?", []any{"2024-03-31 02:30:00", 2}},
+	{"UPDATE ts SET n = n + ? WHERE id = ?", []any{1, 3}},
+	{"SELECT at, v, created FROM ts WHERE id = ?", []any{2}},
+	{"SELECT id, dt, at, lit, created, updated, seen FROM ts WHERE id BETWEEN ? AND ?", []any{1, 90}},
+	{"SELECT at FROM ts WHERE id BETWEEN ? AND ? ORDER BY at", []any{1, 90}},
+	{"SELECT DISTINCT created FROM ts WHERE id BETWEEN ? AND ? ORDER BY created", []any{1, 90}},
+	{"DELETE FROM ts WHERE id = ?", []any{3}},
+	{"SET timestamp = DEFAULT", nil},
+}
+
 func TestFastPathAgrees(t *testing.T) {
 	run := func(noFast, text bool) (out []string) {
 		db := memkv.New(4, "eu", "us")
@@ -145,6 +191,12 @@ func TestFastPathAgrees(t *testing.T) {
 			"'blob', 'q', 'end'), (2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)")
 		exec(t, c, "ALTER TABLE w DROP COLUMN gone")
 		exec(t, c, "ALTER TABLE w ADD COLUMN late INT DEFAULT 7")
+		exec(t, c, "CREATE TABLE ts (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(20) NOT NULL DEFAULT 'it is', "+
+			"n INT DEFAULT '3', ok TINYINT(1) DEFAULT false, d DECIMAL(5,2) DEFAULT 1.5, dt DATETIME(3) DEFAULT NOW(3), "+
+			"at TIMESTAMP(2) NULL, lit TIMESTAMP DEFAULT '2020-01-01 00:00:00', created TIMESTAMP NOT NULL DEFAULT "+
+			"CURRENT_TIMESTAMP, updated TIMESTAMP(6) NULL DEFAULT NULL ON UPDATE CURRENT_TIMESTAMP(6), "+
+			"seen DATETIME NULL ON UPDATE CURRENT_TIMESTAMP, KEY (created), UNIQUE KEY (at))")
+		exec(t, c, "CREATE TABLE byts (at TIMESTAMP PRIMARY KEY, v INT)")
 		exec(t, c, "CREATE TABLE ru (id INT UNSIGNED PRIMARY KEY)")
 		for i := range 30 {
 			exec(t, c, "INSERT INTO r VALUES (?,?,?,?,?,?,?,?)", i, i*7%5, int64(i)<<56, uint64(i)<<59, float64(i)/4,
@@ -152,11 +204,19 @@ func TestFastPathAgrees(t *testing.T) {
 				[]any{"b", "B", "é", "e ", nil}[i%5], []any{"e", "E", "é", "f", "e "}[i%5])
 			exec(t, c, "INSERT INTO ru VALUES (?)", i)
 		}
+		cases := slices.Clone(fastCases)
+		for _, name := range []string{"UTC", "Europe/Berlin", "+14:00", "America/New_York"} {
+			cases = append(cases, struct {
+				q    string
+				args []any
+			}{q: "SET time_zone = '" + name + "'"})
+			cases = append(cases, zonedCases...)
+		}
 		for round := range 2 {
 			if round == 1 {
 				exec(t, c, "BEGIN")
 			}
-			for _, k := range fastCases {
+			for _, k := range cases {
 				r := ""
 				if k.q[0] == 'S' {
 					rows, err := tryQuery(c, k.q, k.args...)
@@ -201,14 +261,15 @@ func TestFastPathAgrees(t *testing.T) {
 			}
 			out = append(out, fmt.Sprintf("%s: %s %s", q, r, query(t, c, "SELECT ROW_COUNT(), @@autocommit")))
 		}
-		for _, q := range []string{"SELECT * FROM r", "SELECT id FROM r WHERE n > 3", "SELECT * FROM ru",
+		for _, q := range []string{"SET time_zone = '+00:00'", "SELECT * FROM ts", "SELECT id FROM ts WHERE created < NOW()",
+			"SELECT * FROM byts", "SELECT * FROM r", "SELECT id FROM r WHERE n > 3", "SELECT * FROM ru",
 			"SELECT * FROM a", "SELECT id FROM a WHERE n > 0", "SELECT id FROM a WHERE u = 'x'", "SELECT * FROM b",
 			"SELECT * FROM c"} {
 			out = append(out, fmt.Sprint(q, query(t, c, q)))
 		}
 		if !noFast {
 			n := s.g.fast.Recognised()
-			if n < 45 {
+			if n < 60 {
 				t.Errorf("only %d statements were recognised", n)
 			}
 		}
@@ -301,6 +362,35 @@ func BenchmarkPointSelect(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkTimestamps is what statements on one row with TIMESTAMPs cost.
+func BenchmarkTimestamps(b *testing.B) {
+	for _, name := range []string{"+00:00", "Europe/Berlin"} {
+		for _, noFast := range []bool{false, true} {
+			s, c := newServer(b)
+			s.g.fast.Off = noFast
+			c.SetMaxOpenConns(1)
+			exec(b, c, "SET time_zone = '"+name+"'")
+			exec(b, c, "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, c CHAR(120), n INT NOT NULL DEFAULT 0, "+
+				"created TIMESTAMP DEFAULT CURRENT_TIMESTAMP, updated TIMESTAMP DEFAULT CURRENT_TIMESTAMP ON UPDATE "+
+				"CURRENT_TIMESTAMP)")
+			exec(b, c, "INSERT INTO t (c) VALUES ('x')")
+			for _, q := range []string{"SELECT * FROM t WHERE id = 1", "UPDATE t SET n = n + 1 WHERE id = 1",
+				"INSERT INTO t (c) VALUES ('y')"} {
+				b.Run(fmt.Sprintf("%s/engine=%v/%s", q[:6], noFast, name), func(b *testing.B) {
+					b.ReportAllocs()
+					for b.Loop() {
+						if q[0] == 'S' {
+							query(b, c, q)
+						} else {
+							exec(b, c, q)
+						}
+					}
+				})
+			}
+		}
 	}
 }
 

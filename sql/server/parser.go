@@ -7,6 +7,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/rewrite"
 	"github.com/godwitdb/godwit/sql/rights"
@@ -68,6 +69,16 @@ func (p *parser) admit(ctx context.Context, query string) (done func(), err erro
 	return p.g.query.AdmitText(sc, query)
 }
 
+// aside waits for f, which parses a text, for as long as the statement may go on.
+func (p *parser) aside(ctx context.Context, query string, f func()) error {
+	sc, ok := ctx.(*sql.Context)
+	if !ok {
+		f()
+		return nil
+	}
+	return bound.Interrupted(p.g.query.Aside(sc, query, f))
+}
+
 // ParseSimple implements sql.Parser.
 func (p *parser) ParseSimple(query string) (sqlparser.Statement, error) {
 	if stmt := p.own(query); stmt != nil {
@@ -100,7 +111,11 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 		return nil, "", "", err
 	}
 	defer done()
-	stmt, q, rest, err := p.Parser.ParseWithOptions(ctx, rewrite.Text(query), delim, multi, o)
+	var stmt sqlparser.Statement
+	var q, rest string
+	if gone := p.aside(ctx, query, func() { stmt, q, rest, err = p.Parser.ParseWithOptions(ctx, rewrite.Text(query), delim, multi, o) }); gone != nil {
+		return nil, "", "", gone
+	}
 	if err != nil || ddl.MakesProcedure(ctx, query, stmt) {
 		if own := ddl.ProgramTree(rewrite.Text(query), o); own != nil {
 			stmt, q, rest, err = own, rewrite.Text(query), "", nil
@@ -140,8 +155,15 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 		return nil, 0, err
 	}
 	defer done()
-	text := rewrite.Text(query)
-	stmt, n, err := p.Parser.ParseOneWithOptions(ctx, text, o)
+	var text string
+	var stmt sqlparser.Statement
+	var n int
+	if gone := p.aside(ctx, query, func() {
+		text = rewrite.Text(query)
+		stmt, n, err = p.Parser.ParseOneWithOptions(ctx, text, o)
+	}); gone != nil {
+		return nil, 0, gone
+	}
 	if err != nil {
 		if own := ddl.ProgramTree(text, o); own != nil {
 			stmt, n, err = own, len(text), nil

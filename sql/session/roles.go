@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -104,9 +105,9 @@ func (s *Session) RefreshRoles(db *mysql_db.MySQLDb) {
 	if !s.roles.chosen.Some {
 		return
 	}
-	ctx := sql.NewEmptyContext()
-	ctx.Session = s
-	db.UserActivePrivilegeSet(ctx) // says whether they have changed
+	// It says whether they have changed, and asks the context for its session only. An empty
+	// context would come with a session of its own, which has all variables, for each statement.
+	db.UserActivePrivilegeSet(&sql.Context{Context: context.Background(), Session: s})
 	if !s.roles.stale {
 		return
 	}

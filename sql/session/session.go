@@ -67,6 +67,9 @@ type Session struct {
 	ansiQuotes, noEscapes bool
 	// MaxTime is how long a SELECT may take, in ms; 0: as long as it takes.
 	MaxTime int64
+	// Weight is about how many bytes the text of the client's command takes once it is parsed, 0
+	// if it is short.
+	Weight int64
 	// Slots counts the turns that statements of this session have had among those that compute.
 	Slots atomic.Int64
 	// Calling is the CALL that the engine builds with the rights of a definer.

@@ -30,6 +30,12 @@ func ErrUnknown(name string) error {
 	return mysql.NewSQLError(errUnknown, "HY000", "Unknown or incorrect time zone: '%s'", name)
 }
 
+// place is a zone with its name as the variable keeps it.
+type place struct {
+	*time.Location
+	name string
+}
+
 // loaded are the zones by the names under which they were asked for. Names come from clients, so
 // that only those of zones that exist are kept: each of some 600 in a few spellings.
 var loaded sync.Map
@@ -45,47 +51,62 @@ var kept struct {
 // Load is the zone that MySQL means by a name: SYSTEM, an offset from -13:59 to +14:00, or the name
 // of a zone, in any case. A zone that is always UTC is time.UTC itself.
 func Load(name string) (*time.Location, bool) {
-	if l, ok := loaded.Load(name); ok {
-		return l.(*time.Location), true
+	p, ok := find(name)
+	return p.Location, ok
+}
+
+// find is the zone of a name, from those that were asked for before where it is one of them.
+func find(name string) (place, bool) {
+	if p, ok := loaded.Load(name); ok {
+		return p.(place), true
 	}
-	l, ok := load(name)
+	p, ok := load(name)
 	if !ok {
-		return nil, false
+		return place{}, false
 	}
 	kept.Lock()
 	defer kept.Unlock()
 	if kept.n < most {
 		kept.n++
-		loaded.Store(name, l)
+		loaded.Store(name, p)
 	}
-	return l, true
+	return p, true
 }
 
-func load(name string) (*time.Location, bool) {
+func load(name string) (place, bool) {
 	if strings.EqualFold(name, SystemName) {
-		return System(), true
+		return place{System(), SystemName}, true
 	}
 	return named(name)
 }
 
+// read reads the rules of a zone; tests count its calls.
+var read = time.LoadLocation
+
 // named is the zone of a name, or of an offset.
-func named(name string) (*time.Location, bool) {
+func named(name string) (place, bool) {
 	if name != "" && (name[0] == '+' || name[0] == '-') {
 		seconds, ok := offset(name)
-		if !ok || seconds == 0 {
-			return time.UTC, ok
+		if !ok {
+			return place{}, false
 		}
-		return time.FixedZone(name, seconds), true
+		if len(name) == len("+h:mm") {
+			name = name[:1] + "0" + name[1:]
+		}
+		if seconds == 0 {
+			return place{time.UTC, name}, true
+		}
+		return place{time.FixedZone(name, seconds), name}, true
 	}
 	for _, n := range []string{name, spelled(name)} {
 		if !isName(n) {
 			continue
 		}
-		if l, err := time.LoadLocation(n); err == nil {
-			return plain(l), true
+		if l, err := read(n); err == nil {
+			return place{plain(l), n}, true
 		}
 	}
-	return nil, false
+	return place{}, false
 }
 
 // isName leaves out what Go takes for a zone and MySQL does not, and names that lead elsewhere.
@@ -188,22 +209,11 @@ func Now(ctx *sql.Context) time.Time {
 // Canonical is a name as the variable keeps it: SYSTEM in capitals, offsets with two digits, names
 // as zones are spelled.
 func Canonical(name string) (string, error) {
-	if _, ok := Load(name); !ok {
+	p, ok := find(name)
+	if !ok {
 		return "", ErrUnknown(name)
 	}
-	switch {
-	case strings.EqualFold(name, SystemName):
-		return SystemName, nil
-	case name[0] == '+' || name[0] == '-':
-		if len(name) == len("+h:mm") {
-			name = name[:1] + "0" + name[1:]
-		}
-		return name, nil
-	}
-	if _, err := time.LoadLocation(name); err == nil {
-		return name, nil
-	}
-	return spelled(name), nil
+	return p.name, nil
 }
 
 // Name is what time_zone of a session says.
@@ -220,14 +230,14 @@ func Instant(ctx *sql.Context, at time.Time) (moment time.Time, skipped bool, er
 	if err != nil || loc == time.UTC || at.Year() <= 0 {
 		return at, false, err
 	}
-	moment, skipped = calendar.Moment(calendar.FromGo(at), loc)
+	moment, skipped = calendar.Meant(calendar.FromGo(at), loc, Now(ctx))
 	return moment.UTC(), skipped, nil
 }
 
 var system = sync.OnceValue(func() *time.Location {
 	if name, ok := SystemZone(); ok {
-		if l, ok := named(name); ok {
-			return l
+		if p, ok := named(name); ok {
+			return p.Location
 		}
 	}
 	return time.Local
@@ -261,8 +271,8 @@ func systemZone(env func(string) string, link func(string) (string, error)) (str
 	if !isName(name) || strings.EqualFold(name, SystemName) {
 		return utcOrNone(time.Local)
 	}
-	l, ok := named(name)
-	if !ok || !alike(l, time.Local) {
+	p, ok := named(name)
+	if !ok || !alike(p.Location, time.Local) {
 		return utcOrNone(time.Local)
 	}
 	return name, true

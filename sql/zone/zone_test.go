@@ -40,6 +40,25 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestReadOnce: the rules of a zone are read once, however often and in whatever way it is asked
+// for.
+func TestReadOnce(t *testing.T) {
+	n := 0
+	read = func(name string) (*time.Location, error) { n++; return time.LoadLocation(name) }
+	defer func() { read = time.LoadLocation }()
+	for range 3 {
+		if got, err := Canonical("Asia/Tokyo"); got != "Asia/Tokyo" || err != nil {
+			t.Fatal(got, err)
+		}
+		if _, ok := Load("Asia/Tokyo"); !ok {
+			t.Fatal("no Asia/Tokyo")
+		}
+	}
+	if n != 1 {
+		t.Errorf("the zone was read %d times", n)
+	}
+}
+
 // TestSystemZone: the name of the machine's zone is found where Go finds the zone, and only if it
 // is that zone's.
 func TestSystemZone(t *testing.T) {

@@ -76,11 +76,12 @@ func Parse(text string, m Mode) (ast.StmtNode, error) {
 	if !m.NoBackslashEscapes {
 		text = signIntervals(text)
 	}
+	text, tables := cutJSONTables(text, m)
 	stmts, _, err := p.Parse(text, "", "")
 	if err != nil {
 		if plain, alias := cutRowAlias(text); alias.Name != "" {
 			if stmts, _, err = p.Parse(plain, "", ""); err == nil && len(stmts) == 1 {
-				if n, ok := stmts[0].(*ast.InsertStmt); ok && n.Select == nil {
+				if n, ok := stmts[0].(*ast.InsertStmt); ok && n.Select == nil && putJSONTables(n, tables) {
 					number(n)
 					return &Aliased{n, alias}, nil
 				}
@@ -90,6 +91,9 @@ func Parse(text string, m Mode) (ast.StmtNode, error) {
 	}
 	if len(stmts) != 1 {
 		return nil, ErrSeveral
+	}
+	if !putJSONTables(stmts[0], tables) {
+		return nil, ErrSyntax
 	}
 	number(stmts[0])
 	return stmts[0], nil

@@ -34,6 +34,21 @@ func Moment(p int64, loc *time.Location) (at time.Time, skipped bool) {
 	return begin, true
 }
 
+// Meant is Moment for a statement of the time now. Of a time that the clock shows twice it is the
+// present, if the clock shows it in the second of now.
+func Meant(p int64, loc *time.Location, now time.Time) (at time.Time, skipped bool) {
+	at, skipped = Moment(p, loc)
+	if later := now.Sub(at); loc == time.UTC || skipped || later < time.Second || later > 24*time.Hour {
+		return at, skipped
+	}
+	present := offset(now.In(loc))
+	again := at.Add(offset(at) - present)
+	if later := now.Sub(again); later < 0 || later >= time.Second || offset(again) != present {
+		return at, false
+	}
+	return again, false
+}
+
 // Last is the last moment at which the clock of a zone shows a packed value: another one than that
 // of Moment if the clock was set back over it.
 func Last(p int64, loc *time.Location) time.Time {

@@ -45,3 +45,31 @@ func TestMoments(t *testing.T) {
 		}
 	}
 }
+
+// TestMeant: a time that the clock shows twice is the present where the clock shows it now.
+func TestMeant(t *testing.T) {
+	for _, c := range []struct{ zone, shown, now, at string }{
+		{"Europe/Berlin", "2023-10-29 02:30:00", "2023-10-29 01:30:00.7", "2023-10-29 01:30:00"},
+		{"Europe/Berlin", "2023-10-29 02:30:00", "2023-10-29 00:30:00.7", "2023-10-29 00:30:00"},
+		{"Europe/Berlin", "2023-10-29 02:30:00", "2023-10-29 01:30:01", "2023-10-29 00:30:00"},
+		{"Europe/Berlin", "2023-10-29 02:30:00", "2023-10-29 01:29:59.9", "2023-10-29 00:30:00"},
+		{"Europe/Berlin", "2023-10-29 01:30:00", "2023-10-29 00:30:00", "2023-10-28 23:30:00"},
+		{"Europe/Berlin", "2023-03-26 02:30:00", "2023-03-26 01:30:00", "2023-03-26 01:00:00"},
+		{"Australia/Lord_Howe", "2024-04-07 01:45:00", "2024-04-06 15:15:00", "2024-04-06 15:15:00"},
+		{"UTC", "2024-04-07 01:45:00", "2024-04-07 01:45:00", "2024-04-07 01:45:00"},
+	} {
+		loc, err := time.LoadLocation(c.zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, err := time.Parse(time.DateTime, c.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, _ := ParseDatetime(c.shown)
+		p, _ := x.Packed()
+		if at, _ := Meant(p, loc, now); at.UTC().Format(time.DateTime) != c.at {
+			t.Errorf("%s in %s at %s: %s, want %s", c.shown, c.zone, c.now, at.UTC(), c.at)
+		}
+	}
+}

@@ -208,22 +208,40 @@ func HashString(h uint64, s string) uint64 {
 	return Mix(h, x)
 }
 
+// asking calls ask after many steps: its error ends what takes them.
+type asking struct {
+	ask  func() error // nil: nobody is asked
+	left int
+}
+
+// stepsBetween is how many steps there are between two questions. One takes some nanoseconds.
+const stepsBetween = 1 << 16
+
+func (a *asking) step() error {
+	if a.left--; a.left > 0 || a.ask == nil {
+		return nil
+	}
+	a.left = stepsBetween
+	return a.ask()
+}
+
 // Index is the byte offset of the first place at or after from where sub is found, and the
-// length of what is found there; -1 if there is none.
-func (c *Collator) Index(s, sub string, from int) (at, n int) {
+// length of what is found there; -1 if there is none. By a collation that takes time that grows
+// with the product of the lengths: ask is called now and then, and its error is returned.
+func (c *Collator) Index(s, sub string, from int, ask func() error) (at, n int, err error) {
 	if c.Binary {
 		i := strings.Index(s[from:], sub)
 		if i < 0 {
-			return -1, 0
+			return -1, 0, nil
 		}
-		return from + i, len(sub)
+		return from + i, len(sub), nil
 	}
-	for i := from; ; {
-		if n := c.prefix(s[i:], sub); n >= 0 {
-			return i, n
+	for i, a := from, (&asking{ask, stepsBetween}); ; {
+		if n, err := c.prefix(s[i:], sub, a); n >= 0 || err != nil {
+			return i, n, err
 		}
 		if i >= len(s) {
-			return -1, 0
+			return -1, 0, nil
 		}
 		_, w := utf8.DecodeRuneInString(s[i:])
 		i += w
@@ -231,18 +249,21 @@ func (c *Collator) Index(s, sub string, from int) (at, n int) {
 }
 
 // prefix is the length of the beginning of s that equals sub; -1 if there is none.
-func (c *Collator) prefix(s, sub string) int {
+func (c *Collator) prefix(s, sub string, a *asking) (int, error) {
 	t := s
 	for len(sub) > 0 {
 		if t == "" {
-			return -1
+			return -1, nil
+		}
+		if err := a.step(); err != nil {
+			return -1, err
 		}
 		var x, y int32
 		x, t = c.next(t)
 		y, sub = c.next(sub)
 		if x != y {
-			return -1
+			return -1, nil
 		}
 	}
-	return len(s) - len(t)
+	return len(s) - len(t), nil
 }

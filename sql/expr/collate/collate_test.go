@@ -1,6 +1,7 @@
 package collate
 
 import (
+	"errors"
 	"math/rand"
 	"strings"
 	"testing"
@@ -103,7 +104,11 @@ func TestLike(t *testing.T) {
 		c := Of(id)
 		for range 30000 {
 			s, p := word("abA%_\\", 7), word("abB%%_\\", 6)
-			got, want := c.NewLike(p, '\\').Match(s), slow(c, s, p)
+			got, err := c.NewLike(p, '\\').Match(s, nil)
+			want := slow(c, s, p)
+			if err != nil {
+				t.Fatal(err)
+			}
 			if got != want {
 				t.Fatalf("%s: %q LIKE %q: %v, want %v", id, s, p, got, want)
 			}
@@ -119,13 +124,44 @@ func TestLike(t *testing.T) {
 
 // TestIndex finds by collation.
 func TestIndex(t *testing.T) {
-	if at, n := Of(sql.Collation_utf8mb4_0900_ai_ci).Index("xÉy", "e", 0); at != 1 || n != 2 {
+	if at, n, _ := Of(sql.Collation_utf8mb4_0900_ai_ci).Index("xÉy", "e", 0, nil); at != 1 || n != 2 {
 		t.Errorf("found at %d, %d bytes", at, n)
 	}
-	if at, _ := Of(sql.Collation_utf8mb4_0900_bin).Index("xÉy", "e", 0); at != -1 {
+	if at, _, _ := Of(sql.Collation_utf8mb4_0900_bin).Index("xÉy", "e", 0, nil); at != -1 {
 		t.Errorf("found at %d", at)
 	}
-	if at, _ := Of(sql.Collation_utf8mb4_0900_ai_ci).Index("aaa", "", 1); at != 1 {
+	if at, _, _ := Of(sql.Collation_utf8mb4_0900_ai_ci).Index("aaa", "", 1, nil); at != 1 {
 		t.Errorf("empty string at %d", at)
+	}
+}
+
+// TestSearchesAsk: a search that takes time which grows with the product of the lengths asks as
+// often, and ends when it is told to.
+func TestSearchesAsk(t *testing.T) {
+	const long, short = 4_000, 2_000
+	s, sub := strings.Repeat("a", long), strings.Repeat("a", short)+"b"
+	c := Of(sql.Collation_utf8mb4_0900_ai_ci)
+	stop := errors.New("stop")
+	for name, search := range map[string]func(ask func() error) error{
+		"index":    func(ask func() error) error { _, _, err := c.Index(s, sub, 0, ask); return err },
+		"contains": func(ask func() error) error { _, err := c.NewLike("%"+sub+"%", 0).Match(s, ask); return err },
+		"general":  func(ask func() error) error { _, err := c.NewLike("%"+sub+"%c%", 0).Match(s, ask); return err },
+	} {
+		asked := 0
+		if err := search(func() error { asked++; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if least := long / 2 * short / stepsBetween; asked < least {
+			t.Errorf("%s asked %d times, want %d at least", name, asked, least)
+		}
+		asked = 0
+		if err := search(func() error {
+			if asked++; asked == 3 {
+				return stop
+			}
+			return nil
+		}); err != stop || asked != 3 {
+			t.Errorf("%s: %v, asked %d times", name, err, asked)
+		}
 	}
 }

@@ -97,37 +97,41 @@ func (l *Like) Prefix() (prefix string, exact bool) {
 	return "", false
 }
 
-// Match reports whether a string fits the pattern.
-func (l *Like) Match(s string) bool {
+// Match reports whether a string fits the pattern. It may take time that grows with the product of
+// the lengths: ask is called now and then, and its error is returned.
+func (l *Like) Match(s string, ask func() error) (bool, error) {
 	switch {
 	case l.kind == likeContains:
-		at, _ := l.c.Index(s, l.inner, 0)
-		return at >= 0
+		at, _, err := l.c.Index(s, l.inner, 0, ask)
+		return at >= 0, err
 	case l.kind == likeGeneral || !l.c.Binary:
-		return l.search(s)
+		return l.search(s, &asking{ask, stepsBetween})
 	case l.kind == likeEqual:
-		return s == l.prefix
+		return s == l.prefix, nil
 	}
-	return len(s) >= len(l.prefix)+len(l.suffix) && strings.HasPrefix(s, l.prefix) && strings.HasSuffix(s, l.suffix)
+	return len(s) >= len(l.prefix)+len(l.suffix) && strings.HasPrefix(s, l.prefix) && strings.HasSuffix(s, l.suffix), nil
 }
 
 // search goes through the pattern; on a mismatch the last % takes one more character.
-func (l *Like) search(s string) bool {
+func (l *Like) search(s string, a *asking) (bool, error) {
 	toks := l.toks
 	retry := -1 // the token after the last %
 	var from string
 	i := 0
 	for {
+		if err := a.step(); err != nil {
+			return false, err
+		}
 		switch {
 		case i < len(toks) && toks[i] == anyMany:
 			if i+1 == len(toks) {
-				return true
+				return true, nil
 			}
 			i++
 			retry, from = i, s
 			continue
 		case s == "" && i == len(toks):
-			return true
+			return true, nil
 		case s != "" && i < len(toks):
 			w, rest := l.c.next(s)
 			if toks[i] == anyOne || toks[i] == w {
@@ -137,7 +141,7 @@ func (l *Like) search(s string) bool {
 			}
 		}
 		if retry < 0 || from == "" {
-			return false
+			return false, nil
 		}
 		_, from = l.c.next(from)
 		s, i = from, retry

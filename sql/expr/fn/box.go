@@ -77,7 +77,7 @@ func boxFunc(name string, f sql.Function) *expr.Func {
 				return nil, err
 			}
 			b := &boxed{name: name, env: k.Env, ctx: ctx, e: e, row: make(sql.Row, len(es)), limit: lib.Limits(name)}
-			r := expr.NewRowFunc(c.T, es, b.eval)
+			r := expr.NewRowFunc(c.T, es, paced(k.Env, b.eval))
 			r.Nulls, r.Env = true, k.Env
 			return r, nil
 		},
@@ -116,6 +116,11 @@ func (b *boxed) eval(a []*expr.Vec, i int32, v *expr.Vec) error {
 		b.row[k] = x.Boxed(i)
 		if b.limit != nil && b.limit.Of(k) && b.limit.Over(b.row[k]) {
 			return lib.ErrTooLong(b.name, b.limit.Most)
+		}
+	}
+	if len(a) > 1 {
+		if err := lib.TooMuch(b.name, b.row[0], b.row[1]); err != nil {
+			return err
 		}
 	}
 	if f := growing[b.name]; f != nil {

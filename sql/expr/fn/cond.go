@@ -260,6 +260,7 @@ type like struct {
 	last *collate.Like
 	pat  string
 	esc  rune
+	ask  func() error // whether the statement may go on
 	v    expr.Vec
 }
 
@@ -268,7 +269,7 @@ func compileLike(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &like{args: es, coll: collate.Of(c.Cmp.Coll), t: c.T, esc: '\\'}
+	l := &like{args: es, coll: collate.Of(c.Cmp.Coll), t: c.T, esc: '\\', ask: k.Env.Err}
 	if k.Env.Mode&expr.NoBackslashEscapes != 0 {
 		l.esc = 0
 	}
@@ -300,16 +301,27 @@ func (l *like) Eval(b *expr.Batch, sel []int32) (*expr.Vec, error) {
 		return nil, err
 	}
 	l.v.Reset(l.t, b.N)
+	n := 0
 	for _, i := range sel {
 		if x.IsNull(i) || p.IsNull(i) {
 			l.v.SetNull(int(i))
 			continue
 		}
+		if n += len(x.S[i]); n >= bytesBetween {
+			n = 0
+			if err := l.ask(); err != nil {
+				return nil, err
+			}
+		}
 		if l.last == nil || l.pat != p.S[i] {
 			l.pat = p.S[i]
 			l.last = l.coll.NewLike(l.pat, l.esc)
 		}
-		l.v.I[i] = expr.TruthInt(l.last.Match(x.S[i]))
+		fits, err := l.last.Match(x.S[i], l.ask)
+		if err != nil {
+			return nil, err
+		}
+		l.v.I[i] = expr.TruthInt(fits)
 	}
 	return &l.v, nil
 }

@@ -37,11 +37,12 @@ func (c *jsonCall) doc(k int) any {
 	var d any
 	switch x.T.Kind {
 	case expr.JSON:
-		d, c.err = jsondoc.Read(x.S[c.i])
+		d, c.err = jsondoc.ReadAsking(x.S[c.i], c.env.Err)
 	case expr.Text:
 		var err error
-		if d, err = jsondoc.Parse(x.S[c.i]); err != nil {
-			c.err = mysql.NewSQLError(3141, "22032", "Invalid JSON text in argument %d to function %s: %s", k+1, c.name, err)
+		if d, err = jsondoc.Parse(x.S[c.i], c.env.Err); err != nil {
+			c.err = c.env.Or(mysql.NewSQLError(3141, "22032", "Invalid JSON text in argument %d to function %s: %s", k+1, c.name,
+				err))
 		}
 	case expr.Bytes:
 		c.err = mysql.NewSQLError(3144, "22032", "Cannot create a JSON value from a string with CHARACTER SET 'binary'.")
@@ -247,7 +248,7 @@ func init() {
 		} else if x.T.Kind == expr.JSON {
 			v.I[c.i] = 1
 		} else if x.T.Kind == expr.Text {
-			if _, err := jsondoc.Parse(x.S[c.i]); err == nil {
+			if _, err := jsondoc.Parse(x.S[c.i], c.env.Err); err == nil {
 				v.I[c.i] = 1
 			}
 		}
@@ -444,7 +445,7 @@ func jsonUnquote(c *jsonCall, v *expr.Vec) {
 	if v.S[c.i] = s; len(s) < 2 || s[0] != '"' || s[len(s)-1] != '"' {
 		return
 	}
-	d, err := jsondoc.Parse(s)
+	d, err := jsondoc.Parse(s, c.env.Err)
 	if err != nil {
 		c.err = mysql.NewSQLError(3141, "22032", "Invalid JSON text in argument 1 to function json_unquote: %s", err)
 		return
@@ -481,11 +482,19 @@ func jsonSearch(c *jsonCall) (any, bool) {
 	}
 	var out []any
 	jsondoc.Texts(d, func(path, s string) bool {
-		if like.Match(s) && (allowed == nil || below(allowed, path)) {
+		fits, err := like.Match(s, c.env.Err)
+		if err != nil {
+			c.err = err
+			return false
+		}
+		if fits && (allowed == nil || below(allowed, path)) {
 			out = append(out, path)
 		}
 		return all || len(out) == 0
 	})
+	if c.err != nil {
+		return nil, false
+	}
 	switch len(out) {
 	case 0:
 		return nil, false

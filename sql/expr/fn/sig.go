@@ -64,13 +64,34 @@ func (s sig) register() {
 		if err != nil {
 			return nil, err
 		}
-		r := expr.NewRowFunc(c.T, es, run)
+		r := expr.NewRowFunc(c.T, es, paced(k.Env, run))
 		r.Nulls, r.Env = s.nulls, k.Env
 		return r, nil
 	}
 	expr.Register(f)
 	for _, n := range names[1:] {
 		expr.Synonym(n, f)
+	}
+}
+
+// bytesBetween is how many bytes of strings functions get between two questions whether the
+// statement may go on: a batch of rows may have hundreds of megabytes.
+const bytesBetween = 256 << 10
+
+// paced asks now and then whether the statement may go on.
+func paced(env *expr.Env, run rowEval) rowEval {
+	if env == nil || env.Ctx == nil {
+		return run
+	}
+	n := 0
+	return func(a []*expr.Vec, i int32, v *expr.Vec) error {
+		if n += 64 + together(a, i); n >= bytesBetween {
+			n = 0
+			if err := env.Err(); err != nil {
+				return err
+			}
+		}
+		return run(a, i, v)
 	}
 }
 

@@ -447,19 +447,19 @@ func ord(a []*expr.Vec, i int32) int64 {
 func registerPosition() {
 	find := func(names string, text, sub int) {
 		sig{names: names, min: 2, max: 3, args: "bbi", ret: returns(expr.TypeInt),
-			make: func(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
+			make: func(c *expr.Call, k *expr.Compiler) (rowEval, error) {
 				m, err := expr.MergeCollations(c.Fn.Name, true, c.Args[0], c.Args[1])
 				if err != nil {
 					return nil, err
 				}
 				coll := collate.Of(m.Id)
-				return func(a []*expr.Vec, i int32, v *expr.Vec) error {
+				return func(a []*expr.Vec, i int32, v *expr.Vec) (err error) {
 					start := int64(1)
 					if len(a) == 3 {
 						start = a[2].I[i]
 					}
-					v.I[i] = locate(coll, a[text], a[text].S[i], a[sub].S[i], start)
-					return nil
+					v.I[i], err = locate(coll, a[text], a[text].S[i], a[sub].S[i], start, k.Env.Err)
+					return err
 				}, nil
 			}}.register()
 	}
@@ -467,17 +467,17 @@ func registerPosition() {
 	find("locate position", 1, 0)
 }
 
-func locate(coll *collate.Collator, v *expr.Vec, s, sub string, start int64) int64 {
+func locate(coll *collate.Collator, v *expr.Vec, s, sub string, start int64, ask func() error) (int64, error) {
 	n := int64(chars(v, s))
 	if start < 1 || start > n+1 {
-		return 0
+		return 0, nil
 	}
 	from := len(cut(v, s, 0, int(start-1)))
-	at, _ := coll.Index(s, sub, from)
-	if at < 0 {
-		return 0
+	at, _, err := coll.Index(s, sub, from, ask)
+	if at < 0 || err != nil {
+		return 0, err
 	}
-	return int64(chars(v, s[:at])) + 1
+	return int64(chars(v, s[:at])) + 1, nil
 }
 
 func registerSets() {
@@ -660,24 +660,7 @@ func registerDigests() {
 }
 
 func registerHex() {
-	sig{names: "hex", min: 1, max: 1, args: "*", ret: returns(typeWord),
-		make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
-			switch x := a[0]; {
-			case x.T.Kind == expr.Decimal:
-				var t apd.Decimal
-				u, _ := expr.UintOfDec(x.Dec(i, &t))
-				v.S[i] = strings.ToUpper(strconv.FormatUint(u, 16))
-			case x.T.Kind == expr.Float:
-				v.S[i] = strings.ToUpper(strconv.FormatUint(uint64(expr.FloatToInt(x.F[i])), 16))
-			case x.T.Integer():
-				v.S[i] = strings.ToUpper(strconv.FormatUint(uint64(x.I[i]), 16))
-			case x.T.Kind.Form() == expr.FormS:
-				v.S[i] = strings.ToUpper(hex.EncodeToString([]byte(bytesOf(x, i))))
-			default:
-				v.S[i] = strings.ToUpper(hex.EncodeToString(x.AppendText(nil, i)))
-			}
-			return nil
-		})}.register()
+	sig{names: "hex", min: 1, max: 1, args: "*", ret: returns(typeWord), make: makeHex}.register()
 	textFunc("unhex", "b", 1, 1, maybe(expr.TypeBinary), func(a []*expr.Vec, i int32) (string, bool) {
 		s := a[0].S[i]
 		if len(s)%2 == 1 {
@@ -717,6 +700,41 @@ func registerHex() {
 			return nil
 		})}.register()
 	sig{names: "convert_using", min: 2, max: 2, args: "bs", ret: convertType, make: makeConvert}.register()
+}
+
+func makeHex(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
+	return func(a []*expr.Vec, i int32, v *expr.Vec) error {
+		switch x := a[0]; {
+		case x.T.Kind == expr.Decimal:
+			var t apd.Decimal
+			u, _ := expr.UintOfDec(x.Dec(i, &t))
+			v.S[i] = strings.ToUpper(strconv.FormatUint(u, 16))
+		case x.T.Kind == expr.Float:
+			v.S[i] = strings.ToUpper(strconv.FormatUint(uint64(expr.FloatToInt(x.F[i])), 16))
+		case x.T.Integer():
+			v.S[i] = strings.ToUpper(strconv.FormatUint(uint64(x.I[i]), 16))
+		case x.T.Kind.Form() == expr.FormS:
+			s := bytesOf(x, i)
+			if !k.Env.Fits("hex", 2*len(s)) {
+				v.SetNull(int(i))
+				return nil
+			}
+			v.S[i] = upperHex(s)
+		default:
+			v.S[i] = upperHex(string(x.AppendText(nil, i)))
+		}
+		return nil
+	}, nil
+}
+
+// upperHex writes bytes as pairs of capital digits.
+func upperHex(s string) string {
+	const digits = "0123456789ABCDEF"
+	b := make([]byte, 2*len(s))
+	for i := range len(s) {
+		b[2*i], b[2*i+1] = digits[s[i]>>4], digits[s[i]&15]
+	}
+	return string(b)
 }
 
 func soundex(s string) string {

@@ -57,6 +57,31 @@ func (o *Object) Set(key string, v any) {
 	o.Vals = slices.Insert(o.Vals, i, v)
 }
 
+// order brings members that were appended to their order. Of those with one name the last one
+// stays. [Object.Set] would take time that grows with the square of their number.
+func (o *Object) order() {
+	inOrder := true
+	for i := 1; i < len(o.Keys) && inOrder; i++ {
+		inOrder = compareKeys(o.Keys[i-1], o.Keys[i]) < 0
+	}
+	if inOrder {
+		return
+	}
+	at := make([]int, len(o.Keys))
+	for i := range at {
+		at[i] = i
+	}
+	slices.SortStableFunc(at, func(a, b int) int { return compareKeys(o.Keys[a], o.Keys[b]) })
+	keys, vals := make([]string, 0, len(at)), make([]any, 0, len(at))
+	for k, i := range at {
+		if k+1 < len(at) && o.Keys[at[k+1]] == o.Keys[i] {
+			continue
+		}
+		keys, vals = append(keys, o.Keys[i]), append(vals, o.Vals[i])
+	}
+	o.Keys, o.Vals = keys, vals
+}
+
 // Delete removes a member.
 func (o *Object) Delete(key string) {
 	if i, ok := o.find(key); ok {
@@ -73,17 +98,27 @@ type parser struct {
 	pos   int
 	depth int
 	plain bool
+	// ask, if there is one, is called after each askEvery values: its error ends the reading.
+	ask    func() error
+	values int
 }
 
+// askEvery is how many values are read between two questions. One takes some hundred nanoseconds.
+const askEvery = 10_000
+
 // Parse reads a document from a text of any form. Numbers take MySQL's form, so that 1.50 becomes
-// 1.5. Of members with one name the last one stays.
-func Parse(s string) (any, error) { return parse(s, false) }
+// 1.5. Of members with one name the last one stays. ask, if it is not nil, is called now and then,
+// and its error is returned.
+func Parse(s string, ask func() error) (any, error) { return parse(s, false, ask) }
 
 // Read reads a document in MySQL's own form.
-func Read(s string) (any, error) { return parse(s, true) }
+func Read(s string) (any, error) { return parse(s, true, nil) }
 
-func parse(s string, plain bool) (any, error) {
-	p := &parser{s: s, plain: plain}
+// ReadAsking is Read that may be told to end, as Parse may.
+func ReadAsking(s string, ask func() error) (any, error) { return parse(s, true, ask) }
+
+func parse(s string, plain bool, ask func() error) (any, error) {
+	p := &parser{s: s, plain: plain, ask: ask}
 	v, err := p.value()
 	if err != nil {
 		return nil, err
@@ -106,6 +141,11 @@ func (p *parser) space() {
 }
 
 func (p *parser) value() (any, error) {
+	if p.values++; p.values%askEvery == 0 && p.ask != nil {
+		if err := p.ask(); err != nil {
+			return nil, err
+		}
+	}
 	p.space()
 	if p.pos == len(p.s) {
 		return nil, p.fail("The document is empty.")
@@ -207,8 +247,9 @@ func (p *parser) object() (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		o.Set(k.(string), v)
+		o.Keys, o.Vals = append(o.Keys, k.(string)), append(o.Vals, v)
 		if more, err := p.more('}'); !more {
+			o.order()
 			return o, err
 		}
 	}

@@ -124,7 +124,7 @@ func (p *pathParser) name() (string, bool) {
 		if end >= len(p.s) {
 			return "", false
 		}
-		v, err := Parse(p.s[p.at : end+1])
+		v, err := Parse(p.s[p.at:end+1], nil)
 		s, ok := v.(string)
 		p.at = end + 1
 		return s, ok && err == nil

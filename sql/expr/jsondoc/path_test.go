@@ -9,7 +9,7 @@ import (
 // found are the texts of the parts that a path leads to, and walked the paths to them.
 func found(t *testing.T, doc, path string) (parts, walked []string) {
 	t.Helper()
-	d, err := Parse(doc)
+	d, err := Parse(doc, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,92 @@
+package server
+
+import (
+	"context"
+	"testing"
+)
+
+// TestKillSearches: a search in a long text that would take hours, all of it one call of a function
+// for one row, ends when it is killed.
+func TestKillSearches(t *testing.T) {
+	s, c := newServer(t)
+	exec(t, c, "CREATE TABLE t (a INT PRIMARY KEY, b TEXT)")
+	exec(t, c, "INSERT INTO t VALUES (1, 'b')")
+	k, killer := conn(t, c), conn(t, c)
+	id := query(t, k, "SELECT CONNECTION_ID()")[0]
+	const text, part = "REPEAT('a', 2000000)", "REPEAT('a', 500000), 'b'"
+	for _, q := range []string{
+		"SELECT LOCATE(CONCAT(" + part + "), " + text + ")",
+		"SELECT " + text + " LIKE CONCAT('%', " + part + ", '%')",
+		"SELECT COUNT(*) FROM t WHERE CONCAT(b, " + text + ") LIKE CONCAT('%', " + part + ", '%c%')",
+		"SELECT JSON_SEARCH(JSON_ARRAY(" + text + "), 'one', CONCAT('%', " + part + ", '%c%'))",
+	} {
+		ended := make(chan error, 1)
+		go func() {
+			_, err := k.ExecContext(context.Background(), q)
+			ended <- err
+		}()
+		eventually(t, "the statement begins", func() bool {
+			select {
+			case err := <-ended:
+				t.Fatalf("%.40s has ended by itself: %v", q, err)
+			default:
+			}
+			for _, p := range s.g.engine.ProcessList.Processes() {
+				if p.Query == q {
+					return true
+				}
+			}
+			return false
+		})
+		exec(t, killer, "KILL QUERY "+id)
+		if got := errNumber(t, <-ended); got != 1317 {
+			t.Errorf("%s was killed: error %d, want 1317", q, got)
+		}
+	}
+	if n := s.g.query.Memory().Used(); n != 0 {
+		t.Errorf("%d bytes were not given back", n)
+	}
+}
+
+// TestKillParser: a statement ends when it is killed while its text is parsed, and one that was not
+// killed is answered. The text that nobody wants any more is parsed to its end, by one lane.
+func TestKillParser(t *testing.T) {
+	s, c := newServer(t)
+	exec(t, c, "CREATE TABLE t (a INT PRIMARY KEY)")
+	exec(t, c, "INSERT INTO t VALUES (1), (2), (3)")
+	k, killer := conn(t, c), conn(t, c)
+	id := query(t, k, "SELECT CONNECTION_ID()")[0]
+	list := make([]byte, 0, 3<<20)
+	for len(list) < 3<<20-2 {
+		list = append(list, "1,"...)
+	}
+	for _, q := range []string{
+		"SELECT COUNT(*) FROM t WHERE a IN (" + string(list) + "2)",
+		"CREATE TABLE u (a INT) COMMENT '" + string(list[:100]) + "' SELECT 1 IN (" + string(list) + "2)",
+	} {
+		ended := make(chan error, 1)
+		go func() {
+			_, err := k.ExecContext(context.Background(), q)
+			ended <- err
+		}()
+		eventually(t, "the statement begins", func() bool {
+			select {
+			case err := <-ended:
+				t.Fatalf("%.40s has ended by itself: %v", q, err)
+			default:
+			}
+			for _, p := range s.g.engine.ProcessList.Processes() {
+				if p.Query == q {
+					return true
+				}
+			}
+			return false
+		})
+		exec(t, killer, "KILL QUERY "+id)
+		if got := errNumber(t, <-ended); got != 1317 {
+			t.Errorf("%.40s was killed: error %d, want 1317", q, got)
+		}
+	}
+	eventually(t, "the parsers end, and give all memory back", func() bool { return s.g.query.Memory().Used() == 0 })
+	expect(t, k, "SELECT COUNT(*) FROM t WHERE a IN ("+string(list[:1<<20])+"2)", "2")
+}
