@@ -270,8 +270,8 @@ func (l *Lease) Renew(ctx context.Context) error {
 	return nil
 }
 
-// Suspend ends the lease until somebody resumes the job. why is for people; nil: they have asked for
-// it.
+// Suspend ends the lease until somebody resumes the job. why is for people; nil: they have asked
+// for it.
 func (l *Lease) Suspend(ctx context.Context, why error) error {
 	_, err := kv.Run(ctx, l.db, kv.Options{}, func(t kv.Txn) error {
 		return l.update(ctx, t, func(r *Record) {

@@ -31,8 +31,8 @@ func Regularly(ctx context.Context, every time.Duration, renew func(context.Cont
 }
 
 // Keep renews a lease, with the progress of the job (nil: nobody knows it), until stop is called or
-// the lease is lost. It calls cancel with ErrCanceled, ErrPaused, or ErrLost once another node may go
-// on.
+// the lease is lost. It calls cancel with ErrCanceled, ErrPaused, or ErrLost once another node may
+// go on.
 func (l *Lease) Keep(ctx context.Context, cancel context.CancelCauseFunc, log *slog.Logger,
 	progress func() (done, total int64)) (stop func()) {
 	return Regularly(ctx, Every, func(ctx context.Context) bool {

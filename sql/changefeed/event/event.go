@@ -3,10 +3,10 @@
 //
 // Values: integers, YEAR and BIT are numbers; DECIMAL is a string, since readers of JSON make
 // numbers of 64 bits of what they read; FLOAT and DOUBLE are numbers with as many digits as tell
-// them apart; texts, ENUM and SET are strings; BINARY, BLOB and VECTOR are strings of their bytes in
-// base64; DATE is "2006-01-02", DATETIME "2006-01-02T15:04:05", with the digits of its type,
-// TIMESTAMP the same with a Z, since it is UTC; TIME is "15:04:05" with a sign and the digits of its
-// type; JSON is the document itself; a geometry is {"srid":0,"wkb":"base64"}. Columns that are
+// them apart; texts, ENUM and SET are strings; BINARY, BLOB and VECTOR are strings of their bytes
+// in base64; DATE is "2006-01-02", DATETIME "2006-01-02T15:04:05", with the digits of its type,
+// TIMESTAMP the same with a Z, since it is UTC; TIME is "15:04:05" with a sign and the digits of
+// its type; JSON is the document itself; a geometry is {"srid":0,"wkb":"base64"}. Columns that are
 // computed when they are read are left out.
 package event
 

@@ -14,7 +14,7 @@ import (
 // files writes messages as lines of JSON. A file is named by what had been reached when it was
 // written, so that in the order of names all messages up to a mark are in files before the mark's:
 //
-//	2026-11-26/202611260743151234567890000000000-NAME-1-shop.t.ndjson
+//	2026-11-26/202611260743151234567890000000000-17-1-000001-shop.t.ndjson
 //	2026-11-26/202611260743201234567890000000000.RESOLVED
 type files struct {
 	p    place.Place

@@ -316,8 +316,8 @@ func (a *Address) tls() (*tls.Config, error) {
 type Policy struct {
 	// Places are the directory and the buckets of file://, s3://, gs:// and azblob://.
 	Places place.Policy
-	// Allowed are brokers and webhooks: kafka://HOST:PORT and https://HOST[:PORT][/PATH], the latter
-	// with what lies below the path.
+	// Allowed are brokers, kafka://HOST:PORT, and webhooks, https://HOST[:PORT][/PATH] with what
+	// lies below the path.
 	Allowed []string
 }
 
@@ -387,4 +387,35 @@ func (p *Policy) Open(ctx context.Context, a *Address, s Settings) (Sink, error)
 		return nil, err
 	}
 	return newFiles(pl, s), nil
+}
+
+// signFile is in a folder of its own, by which a node knows that it sees the files of a job: a
+// directory of another machine may have the same name.
+const signFile = "/job"
+
+// Sign leaves a sign where files go; other sinks need none.
+func (p *Policy) Sign(ctx context.Context, a *Address, name string) error {
+	return p.sign(ctx, a, true, func(pl place.Place) error { return pl.Write(ctx, name+signFile, []byte("{}")) })
+}
+
+// Signed reports why a node cannot go on with the job that has left a sign.
+func (p *Policy) Signed(ctx context.Context, a *Address, name string) error {
+	return p.sign(ctx, a, false, func(pl place.Place) error { _, err := pl.Read(ctx, name+signFile, 1<<10); return err })
+}
+
+// Unsign takes the sign away.
+func (p *Policy) Unsign(ctx context.Context, a *Address, name string) error {
+	return p.sign(ctx, a, false, func(pl place.Place) error { return pl.Remove(ctx, name+signFile) })
+}
+
+func (p *Policy) sign(ctx context.Context, a *Address, make bool, fn func(place.Place) error) error {
+	if err := p.permits(a); err != nil || a.Kind != Files {
+		return err
+	}
+	pl, err := p.Places.Open(ctx, a.url.String(), make)
+	if err != nil {
+		return err
+	}
+	defer pl.Close()
+	return fn(pl)
 }

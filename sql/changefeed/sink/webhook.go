@@ -28,7 +28,7 @@ const (
 	defaultTimeout = 10 * time.Second
 )
 
-// webhook posts {"payload":[message, ...],"length":n}, and {"resolved":"..."}, in CockroachDB's form.
+// webhook posts {"payload":[message, ...],"length":n}, and {"resolved":"..."}, as CockroachDB does.
 type webhook struct {
 	c    *http.Client
 	a    *Address
