@@ -32,8 +32,8 @@ func fakeKafka(t *testing.T, opts ...kfake.Opt) (c *kfake.Cluster, brokers []str
 }
 
 // TestKafka: what a consumer of Kafka reads is the table at each mark, in order by key, while
-// brokers refuse requests now and then. All messages of a key are in one partition, and marks are in
-// all.
+// brokers refuse requests now and then. All messages of a key are in one partition, and marks are
+// in all.
 func TestKafka(t *testing.T) {
 	c, brokers := fakeKafka(t)
 	var produces, refusals atomic.Int64
