@@ -19,6 +19,8 @@ import (
 	"github.com/godwitdb/godwit/sql/backup"
 	"github.com/godwitdb/godwit/sql/binlog"
 	"github.com/godwitdb/godwit/sql/bound"
+	"github.com/godwitdb/godwit/sql/changefeed"
+	"github.com/godwitdb/godwit/sql/changefeed/sink"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/events"
 	"github.com/godwitdb/godwit/sql/fast"
@@ -67,6 +69,7 @@ type gateway struct {
 	// binlog is told to replicas.
 	binlog   *binlog.Env
 	replicas binlog.Replicas
+	feeds    *changefeed.Env
 	events   *events.Scheduler
 	audit    *audited.Recorder
 	// statements counts what clients execute.
@@ -150,5 +153,6 @@ func newGateway(cfg Config) *gateway {
 				ResolveSchemaDefaults(t.Desc.DB, t.Desc.Name, t.Schema())
 		}}
 	g.binlog = &binlog.Env{Feed: feed.Env{DB: cfg.DB, Log: cfg.Logger}, Log: cfg.Logger, Closing: g.draining.Load}
+	g.feeds = &changefeed.Env{Env: g.Env, Policy: sink.Policy{Places: cfg.Backups, Allowed: cfg.Sinks}, Rights: g.rights}
 	return g
 }
