@@ -1,12 +1,17 @@
 package binlog
 
 import (
+	"context"
 	"encoding/hex"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/shopspring/decimal"
+
+	"github.com/godwitdb/godwit/kv/memkv"
+	"github.com/godwitdb/godwit/sql/feed"
 )
 
 // TestValues: the bytes are MySQL's (as its own documentation and MariaDB's mysqlbinlog read them).
@@ -71,4 +76,47 @@ func FuzzRequests(f *testing.F) {
 		fileStart(string(b))
 		Announces(string(b))
 	})
+}
+
+// TestCollision: the statements of one moment have the numbers below it. A client that has some of
+// them gets the others; if one of the numbers is another transaction's, it gets an error.
+func TestCollision(t *testing.T) {
+	tx := &feed.Tx{TS: 100}
+	for _, name := range []string{"a", "b", "c"} {
+		tx.Definitions = append(tx.Definitions, feed.Definition{Kind: feed.DatabaseDropped, DB: name})
+	}
+	for _, c := range []struct {
+		name        string
+		byFile      bool
+		since, last Position
+		committed   bool // at since
+		want        int  // statements; -1: an error
+	}{
+		{"far below", false, 50, 97, false, 3},
+		{"has one", false, 98, 98, false, 2},
+		{"has two", false, 99, 99, false, 1},
+		{"another's number", false, 98, 98, true, -1},
+		{"another's number in this stream", false, 50, 99, false, -1},
+		{"by file", true, 99, 99, true, 3},
+	} {
+		n := 0
+		s := &stream{env: &Env{Feed: feed.Env{DB: memkv.New(1, "eu")}}, e: &encoder{maria: true}, byFile: c.byFile, since: c.since, last: c.last,
+			committed: func(_ context.Context, at Position) (bool, error) { return c.committed && at == c.since, nil },
+			out: func(b []byte) error {
+				if b[4] == typeQuery {
+					n++
+				}
+				return nil
+			}}
+		err := s.part(t.Context(), tx)
+		if c.want < 0 {
+			if n != 0 || err == nil || !strings.Contains(err.Error(), "lies too near") {
+				t.Errorf("%s: %d statements, %v", c.name, n, err)
+			}
+			continue
+		}
+		if err != nil || n != c.want || s.last != 100 {
+			t.Errorf("%s: %d statements up to %d, %v", c.name, n, s.last, err)
+		}
+	}
 }

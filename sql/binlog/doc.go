@@ -11,11 +11,16 @@
 //
 // A moment at which definitions changed may take several statements, and rows behind them. Each is
 // a transaction to clients. The last one has the moment itself, those before it the numbers just
-// below.
+// below. If another transaction has one of these, a client that asks by GTID gets an error.
 //
 // File names are those of a timestamp, too: prefix, dot, TS. The file begins behind TS, at position
-// 4. A client that does not ask by GTID gets a new file with each batch, and can go on at the
-// beginning of the file that it saw last.
+// 4. A client that does not ask by GTID gets a new file with each batch. It can go on at the
+// beginning of any event: the file is made again from its beginning, and what the client has is
+// left out. So all that is written must depend on what was committed alone, and not on when it is
+// read.
+//
+// Positions must not grow old while nothing happens: versions are kept for a bounded time only. So
+// after 5 minutes clients get a new file, or an empty transaction.
 //
 // # Events
 //

@@ -76,11 +76,12 @@ func (e *encoder) event(typ byte, ts base.Timestamp, flags uint16, body []byte) 
 	return b
 }
 
-// rotate names the file that follows. It is the first event of a stream, too.
-func (e *encoder) rotate(file string) []byte {
-	e.file, e.pos = file, startPos
+// rotate names the file that follows, and the position in it. It is the first event of a stream,
+// too. Whatever an encoder has learned ends: the same file is to be made again later.
+func (e *encoder) rotate(file string, pos uint64) []byte {
+	e.file, e.pos, e.nextID = file, startPos, 0
 	clear(e.tables)
-	return e.event(typeRotate, 0, artificial, append(le.AppendUint64(nil, startPos), file...))
+	return e.event(typeRotate, 0, artificial, append(le.AppendUint64(nil, pos), file...))
 }
 
 // What the format description says of the servers that write such events.
@@ -188,10 +189,10 @@ func (e *encoder) xid(ts base.Timestamp) []byte {
 	return e.event(typeXID, ts, 0, le.AppendUint64(nil, uint64(ts)))
 }
 
-// heartbeat says that nothing has happened.
-func (e *encoder) heartbeat() []byte {
+// heartbeat says that nothing has happened behind a position.
+func (e *encoder) heartbeat(pos uint64) []byte {
 	b := e.event(typeHeartbeat, 0, artificial, []byte(e.file))
-	le.PutUint32(b[13:], uint32(min(e.pos, math.MaxUint32)))
+	le.PutUint32(b[13:], uint32(min(pos, math.MaxUint32)))
 	le.PutUint16(b[17:], 0)
 	if e.checksum {
 		le.PutUint32(b[len(b)-4:], crc32.ChecksumIEEE(b[:len(b)-4]))

@@ -50,6 +50,10 @@ const filePrefix = "godwit-bin."
 // File is the file that begins at a position. The digits order names as timestamps.
 func File(p Position) string { return fmt.Sprintf("%s%019d", filePrefix, uint64(p)) }
 
+// gtidFile is what a client that asks by GTID hears of. It cannot be asked for: it may begin within
+// the statements of one moment.
+func gtidFile(p Position) string { return fmt.Sprintf("godwit-gtid.%019d", uint64(p)) }
+
 // fileStart is where a file begins.
 func fileStart(name string) (Position, bool) {
 	digits, ok := strings.CutPrefix(name, filePrefix)

@@ -2,7 +2,6 @@ package binlog
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/dolthub/go-mysql-server/sql"
 
@@ -248,74 +247,90 @@ func (w *work) write(e *encoder, ts base.Timestamp, send func([]byte) error) err
 	return nil
 }
 
+// gatheredBytes is how large the images of one table grow before they are written; tests have less.
+// What is written when depends on the changes alone, not on how a feed cuts them into parts: a file
+// has to be the same whenever it is made.
+var gatheredBytes = 1 << 20
+
 // transaction orders the changes of one: a client checks unique indexes row by row. So rows go
 // before others come that may need their place.
 type transaction struct {
 	ts    base.Timestamp
 	fresh map[*schema.Table]bool // tables without rows before this transaction
-	later []*work                // what has to wait for the end
-	begun bool                   // the client has heard of it
+	m     *mapping               // the table whose rows are gathered; nil: none yet
+	works [3]*work
+	bytes int     // of their images
+	later []*work // what has to wait for the end
+	begun bool    // the client has heard of it
 }
 
 // part writes what can be written of a part, and keeps the rest.
 func (x *transaction) part(e *encoder, changes []feed.Change, send func([]byte) error) error {
-	for len(changes) > 0 {
-		t := changes[0].Table
-		n := slices.IndexFunc(changes, func(c feed.Change) bool { return c.Table != t })
-		if n < 0 {
-			n = len(changes)
+	for i := range changes {
+		c := &changes[i]
+		if x.m == nil || x.m.t != c.Table || x.bytes >= gatheredBytes {
+			if err := x.write(e, send); err != nil {
+				return err
+			}
+			m, err := e.mapped(c.Table)
+			if err != nil {
+				return err
+			}
+			x.m, x.bytes = m, 0
+			for what := range x.works {
+				x.works[what] = &work{m: m, what: what}
+			}
 		}
-		m, err := e.mapped(t)
-		if err != nil {
+		if err := x.add(c); err != nil {
 			return err
 		}
-		if err := x.table(e, m, changes[:n], send); err != nil {
-			return err
-		}
-		changes = changes[n:]
 	}
 	return nil
 }
 
-func (x *transaction) table(e *encoder, m *mapping, changes []feed.Change, send func([]byte) error) error {
-	works := [3]*work{}
-	for what := range works {
-		works[what] = &work{m: m, what: what}
-	}
-	for _, c := range changes {
-		var err error
-		switch {
-		case c.Before == nil:
-			_, err = works[insert].add(c.After)
-		case c.After == nil:
-			_, err = works[remove].add(c.Before)
-		case m.moves(c):
-			if _, err = works[remove].add(c.Before); err == nil {
-				_, err = works[insert].add(c.After)
-			}
-		default:
-			_, err = works[update].add(c.Before, c.After)
+// add gathers a change.
+func (x *transaction) add(c *feed.Change) error {
+	var n, more int
+	var err error
+	switch {
+	case c.Before == nil:
+		n, err = x.works[insert].add(c.After)
+	case c.After == nil:
+		n, err = x.works[remove].add(c.Before)
+	case x.m.moves(c):
+		if n, err = x.works[remove].add(c.Before); err == nil {
+			more, err = x.works[insert].add(c.After)
 		}
-		if err != nil {
-			return err
-		}
+	default:
+		n, err = x.works[update].add(c.Before, c.After)
 	}
-	if err := works[remove].write(e, x.ts, send); err != nil {
+	x.bytes += n + more
+	return err
+}
+
+// write writes what was gathered.
+func (x *transaction) write(e *encoder, send func([]byte) error) error {
+	if x.m == nil {
+		return nil
+	}
+	m := x.m
+	x.m = nil
+	if err := x.works[remove].write(e, x.ts, send); err != nil {
 		return err
 	}
-	if err := works[update].write(e, x.ts, send); err != nil {
+	if err := x.works[update].write(e, x.ts, send); err != nil {
 		return err
 	}
 	if len(m.unique) > 0 && !x.fresh[m.t] {
-		x.later = append(x.later, works[insert])
+		x.later = append(x.later, x.works[insert])
 		return nil
 	}
-	return works[insert].write(e, x.ts, send)
+	return x.works[insert].write(e, x.ts, send)
 }
 
 // moves reports whether a change is of a column of a unique index: another row of the transaction
 // may take its old value, or have had its new one.
-func (m *mapping) moves(c feed.Change) bool {
+func (m *mapping) moves(c *feed.Change) bool {
 	for _, p := range m.unique {
 		a, errA := m.value(p, c.Before)
 		b, errB := m.value(p, c.After)
@@ -336,8 +351,11 @@ func (m *mapping) value(pos int, row sql.Row) ([]byte, error) {
 	return nil, nil
 }
 
-// end writes what had to wait.
+// end writes what was gathered, and what had to wait.
 func (x *transaction) end(e *encoder, send func([]byte) error) error {
+	if err := x.write(e, send); err != nil {
+		return err
+	}
 	for _, w := range x.later {
 		if err := w.write(e, x.ts, send); err != nil {
 			return err

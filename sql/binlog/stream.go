@@ -3,6 +3,7 @@ package binlog
 import (
 	"context"
 	"fmt"
+	"hash/crc32"
 	"log/slog"
 	"time"
 
@@ -35,12 +36,20 @@ type stream struct {
 	byFile bool // the client did not ask by GTID
 	since  Position
 	last   Position // of the newest GTID that was sent
-	stop   Position // where the stream ends; 0: never
-	beat   time.Duration
-	reader *feed.Reader
-	tx     *transaction
-	out    func(event []byte) error
-	flush  func() error
+	start  Position // of the file
+	// from is the position in the first file up to which the client has everything; 0: it has been
+	// reached. passed is up to where the file has been made again meanwhile, and limit when it is
+	// clear that it does not reach so far.
+	from, passed uint64
+	limit        Position
+	// committed reports whether a transaction has that position.
+	committed func(context.Context, Position) (bool, error)
+	stop      Position // where the stream ends; 0: never
+	beat      time.Duration
+	reader    *feed.Reader
+	tx        *transaction
+	out       func(event []byte) error
+	flush     func() error
 }
 
 // where finds where a stream begins.
@@ -55,10 +64,6 @@ func (v *Env) where(r request, vars variables) (p Position, byFile bool, err err
 		p, ok := fileStart(r.file)
 		if !ok {
 			return 0, false, fatal("this cluster has no binary log file %.100q: use GTIDs, or a file that SHOW MASTER STATUS names", r.file)
-		}
-		if r.pos > startPos {
-			return 0, false, fatal("files can be read from their beginning only, which is position 4, not from %d: use GTIDs, "+
-				"or go on at position 4 of that file", r.pos)
 		}
 		return p, true, nil
 	}
@@ -78,9 +83,16 @@ func (v *Env) dump(ctx *sql.Context, r request, vars variables, out func([]byte)
 	if vars["slave_until_gtid"] != "" {
 		return fatal("START SLAVE UNTIL is not supported: stop the replica when it has reached its position")
 	}
+	if err := v.await(ctx, since); err != nil {
+		return err
+	}
 	id := v.Identity()
 	s := &stream{env: v, sql: ctx, byFile: byFile, since: since, last: since, beat: vars.heartbeat(), out: out, flush: flush,
-		e: &encoder{maria: vars.maria(), checksum: vars.checksum(), server: id.ServerID, sid: id.SID}}
+		e:         &encoder{maria: vars.maria(), checksum: vars.checksum(), server: id.ServerID, sid: id.SID},
+		committed: v.committed, limit: v.Feed.DB.Clock().Add(skew)}
+	if byFile && r.pos > startPos {
+		s.from = r.pos
+	}
 	if r.nonBlock {
 		s.stop = v.Feed.DB.Clock()
 	}
@@ -94,6 +106,49 @@ func (v *Env) dump(ctx *sql.Context, r request, vars variables, out func([]byte)
 	}
 	v.Log.Info("a replica follows", "server_id", r.server, "since", since.Time(), "mariadb", s.e.maria)
 	return s.worded(s.run(ctx))
+}
+
+// skew is by how much the clocks of two nodes may differ when a client comes from one to the other.
+const skew = 5 * time.Second
+
+// await waits until this node's clock has reached what another node's had.
+func (v *Env) await(ctx context.Context, p Position) error {
+	for {
+		d := p.Sub(v.Feed.DB.Clock())
+		if d < 0 || d > skew { // a feed refuses what lies further ahead
+			return nil
+		}
+		t := time.NewTimer(d + time.Millisecond)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return context.Cause(ctx)
+		case <-t.C:
+		}
+	}
+}
+
+// committed reports whether a transaction has committed at a position.
+func (v *Env) committed(ctx context.Context, at Position) (bool, error) {
+	r, err := feed.Open(ctx, v.Feed, feed.Options{Since: at.Prev(), Why: "the GTID of a replica"})
+	if err != nil {
+		return false, err
+	}
+	defer r.Close()
+	for {
+		txs, resolved, err := r.Next(ctx)
+		if err != nil {
+			return false, err
+		}
+		for i := range txs {
+			if txs[i].TS >= at {
+				return txs[i].TS == at, nil
+			}
+		}
+		if resolved >= at {
+			return false, nil
+		}
+	}
 }
 
 // worded makes MySQL's error of one.
@@ -110,16 +165,55 @@ func (s *stream) worded(err error) error {
 
 func (s *stream) send(events ...[]byte) error {
 	for _, b := range events {
-		if err := s.out(b); err != nil {
+		if err := s.emit(b); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// emit sends an event of the file, unless the client has it. The same events follow the beginning
+// of a file whenever it is made.
+func (s *stream) emit(b []byte) error {
+	if s.from == 0 {
+		return s.out(b)
+	}
+	s.passed += uint64(len(b))
+	switch {
+	case s.passed == s.from:
+		s.from = 0
+	case s.passed > s.from:
+		return fatal("no event of file %s begins at position %d", s.e.file, s.from)
+	}
+	return nil
+}
+
 // begin begins a file.
 func (s *stream) begin(at Position) error {
-	return s.send(s.e.rotate(File(at)), s.e.format(), s.e.before(at))
+	s.start = at
+	name := File(at)
+	if !s.byFile {
+		name = gtidFile(at)
+	}
+	if err := s.out(s.e.rotate(name, max(s.from, startPos))); err != nil {
+		return err
+	}
+	b := s.e.format()
+	if s.from > 0 {
+		// The client has the event, but needs it to read the others. It has no position then.
+		le.PutUint32(b[13:], 0)
+		le.PutUint32(b[len(b)-4:], crc32.ChecksumIEEE(b[:len(b)-4]))
+	}
+	if err := s.out(b); err != nil {
+		return err
+	}
+	if s.passed = s.e.pos; s.from > 0 && s.from <= s.passed {
+		if s.from < s.passed {
+			return fatal("no event of file %s begins at position %d", name, s.from)
+		}
+		s.from = 0
+	}
+	return s.send(s.e.before(at))
 }
 
 func (s *stream) run(ctx context.Context) error {
@@ -133,7 +227,7 @@ func (s *stream) run(ctx context.Context) error {
 			return err
 		}
 		for i := range txs {
-			if err := s.part(&txs[i]); err != nil {
+			if err := s.part(ctx, &txs[i]); err != nil {
 				return err
 			}
 		}
@@ -141,6 +235,8 @@ func (s *stream) run(ctx context.Context) error {
 			return err
 		}
 		switch now := time.Now(); {
+		case s.from > 0 && (s.stop > 0 && resolved >= s.stop || resolved >= s.limit):
+			return fatal("position %d lies behind the end of file %s", s.from, s.e.file)
 		case s.stop > 0 && resolved >= s.stop:
 			return s.flush()
 		case s.env.Closing != nil && s.env.Closing():
@@ -149,7 +245,7 @@ func (s *stream) run(ctx context.Context) error {
 			heard = now
 		case s.beat > 0 && now.Sub(heard) >= s.beat:
 			heard = now
-			if err := s.send(s.e.heartbeat()); err != nil {
+			if err := s.out(s.e.heartbeat(max(s.e.pos, s.from))); err != nil {
 				return err
 			}
 		}
@@ -159,21 +255,32 @@ func (s *stream) run(ctx context.Context) error {
 	}
 }
 
+// quiet is after how long without a transaction clients get a new position: versions behind an old
+// one are not kept for as long as they may be away. Tests have less.
+var quiet = 5 * time.Minute
+
 // ended ends what one Next has yielded.
 func (s *stream) ended(some bool, resolved Position) error {
-	if s.stop > 0 { // tools take another file for the end
+	if s.stop > 0 || s.tx != nil || s.from > 0 { // tools take another file for the end
 		return nil
 	}
-	if s.tx == nil && (some && s.byFile || s.e.pos > fileBytes) {
+	still := resolved > s.last && resolved.Sub(max(s.last, s.start)) >= quiet
+	if still && !s.byFile { // an empty transaction
+		s.last = resolved
+		if err := s.send(append(s.e.gtid(resolved, false), s.e.xid(resolved))...); err != nil {
+			return err
+		}
+	}
+	if some && s.byFile || still || s.e.pos > fileBytes {
 		return s.begin(max(resolved, s.last))
 	}
 	return nil
 }
 
 // part sends a part of a transaction.
-func (s *stream) part(tx *feed.Tx) error {
+func (s *stream) part(ctx context.Context, tx *feed.Tx) error {
 	if s.tx == nil {
-		if err := s.first(tx); err != nil {
+		if err := s.first(ctx, tx); err != nil {
 			return err
 		}
 	}
@@ -185,7 +292,7 @@ func (s *stream) part(tx *feed.Tx) error {
 		s.tx.begun = true
 	}
 	if s.tx.begun {
-		if err := s.tx.part(s.e, tx.Changes, s.out); err != nil {
+		if err := s.tx.part(s.e, tx.Changes, s.emit); err != nil {
 			return err
 		}
 	}
@@ -197,14 +304,14 @@ func (s *stream) part(tx *feed.Tx) error {
 	if !x.begun {
 		return nil
 	}
-	if err := x.end(s.e, s.out); err != nil {
+	if err := x.end(s.e, s.emit); err != nil {
 		return err
 	}
 	return s.send(s.e.xid(x.ts))
 }
 
 // first begins a transaction: its definitions are statements of their own before the rows.
-func (s *stream) first(tx *feed.Tx) error {
+func (s *stream) first(ctx context.Context, tx *feed.Tx) error {
 	s.tx = &transaction{ts: tx.TS, fresh: map[*schema.Table]bool{}}
 	for _, d := range tx.Definitions {
 		if d.Kind == feed.Created || d.Kind == feed.Truncated || Again(d) {
@@ -217,8 +324,15 @@ func (s *stream) first(tx *feed.Tx) error {
 		at++ // the last one has the moment itself
 	}
 	for _, st := range all {
-		if at > s.last { // else the client has it
-			s.last = at
+		send := s.byFile // files begin between transactions: all of this one is to be sent
+		if at > s.last {
+			s.last, send = at, true
+		} else if !send {
+			if err := s.has(ctx, at, tx.TS); err != nil {
+				return err
+			}
+		}
+		if send {
 			if err := s.send(append(s.e.gtid(at, true), s.e.query(at, st.db, st.text))...); err != nil {
 				return err
 			}
@@ -226,4 +340,24 @@ func (s *stream) first(tx *feed.Tx) error {
 		at++
 	}
 	return nil
+}
+
+// has fails unless a client has the statement with the number at, of the definitions that changed at
+// the moment ts. It has that if its position is the number of one of these statements. If that is
+// another transaction's, the numbers collide: nobody can say what the client has.
+func (s *stream) has(ctx context.Context, at, ts Position) error {
+	other := s.last > s.since
+	if !other {
+		var err error
+		if other, err = s.committed(ctx, s.since); err != nil {
+			return err
+		}
+	}
+	if !other {
+		return nil
+	}
+	id := s.env.Identity()
+	return fatal("definitions changed at GTID %s in several statements, of which one would have GTID %s, and a transaction with GTID %s "+
+		"lies too near: begin again with a copy of the data as of the first one (for MySQL %s)",
+		id.Maria(ts), id.Maria(at), id.Maria(s.last), id.MySQL(ts))
 }
