@@ -40,7 +40,7 @@ func (e *encoder) statements(ctx *sql.Context, defs []feed.Definition) (out []st
 		case feed.ViewDropped:
 			add(d.DB, "DROP VIEW IF EXISTS "+db+"."+describe.Name(d.View.Name))
 		case feed.ViewCreated:
-			add(d.DB, "CREATE OR REPLACE VIEW "+db+"."+describe.Name(d.View.Name)+" AS "+d.View.View.TextDefinition)
+			add(d.DB, "CREATE OR REPLACE SQL SECURITY INVOKER VIEW "+db+"."+describe.Name(d.View.Name)+" AS "+d.View.View.TextDefinition)
 		case feed.Dropped:
 			add(d.DB, "DROP TABLE IF EXISTS "+db+"."+describe.Name(d.Old.Desc.Name))
 		case feed.Truncated:

@@ -342,9 +342,9 @@ func (s *stream) first(ctx context.Context, tx *feed.Tx) error {
 	return nil
 }
 
-// has fails unless a client has the statement with the number at, of the definitions that changed at
-// the moment ts. It has that if its position is the number of one of these statements. If that is
-// another transaction's, the numbers collide: nobody can say what the client has.
+// has fails unless a client has the statement with the number at, of the definitions that changed
+// at the moment ts. It has that if its position is the number of one of these statements. If that
+// is another transaction's, the numbers collide: nobody can say what the client has.
 func (s *stream) has(ctx context.Context, at, ts Position) error {
 	other := s.last > s.since
 	if !other {

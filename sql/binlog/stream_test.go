@@ -155,8 +155,8 @@ func code(err error) int {
 	return 0
 }
 
-// TestPositionsInFiles: a client goes on at the beginning of any event that it has seen: the rest of
-// that file is the same, byte for byte. What is not the beginning of an event is refused.
+// TestPositionsInFiles: a client goes on at the beginning of any event that it has seen: the rest
+// of that file is the same, byte for byte. What is not the beginning of an event is refused.
 func TestPositionsInFiles(t *testing.T) {
 	binlog.Little(t)
 	w := newWorld(t)
