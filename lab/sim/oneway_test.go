@@ -93,8 +93,15 @@ func playSamples(t *testing.T, first uint64, seeds int) {
 }
 
 // TestOneWaySamples plays some cuts of four and five regions in which a path works in one direction
-// only.
-func TestOneWaySamples(t *testing.T) { playSamples(t, 1, some(1, 40)) }
+// only. Those of 7, 8, 9 and 12 have a leader reached by a detour, which began just before most
+// nodes would have found it late: it was left, and rows waited for up to six seconds.
+func TestOneWaySamples(t *testing.T) {
+	if long() {
+		playSamples(t, 1, 40)
+	} else {
+		playSamples(t, 7, 3)
+	}
+}
 
 // TestOneWaySoak plays as many as asked for.
 func TestOneWaySoak(t *testing.T) {

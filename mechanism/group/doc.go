@@ -59,5 +59,6 @@
 //
 // With the default ticks (100 ms, 5, 15): a follower campaigns after 1.5 to 3 s of
 // silence; after [Host.OnPeerDown] after 0.1, 0.6, 1.1 s and so on, the preferred leader
-// first (GRP-10: but at once after it has refused another one). A leader without a quorum steps down after 1.5 to 3 s.
+// first, or at once when it refuses another one (GRP-10). A leader without a quorum steps down
+// after 1.5 to 3 s.
 package group
