@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -216,8 +217,12 @@ func TestConsoleOfACluster(t *testing.T) {
 			t.Errorf("%v", r)
 		}
 	}
-	want := n.cluster.Status(t.Context()).Problems
-	if rows := n.problemRows(t.Context()); len(rows) != len(want) {
-		t.Errorf("%v, and status says %q", rows, want)
-	}
+	// Between the two a group of a young cluster may have begun to serve.
+	until(t, "the problems that status has", func() string {
+		want := n.cluster.Status(t.Context()).Problems
+		if rows := n.problemRows(t.Context()); len(rows) != len(want) {
+			return fmt.Sprintf("%v, and status says %q", rows, want)
+		}
+		return ""
+	})
 }

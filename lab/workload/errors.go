@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -36,6 +37,18 @@ func Retryable(err error) bool {
 		return false
 	}
 	return retryableCodes[e.Number] || string(e.SQLState[:]) == "40001"
+}
+
+// outcomeOpen tells whether err says that the statement may have committed, or may not (Godwit).
+func outcomeOpen(err error) bool {
+	var e *mysql.MySQLError
+	return errors.As(err, &e) && e.Number == 1105 && strings.HasPrefix(e.Message, "The outcome of the commit is unknown")
+}
+
+// isDuplicate tells whether err says that a row is there already (ER_DUP_ENTRY).
+func isDuplicate(err error) bool {
+	var e *mysql.MySQLError
+	return errors.As(err, &e) && e.Number == 1062
 }
 
 // connError marks an error of making a connection.

@@ -47,6 +47,8 @@ type batch struct {
 	buf    []byte
 	rows   int
 	seed   uint64
+	// keyless is set for a table without a key: a second INSERT of the same rows succeeds there.
+	keyless bool
 }
 
 // into starts rows for a table; columns in parentheses may follow its name.
@@ -54,7 +56,7 @@ func (b *batch) into(ctx context.Context, table string) error {
 	if err := b.flush(ctx); err != nil {
 		return err
 	}
-	b.head = "INSERT INTO " + table + " VALUES "
+	b.head, b.keyless = "INSERT INTO "+table+" VALUES ", false
 	return nil
 }
 
@@ -84,18 +86,21 @@ func (b *batch) row(ctx context.Context, values ...any) error {
 }
 
 // flush sends the pending rows as one autocommitted statement. It repeats it after a retryable
-// error.
+// error, and after one that leaves the outcome open: if the rows are there then, it had committed.
 func (b *batch) flush(ctx context.Context) error {
 	if b.rows == 0 {
 		return nil
 	}
 	rng := newRand(b.seed, uint64(b.rows), uint64(len(b.buf)))
+	open := false
 	for try := 0; ; try++ {
 		err := b.s.exec(ctx, string(b.buf))
-		if err == nil {
+		if err == nil || open && isDuplicate(err) {
 			break
 		}
-		if !Retryable(err) || try == 100 || !sleep(ctx, backoff(try, rng)) {
+		maybe := outcomeOpen(err) && !b.keyless
+		open = open || maybe
+		if !Retryable(err) && !maybe || try == 100 || !sleep(ctx, backoff(try, rng)) {
 			return fmt.Errorf("%s...: %w", b.head, err)
 		}
 	}

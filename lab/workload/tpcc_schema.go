@@ -210,6 +210,7 @@ func (t *tpcc) loadCustomers(ctx context.Context, b *batch, w, d int, now time.T
 	if err := b.into(ctx, "history ("+columns+")"); err != nil {
 		return err
 	}
+	b.keyless = !t.opts.HistoryKey
 	for c := 1; c <= t.size.customers; c++ {
 		row := []any{c, d, w, d, w, now, money(10_00), alpha(rng, 12, 24)}
 		if t.opts.HistoryKey {
