@@ -12,7 +12,7 @@ import (
 // Timing is how long things last, and how often they are done.
 type Timing struct {
 	Lease      time.Duration // length of a lease, at most; default 3 s
-	LeaseLeast time.Duration // what it is more than three round trips (TIME-1a); default 1.2 s
+	LeaseLeast time.Duration // what it is more than round trips (TIME-1a); default 1.2 s
 	// silence after which an unprepared transaction is aborted; default 10 s
 	TxnIdle time.Duration
 	// the same if its gateway is Gone; default 2.5 s: a living one says so every second
