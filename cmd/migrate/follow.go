@@ -131,8 +131,8 @@ func read(ctx context.Context, s *stream, to chan<- item) {
 	}
 }
 
-// group takes what is there, up to the bounds of a transaction. idle is where the source's log ended
-// when it had nothing more, and empty if it has.
+// group takes what is there, up to the bounds of a transaction. idle is where the source's log
+// ended when it had nothing more, and empty if it has.
 func (f *follower) group(ctx context.Context) (group []*change, idle position, err error) {
 	take := func(x item) (more bool) {
 		switch {

@@ -146,7 +146,8 @@ func holdWriters(ctx context.Context, c *sql.Conn) error {
 	return err
 }
 
-// mayNot reports whether an error says that the user has not the right, or the server not the means.
+// mayNot reports whether an error says that the user has not the right, or the server not the
+// means.
 func mayNot(err error) bool {
 	switch numberOf(err) {
 	case errAccess, errAccessDB, errNotYet:

@@ -145,7 +145,9 @@ var allowed = map[string][]string{
 	// changefeed runs feeds as jobs, and reads what package feed reads for it
 	"sql/changefeed": {"kv/hold", "kv/job", "sql/changefeed/event", "sql/changefeed/sink", "sql/ddl", "sql/feed", "sql/rights",
 		"sql/schema", "sql/session"},
-	"sql/server": {"sql/admit", "sql/audited", "sql/backup", "sql/backup/place", "sql/changefeed", "sql/changefeed/sink", "sql/bound", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/named", "sql/prefetch", "sql/ddl", "sql/fast", "sql/query",
+	// sockets know nothing of SQL
+	"sql/quick": nil,
+	"sql/server": {"sql/admit", "sql/audited", "sql/backup", "sql/backup/place", "sql/changefeed", "sql/changefeed/sink", "sql/bound", "sql/quick", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/named", "sql/prefetch", "sql/ddl", "sql/fast", "sql/query",
 		"sql/statements", "sql/virtual", "sql/describe", "sql/infile", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/digest", "sql/events",
 		"sql/function", "sql/stored",
 		"sql/token", "sql/zone", "obs/audit"},
