@@ -107,6 +107,10 @@ type tierLoad struct {
 	cross   float64 // share of transactions that cross: half of their rows are another region's
 	theta   float64
 	plain   bool // updates are not shipped, so that every row read is validated at the commit
+	// oneShot: a client sends a whole transaction at once, so that its statements cost no trips of
+	// their own inside the region, and its keys are known.
+	oneShot bool
+	seed    uint64 // of the clients' choices, beside the usual one
 	warm    time.Duration
 	length  time.Duration
 }
@@ -141,7 +145,7 @@ func (r *tierResult) aborted() float64 {
 // run has clients at work in closed loops.
 func (w *tierWorld) run(l tierLoad) (*tierResult, error) {
 	draw := w.zipf(l.theta)
-	clients := loop{regions: len(w.DBs), clients: l.clients, warm: l.warm, length: l.length, seed: 0x4e1a}
+	clients := loop{regions: len(w.DBs), clients: l.clients, warm: l.warm, length: l.length, seed: 0x4e1a + l.seed}
 	kinds, err := clients.run(func(ctx context.Context, c *worker) (int, error) {
 		kind, ops := w.next(c.rng, c.region, l.cross, draw)
 		return kind, w.transact(ctx, c, l, ops)
@@ -183,7 +187,10 @@ func (w *tierWorld) transact(ctx context.Context, c *worker, l tierLoad, ops []t
 	db, inside := w.DBs[c.region], w.m.RTT[c.region][c.region]
 	opts := kv.Options{Policy: l.policy, Relay: l.relay, Age: db.Clock(), Touched: &kv.Touched{}}
 	aborts := 0
-	return c.retry(ctx, func() error { return attempt(ctx, db, inside, opts, ops, l.plain) },
+	if l.oneShot {
+		time.Sleep(inside)
+	}
+	return c.retry(ctx, func() error { return attempt(ctx, db, inside, opts, ops, l) },
 		func(err error, wait time.Duration) time.Duration {
 			if base.CodeOf(err) == base.CodeAborted { // as in kv.Run
 				aborts++
@@ -202,9 +209,15 @@ var (
 
 // attempt runs one attempt. Reads take read locks. Writes are buffered and take their locks at the
 // commit (Algorithm 1 of the paper).
-func attempt(ctx context.Context, db kv.DB, inside time.Duration, opts kv.Options, ops []tierOp, plain bool) error {
+func attempt(ctx context.Context, db kv.DB, inside time.Duration, opts kv.Options, ops []tierOp, l tierLoad) error {
 	t := db.Begin(opts)
 	defer t.Rollback(context.Background())
+	if l.oneShot {
+		inside = 0
+		if err := lockAhead(ctx, t, ops); err != nil {
+			return err
+		}
+	}
 	for _, o := range ops {
 		time.Sleep(inside)
 		rows, err := t.Get(ctx, []base.Key{o.key}, kv.LockShared)
@@ -216,7 +229,7 @@ func attempt(ctx context.Context, db kv.DB, inside time.Duration, opts kv.Option
 			if !ok {
 				return fmt.Errorf("row %v cannot be updated", o.key)
 			}
-			if plain {
+			if l.plain {
 				t.Put(o.key, value, 0)
 			} else {
 				t.Update(o.key, value, tierUpdate)
@@ -225,5 +238,16 @@ func attempt(ctx context.Context, db kv.DB, inside time.Duration, opts kv.Option
 	}
 	time.Sleep(inside)
 	_, err := t.Commit(ctx)
+	return err
+}
+
+// lockAhead has a transaction whose keys are known read them all in one round, so that it pays one
+// trip for its statements and not one for each in another region.
+func lockAhead(ctx context.Context, t kv.Txn, ops []tierOp) error {
+	keys := make([]base.Key, len(ops))
+	for i, o := range ops {
+		keys[i] = o.key
+	}
+	_, err := t.Ahead(ctx, keys, nil, kv.LockShared)
 	return err
 }
