@@ -148,7 +148,7 @@ func (w *tierWorld) run(l tierLoad) (*tierResult, error) {
 	clients := loop{regions: len(w.DBs), clients: l.clients, warm: l.warm, length: l.length, seed: 0x4e1a + l.seed}
 	kinds, err := clients.run(func(ctx context.Context, c *worker) (int, error) {
 		kind, ops := w.next(c.rng, c.region, l.cross, draw)
-		return kind, w.transact(ctx, c, l, ops)
+		return kind, w.transact(ctx, c, l, kind, ops)
 	})
 	time.Sleep(2 * time.Second) // transactions under way end
 	return &tierResult{kinds: kinds, length: l.length}, err
@@ -183,14 +183,21 @@ func (w *tierWorld) next(rng *rand.Rand, region int, cross float64, draw func(*r
 
 // transact runs a transaction until it commits, statement by statement. Each costs the client a
 // round trip inside the region, and the database does not know its keys in advance.
-func (w *tierWorld) transact(ctx context.Context, c *worker, l tierLoad, ops []tierOp) error {
+func (w *tierWorld) transact(ctx context.Context, c *worker, l tierLoad, kind int, ops []tierOp) error {
 	db, inside := w.DBs[c.region], w.m.RTT[c.region][c.region]
 	opts := kv.Options{Policy: l.policy, Relay: l.relay, Age: db.Clock(), Touched: &kv.Touched{}}
 	aborts := 0
 	if l.oneShot {
 		time.Sleep(inside)
 	}
-	return c.retry(ctx, func() error { return attempt(ctx, db, inside, opts, ops, l) },
+	program, crosses := programOf(ops), kind == 1
+	return c.retry(ctx, func() error {
+		if l.oneShot && opts.Relay && crosses {
+			_, err := db.(kv.Programs).Program(ctx, opts, program)
+			return err
+		}
+		return attempt(ctx, db, inside, opts, ops, l)
+	},
 		func(err error, wait time.Duration) time.Duration {
 			if base.CodeOf(err) == base.CodeAborted { // as in kv.Run
 				aborts++
@@ -250,4 +257,15 @@ func lockAhead(ctx context.Context, t kv.Txn, ops []tierOp) error {
 	}
 	_, err := t.Ahead(ctx, keys, nil, kv.LockShared)
 	return err
+}
+
+// programOf is the transaction as a program: it reads all rows, and updates half of them.
+func programOf(ops []tierOp) (p kv.Program) {
+	for _, o := range ops {
+		p.Reads = append(p.Reads, o.key)
+		if o.write {
+			p.Updates = append(p.Updates, kv.ProgramUpdate{Key: o.key, Patch: tierUpdate})
+		}
+	}
+	return p
 }
