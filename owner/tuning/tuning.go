@@ -66,6 +66,11 @@ type Bulk struct {
 type Breaks struct {
 	// NoBounds has readers of what a slot ahead writes not be bound by the slot.
 	NoBounds bool
+	// LateWriters has patches be evaluated without waiting for what commits below their slot
+	// (REL-9d).
+	LateWriters bool
+	// VotesUnheld counts votes of asynchronous groups before the copy here has them (REL-10).
+	VotesUnheld bool
 	// NoMarks forgets up to when keys were read, NoTransferredState only what a former leader knew
 	// of that.
 	NoMarks, NoTransferredState bool

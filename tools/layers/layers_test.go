@@ -88,7 +88,8 @@ var allowed = map[string][]string{
 	"owner/tscache": nil,
 	// the table of transactions waits for nothing: whoever waits is in owner. A new leader fills it
 	// from what the log says.
-	"owner/txns": {"owner/state", "owner/view", "mechanism/lock"},
+	// Which patches may be pending together is a matter of the patches.
+	"owner/txns": {"owner/state", "owner/view", "mechanism/lock", "kv/patch"},
 	// what a commit comes to is seen in one view: owner takes the locks, and waits for what that
 	// view lacks
 	"owner/evaluate": {"owner/txns", "owner/view", "mechanism/store", "kv/patch"},
