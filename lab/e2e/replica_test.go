@@ -6,14 +6,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"os"
-	"os/exec"
-	"os/user"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -22,51 +17,6 @@ import (
 type mariaReplica struct {
 	t  *testing.T
 	db *sql.DB
-}
-
-// startMariaReplica starts an empty MariaDB, for as long as the test runs.
-func startMariaReplica(t *testing.T) *mariaReplica {
-	t.Helper()
-	server, install := tool(t, "mariadbd"), tool(t, "mariadb-install-db")
-	who, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	data := filepath.Join(dir, "data")
-	if out, err := exec.Command(install, "--no-defaults", "--user="+who.Username, "--datadir="+data,
-		"--auth-root-authentication-method=normal").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	addr := port(t)
-	_, number, _ := net.SplitHostPort(addr)
-	log, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(server, "--no-defaults", "--user="+who.Username, "--datadir="+data, "--port="+number, "--bind-address=127.0.0.1",
-		"--socket="+filepath.Join(dir, "s"), "--server-id=77", "--slave-net-timeout=10", "--character-set-server=utf8mb4",
-		"--innodb-flush-log-at-trx-commit=0")
-	cmd.Stderr = log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
-		_ = cmd.Wait()
-		log.Close()
-		if b, err := os.ReadFile(log.Name()); t.Failed() && err == nil {
-			t.Logf("--- MariaDB\n%s", b[max(0, len(b)-5000):])
-		}
-	})
-	m := &mariaReplica{t: t, db: client(addr, "")}
-	t.Cleanup(func() { m.db.Close() })
-	for deadline := time.Now().Add(patience); m.db.Ping() != nil; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("MariaDB does not come up")
-		}
-	}
-	return m
 }
 
 // follow begins to follow a node behind a position.
@@ -281,7 +231,8 @@ var followDefinitions = []string{
 // missing, and nothing comes twice.
 func TestReplica(t *testing.T) {
 	needTime(t)
-	m := startMariaReplica(t)
+	m := &mariaReplica{t: t, db: client(startMaria(t).addr, "")}
+	t.Cleanup(func() { m.db.Close() })
 	c := startCluster(t, t.TempDir(), 3, 1)
 	t.Cleanup(c.kill)
 	c.logOnFailure(t)

@@ -88,7 +88,8 @@ var allowed = map[string][]string{
 	"owner/tscache": nil,
 	// the table of transactions waits for nothing: whoever waits is in owner. A new leader fills it
 	// from what the log says.
-	"owner/txns": {"owner/state", "owner/view", "mechanism/lock"},
+	// Which patches may be pending together is a matter of the patches.
+	"owner/txns": {"owner/state", "owner/view", "mechanism/lock", "kv/patch"},
 	// what a commit comes to is seen in one view: owner takes the locks, and waits for what that
 	// view lacks
 	"owner/evaluate": {"owner/txns", "owner/view", "mechanism/store", "kv/patch"},
@@ -142,13 +143,13 @@ var allowed = map[string][]string{
 	"sql/feed": {"kv/hold", "sql/schema"},
 	// binlog words what feed tells for replicas, and knows no sessions of the engine
 	"sql/binlog": {"sql/describe", "sql/feed", "sql/schema", "sql/token"},
-	// quick is sockets, and knows no statement
-	"sql/quick": nil,
 	// event words rows, sink sends bytes: neither knows jobs
 	"sql/changefeed/event": {"sql/schema"}, "sql/changefeed/sink": {"sql/backup/place"},
 	// changefeed runs feeds as jobs, and reads what package feed reads for it
 	"sql/changefeed": {"kv/hold", "kv/job", "sql/changefeed/event", "sql/changefeed/sink", "sql/ddl", "sql/feed", "sql/rights",
 		"sql/schema", "sql/session"},
+	// sockets know nothing of SQL
+	"sql/quick": nil,
 	"sql/server": {"sql/admit", "sql/audited", "sql/backup", "sql/backup/place", "sql/binlog", "sql/changefeed", "sql/changefeed/sink", "sql/bound", "sql/feed", "sql/quick", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/named", "sql/prefetch", "sql/ddl", "sql/fast", "sql/query",
 		"sql/statements", "sql/virtual", "sql/describe", "sql/infile", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/digest", "sql/events",
 		"sql/function", "sql/stored",
@@ -226,7 +227,9 @@ var allowed = map[string][]string{
 	"cmd/godwit": {"cmd/cli"},
 	"cmd/cli":    {"*"},
 	// the doctor looks at a machine, and starts nothing
-	"cmd/doctor":           {"mechanism/clock", "mechanism/ident"},
+	"cmd/doctor": {"mechanism/clock", "mechanism/ident"},
+	// migrate is a client of two servers, and knows no part of a node
+	"cmd/migrate":          nil,
 	"cmd/etcdleader":       {"policy/leader", "mechanism/wan"},
 	"examples/collective":  {"mechanism/collective", "policy/plan", "policy/matrix", "mechanism/wan"},
 	"examples/consistency": {"", "policy/matrix"},
