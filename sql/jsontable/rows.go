@@ -122,7 +122,7 @@ func (c *column) define(coll sql.CollationID) (err error) {
 		if r.Kind != Default {
 			continue
 		}
-		if *r.to, err = jsondoc.Parse(r.Default); err != nil {
+		if *r.to, err = jsondoc.Parse(r.Default, nil); err != nil {
 			return mysql.NewSQLError(1067, "42000", "Invalid default value for '%s'", c.Name)
 		}
 	}
@@ -420,7 +420,7 @@ func Document(v *expr.Vec, i int32) (doc any, ok bool, err error) {
 	case expr.JSON:
 		doc, err = jsondoc.Read(v.S[i])
 	case expr.Text:
-		if doc, err = jsondoc.Parse(v.S[i]); err != nil {
+		if doc, err = jsondoc.Parse(v.S[i], nil); err != nil {
 			err = mysql.NewSQLError(3141, "22032", "Invalid JSON text in argument 1 to function json_table: %s", err)
 		}
 	case expr.Bytes:
