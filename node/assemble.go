@@ -56,6 +56,8 @@ type Parts struct {
 	SQLTLS *tls.Config
 	// Backups says where SQL statements may keep backups.
 	Backups place.Policy
+	// Sinks are where change feeds may be sent, as sink.Policy has them.
+	Sinks []string
 	// Tune changes the options of the parts before they are made; may be nil.
 	Tune func(*group.HostOptions, *owner.Config, *txn.Config)
 	// TuneEpochs changes the options of the epochs; may be nil.

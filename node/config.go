@@ -21,6 +21,7 @@ import (
 	"github.com/godwitdb/godwit/policy/home"
 	"github.com/godwitdb/godwit/policy/matrix"
 	"github.com/godwitdb/godwit/sql/backup/place"
+	"github.com/godwitdb/godwit/sql/changefeed/sink"
 	"github.com/godwitdb/godwit/txn"
 )
 
@@ -84,6 +85,9 @@ type Config struct {
 	BackupDir string `yaml:"backup-dir"`
 	// buckets that they may use, as s3://BUCKET[/PATH][?PARAMETERS]
 	BackupBuckets []string `yaml:"backup-bucket"`
+	// brokers and webhooks that change feeds may be sent to, as kafka://HOST:PORT and
+	// https://HOST[:PORT][/PATH]
+	ChangefeedSinks []string `yaml:"changefeed-sink"`
 
 	audit   *audit.Log
 	recent  *bundle.Recent                                       // the newest lines of the log
@@ -149,6 +153,9 @@ func (c *Config) Validate() error {
 	errs = append(errs, c.validateAddresses()...)
 	errs = append(errs, c.validateSecurity()...)
 	if err := c.backups().Check(); err != nil {
+		errs = append(errs, err)
+	}
+	if err := (&sink.Policy{Allowed: c.ChangefeedSinks}).Check(); err != nil {
 		errs = append(errs, err)
 	}
 	if c.MaxClockError < 0 || c.MaxClockError > 10*time.Second {
@@ -238,9 +245,11 @@ type LocalConfig struct {
 	MaxClockError time.Duration // default 100 µs: the nodes share one clock
 	CacheMB       int           // of the whole process, default 256
 	BackupDir     string        // as in Config
-	GCAge         time.Duration
-	LogLevel      string // default warn
-	Seed          uint64 // of jitter; 0 is random
+	// as in Config
+	ChangefeedSinks []string
+	GCAge           time.Duration
+	LogLevel        string // default warn
+	Seed            uint64 // of jitter; 0 is random
 	// Homes are the first parameters of the home policy; nil takes the defaults.
 	Homes *home.Params
 	// NoSQL starts the nodes without SQL. Transactions run through Node.DB, and every key is a row

@@ -114,7 +114,7 @@ func (l *Local) startNode(i int, ident *join.Identity, log *slog.Logger) error {
 	n, err := Assemble(Parts{Store: st, Identity: id, Transport: l.net.Join(nd.ID, nd.Region),
 		Source: clock.NewWall(l.cfg.MaxClockError),
 		Log:    log.With("node", nd.ID), GCAge: l.cfg.GCAge, Seed: l.cfg.Seed, Homes: l.cfg.Homes, SQLListen: l.listen(i), SQLListener: port,
-		Tune: l.cfg.Tune, Backups: place.Policy{Dir: l.cfg.BackupDir}})
+		Tune: l.cfg.Tune, Backups: place.Policy{Dir: l.cfg.BackupDir}, Sinks: l.cfg.ChangefeedSinks})
 	if err != nil {
 		return err
 	}

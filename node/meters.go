@@ -77,5 +77,8 @@ func (n *Node) meterSQL() (meter.SQL, bool) {
 		Ambiguous: s.Ambiguous.Load(), ReadsLocal: s.ReadsLocal.Load(), ReadsWaited: s.ReadsWaited.Load(),
 		ReadsServed: s.ReadsServed.Load(), ReadsAsked: s.ReadsAsked.Load()}
 	out.Used, out.Limit = srv.Memory()
+	f := srv.Feeds()
+	out.Feeds, out.FeedRows, out.FeedBytes, out.FeedMarks, out.FeedErrors, out.FeedLag = f.Running, f.Rows, f.Bytes, f.Marks,
+		f.Failures, f.Lag
 	return out, true
 }

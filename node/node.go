@@ -134,7 +134,7 @@ func (n *Node) serveSQL(p Parts) {
 	n.knobs.Store(knobs)
 	cfg := server.Config{DB: n.both, Cluster: show{n}, Settings: knobs, Forwarder: forwarder{n}, Reads: reads{n},
 		Relay: n.tier.Relay, Listen: p.SQLListen, Listener: p.SQLListener, TLS: p.SQLTLS, Memory: p.SQLMemory, Logger: n.log,
-		Audit: n.audit, Tracer: n.tracer, Backups: p.Backups, BackupPace: &n.pace,
+		Audit: n.audit, Tracer: n.tracer, Backups: p.Backups, Sinks: p.Sinks, BackupPace: &n.pace,
 		RootAuth: p.Identity.Root, AwaitRoot: !p.Identity.Founding,
 		OnStatement:   func(word string, d time.Duration, _ int, err error) { n.stats.Done(statementKind(word), d, err != nil) },
 		OnFallback:    n.stats.Fallback,

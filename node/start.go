@@ -230,7 +230,7 @@ func (n *Node) join(ctx context.Context, j joining) error {
 	n.closeLast(src.Close)
 	n.samples = src.counts
 	if err := n.assemble(Parts{Store: st, Identity: id, Transport: tr, Source: src.Source, SourceName: src.Name,
-		Log: n.log, GCAge: cfg.GCAge, Backups: *cfg.backups(), SQLListen: n.sqlAddr, SQLListener: j.sqlLn, SQLTLS: j.port.Server(),
+		Log: n.log, GCAge: cfg.GCAge, Backups: *cfg.backups(), Sinks: cfg.ChangefeedSinks, SQLListen: n.sqlAddr, SQLListener: j.sqlLn, SQLTLS: j.port.Server(),
 		SQLMemory: int64(cfg.SQLMemoryMB) << 20,
 		Tune:      cfg.tune}); err != nil {
 		return err

@@ -60,7 +60,7 @@ func startVirtual(t *testing.T, cfg LocalConfig) *Local {
 		n, err := Assemble(Parts{Store: st, Identity: &id, Transport: l.net.Join(nd.ID, nd.Region),
 			Source: clock.NewWall(cfg.MaxClockError),
 			Log:    log.With("node", nd.ID), GCAge: cfg.GCAge, Seed: uint64(nd.ID), SQLListener: newPipeListener(),
-			Tune: cfg.Tune, Backups: place.Policy{Dir: cfg.BackupDir}})
+			Tune: cfg.Tune, Backups: place.Policy{Dir: cfg.BackupDir}, Sinks: cfg.ChangefeedSinks})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -98,6 +98,8 @@ func (f *demoFlags) register(fs *pflag.FlagSet) {
 	fs.IntVar(&f.cfg.CacheMB, "cache-mb", 256, "block cache of all nodes together, in MiB")
 	fs.DurationVar(&f.cfg.GCAge, "gc-age", 10*time.Minute, "how long old row versions can be read with AS OF")
 	fs.StringVar(&f.cfg.BackupDir, "backup-dir", "", "directory below which BACKUP and RESTORE may use files; none unless given")
+	fs.StringSliceVar(&f.cfg.ChangefeedSinks, "changefeed-sink", nil, "brokers and webhooks that CREATE CHANGEFEED may name: "+
+		"'kafka://HOST:PORT' or 'https://HOST[:PORT][/PATH]'; none unless given")
 	fs.DurationVar(&f.cfg.MaxClockError, "max-clock-error", 100*time.Microsecond,
 		"bound on clock errors that commits wait out; all nodes share one clock")
 	fs.Uint64Var(&f.cfg.Seed, "seed", 0, "seed of the network's jitter, 0 is random; the workload's choices are always the same")

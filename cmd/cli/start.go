@@ -112,6 +112,9 @@ func startFlags(f *pflag.FlagSet, cfg *node.Config) {
 	f.StringSliceVar(&cfg.BackupBuckets, "backup-bucket", nil, "buckets that BACKUP and RESTORE may use: "+
 		"'s3://BUCKET[/PATH]?region=REGION', 'gs://BUCKET[/PATH]' or 'azblob://CONTAINER[/PATH]', comma-separated or "+
 		"repeated; credentials are those of the process: its environment, its user's files, or the machine's role")
+	f.StringSliceVar(&cfg.ChangefeedSinks, "changefeed-sink", nil, "brokers and webhooks that CREATE CHANGEFEED may name: "+
+		"'kafka://HOST:PORT' or 'https://HOST[:PORT][/PATH]' with what lies below it, comma-separated or repeated; files go "+
+		"where --backup-dir and --backup-bucket allow")
 	f.DurationVar(&cfg.MaxClockError, "max-clock-error", def.MaxClockError,
 		"bound on how far this machine's clock is off true time; commits wait it out")
 	f.StringVar(&cfg.ClockSource, "clock-source", def.ClockSource,

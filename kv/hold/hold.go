@@ -62,9 +62,12 @@ func Take(ctx context.Context, db kv.DB, ts base.Timestamp, why string) (*Hold, 
 func (h *Hold) Advance(ts base.Timestamp) { h.r.TS = max(h.r.TS, ts) }
 
 // Renew lets the hold last for longer.
-func (h *Hold) Renew(ctx context.Context) error {
+func (h *Hold) Renew(ctx context.Context) error { return h.RenewFor(ctx, Lasts) }
+
+// RenewFor lets the hold last for so long, for somebody who will not renew it meanwhile.
+func (h *Hold) RenewFor(ctx context.Context, d time.Duration) error {
 	_, err := kv.Run(ctx, h.db, kv.Options{}, func(t kv.Txn) error {
-		h.r.Until = h.db.Time().Add(Lasts)
+		h.r.Until = h.db.Time().Add(d)
 		v, err := json.Marshal(&h.r)
 		if err != nil {
 			return err

@@ -42,11 +42,15 @@ const (
 	Succeeded State = "succeeded"
 	Failed    State = "failed"
 	Canceled  State = "canceled"
+	// Paused: no node does the job until somebody resumes it.
+	Paused State = "paused"
 )
 
 var (
 	// ErrCanceled: somebody has asked for the job's end.
 	ErrCanceled = errors.New("the job was canceled")
+	// ErrPaused: somebody has asked that the job stands still.
+	ErrPaused = errors.New("the job was paused")
 	// ErrLost: the lease has ended, and another node may have claimed the job.
 	ErrLost = errors.New("another node goes on with the job")
 	// ErrEnded: this node has ended the job before.
@@ -79,6 +83,7 @@ type Record struct {
 	State      State           `json:"state"`
 	Error      string          `json:"error,omitempty"`
 	Cancel     bool            `json:"cancel,omitempty"` // somebody has asked for its end
+	Pause      bool            `json:"pause,omitempty"`  // somebody has asked that it stands still
 
 	Node  base.NodeID    `json:"node"` // which holds the lease, or held it last
 	Term  uint64         `json:"term"`
@@ -234,20 +239,20 @@ func (l *Lease) update(ctx context.Context, t kv.Txn, fn func(*Record)) error {
 	case r.State != Running:
 		return ErrEnded
 	}
-	mine.Cancel = r.Cancel
+	mine.Cancel, mine.Pause = r.Cancel, r.Pause
 	fn(&mine)
 	return put(t, &mine)
 }
 
 // Renew lets the lease last for longer, and stores progress and checkpoint. It fails with ErrLost,
-// ErrCanceled or ErrEnded.
+// ErrCanceled, ErrPaused or ErrEnded.
 func (l *Lease) Renew(ctx context.Context) error {
-	canceled := false
+	canceled, paused := false, false
 	until := base.Timestamp(0)
 	_, err := kv.Run(ctx, l.db, kv.Options{}, func(t kv.Txn) error {
 		return l.update(ctx, t, func(r *Record) {
 			until = l.db.Time().Add(Lasts)
-			r.Until, canceled = until, r.Cancel
+			r.Until, canceled, paused = until, r.Cancel, r.Pause
 		})
 	})
 	if err != nil {
@@ -256,10 +261,27 @@ func (l *Lease) Renew(ctx context.Context) error {
 	l.mu.Lock()
 	l.rec.Until = until
 	l.mu.Unlock()
-	if canceled {
+	switch {
+	case canceled:
 		return ErrCanceled
+	case paused:
+		return ErrPaused
 	}
 	return nil
+}
+
+// Suspend ends the lease until somebody resumes the job. why is for people; nil: they have asked
+// for it.
+func (l *Lease) Suspend(ctx context.Context, why error) error {
+	_, err := kv.Run(ctx, l.db, kv.Options{}, func(t kv.Txn) error {
+		return l.update(ctx, t, func(r *Record) {
+			r.State, r.Until, r.Pause, r.Error = Paused, 0, false, ""
+			if why != nil {
+				r.Error = why.Error()
+			}
+		})
+	})
+	return err
 }
 
 // Release ends the lease, so that another node may go on at once.
@@ -302,6 +324,8 @@ func Cancel(ctx context.Context, db kv.DB, id uint64) error {
 			return err
 		case r == nil:
 			return base.Errorf(base.CodeInvalid, "there is no job %d that can be canceled", id)
+		case r.State == Paused: // no node would notice
+			r.State, r.Ended, r.Spec, r.Checkpoint = Canceled, db.Time(), nil, nil
 		case r.State != Running:
 			return base.Errorf(base.CodeInvalid, "job %d has ended already: its state is %s", id, r.State)
 		}
@@ -309,6 +333,44 @@ func Cancel(ctx context.Context, db kv.DB, id uint64) error {
 		return put(t, r)
 	})
 	return err
+}
+
+// Pause asks that a job of a kind stands still. The node that does it notices with its next Renew.
+func Pause(ctx context.Context, db kv.DB, id uint64, kind string) error {
+	return request(ctx, db, id, kind, Running, func(r *Record) { r.Pause = true })
+}
+
+// Resume has a job of a kind that stands still go on, on any node.
+func Resume(ctx context.Context, db kv.DB, id uint64, kind string) error {
+	return request(ctx, db, id, kind, Paused, func(r *Record) { r.State, r.Until, r.Error = Running, 0, "" })
+}
+
+func request(ctx context.Context, db kv.DB, id uint64, kind string, in State, fn func(*Record)) error {
+	_, err := kv.Run(ctx, db, kv.Options{}, func(t kv.Txn) error {
+		r, err := get(ctx, t, id)
+		switch {
+		case err != nil:
+			return err
+		case r == nil:
+			return base.Errorf(base.CodeInvalid, "there is no job %d", id)
+		case r.Kind != kind:
+			return base.Errorf(base.CodeInvalid, "job %d is a %s: only a %s can be paused and resumed", id, r.Kind, kind)
+		case r.State != in:
+			return base.Errorf(base.CodeInvalid, "job %d is %s, and not %s", id, r.State, in)
+		}
+		fn(r)
+		return put(t, r)
+	})
+	return err
+}
+
+// Find reads a job; nil if there is none.
+func Find(ctx context.Context, db kv.DB, id uint64) (r *Record, err error) {
+	_, err = kv.Run(ctx, db, kv.Options{}, func(t kv.Txn) error {
+		r, err = get(ctx, t, id)
+		return err
+	})
+	return r, err
 }
 
 // List reads all jobs, the oldest first.
@@ -340,7 +402,7 @@ func List(ctx context.Context, db kv.DB) (out []Record, err error) {
 func Forget(ctx context.Context, db kv.DB, all []Record) error {
 	ended := map[string][]Record{}
 	for _, r := range all {
-		if r.State != Running {
+		if r.State != Running && r.State != Paused {
 			ended[r.Kind] = append(ended[r.Kind], r)
 		}
 	}

@@ -197,3 +197,58 @@ func TestRemove(t *testing.T) {
 		}
 	})
 }
+
+// TestPause: a job stands still with its checkpoint, may be canceled so, and goes on where it was.
+func TestPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		db := memkv.New(1)
+		a, err := Create(ctx, db, Record{Kind: "x", Spec: []byte(`{}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Pause(ctx, db, a.ID(), "y"); err == nil {
+			t.Error("a job of another kind is paused")
+		}
+		if err := Resume(ctx, db, a.ID(), "x"); err == nil {
+			t.Error("a job that runs is resumed")
+		}
+		if err := errors.Join(a.Checkpoint(7), Pause(ctx, db, a.ID(), "x")); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Renew(ctx); !errors.Is(err, ErrPaused) {
+			t.Errorf("a job that is to stand still: %v", err)
+		}
+		if err := a.Suspend(ctx, errors.New("tired")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(Remembered + time.Hour)
+		all, err := List(ctx, db)
+		if err == nil {
+			err = Forget(ctx, db, all)
+		}
+		if err != nil || len(all) != 1 || all[0].State != Paused || all[0].Error != "tired" {
+			t.Fatalf("jobs: %+v, %v", all, err)
+		}
+		if l, err := Claim(ctx, db, a.ID()); l != nil || err != nil {
+			t.Errorf("a job that stands still is claimed: %v", err)
+		}
+		if err := Resume(ctx, db, a.ID(), "x"); err != nil {
+			t.Fatal(err)
+		}
+		b, err := Claim(ctx, db, a.ID())
+		if err != nil || b == nil {
+			t.Fatalf("a job that was resumed cannot be claimed: %v", err)
+		}
+		var at int
+		if ok, err := b.Restore(&at); !ok || at != 7 || err != nil || b.Record().Pause {
+			t.Errorf("the checkpoint is %d, %v, %v", at, ok, err)
+		}
+		if err := errors.Join(Pause(ctx, db, a.ID(), "x"), b.Suspend(ctx, nil), Cancel(ctx, db, a.ID())); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := Find(ctx, db, a.ID()); err != nil || r.State != Canceled || r.Spec != nil {
+			t.Errorf("%+v, %v", r, err)
+		}
+	})
+}

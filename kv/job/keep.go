@@ -31,7 +31,8 @@ func Regularly(ctx context.Context, every time.Duration, renew func(context.Cont
 }
 
 // Keep renews a lease, with the progress of the job (nil: nobody knows it), until stop is called or
-// the lease is lost. It calls cancel with ErrCanceled, or with ErrLost once another node may go on.
+// the lease is lost. It calls cancel with ErrCanceled, ErrPaused, or ErrLost once another node may
+// go on.
 func (l *Lease) Keep(ctx context.Context, cancel context.CancelCauseFunc, log *slog.Logger,
 	progress func() (done, total int64)) (stop func()) {
 	return Regularly(ctx, Every, func(ctx context.Context) bool {
@@ -46,7 +47,7 @@ func (l *Lease) Keep(ctx context.Context, cancel context.CancelCauseFunc, log *s
 		case err == nil || ctx.Err() != nil:
 		case errors.Is(err, ErrEnded): // with what has made its work visible
 			return false
-		case errors.Is(err, ErrLost), errors.Is(err, ErrCanceled):
+		case errors.Is(err, ErrLost), errors.Is(err, ErrCanceled), errors.Is(err, ErrPaused):
 			cancel(err)
 			return false
 		case l.Record().Until <= l.db.Time():

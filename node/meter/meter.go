@@ -51,6 +51,12 @@ type SQL struct {
 	Commits, TwoRound                                int64
 	Failed, Ambiguous                                int64
 	ReadsLocal, ReadsWaited, ReadsServed, ReadsAsked int64
+
+	// Feeds are the change feeds that the node runs, FeedLag how far the one is behind that is the
+	// farthest. Counts since the start: messages, bytes, marks, and times that a sink took nothing.
+	Feeds                                      int
+	FeedRows, FeedBytes, FeedMarks, FeedErrors int64
+	FeedLag                                    time.Duration
 }
 
 // Sources are what is asked. SQL reports false while none is served.
@@ -125,6 +131,13 @@ var (
 	sqlFailed    = counter("sql_transactions_failed_total", "Transactions that did not commit.")
 	sqlAmbiguous = counter("sql_commits_ambiguous_total", "Commits whose outcome had to be asked for.")
 
+	feedRunning = gauge("changefeeds_running", "Change feeds that this node runs.")
+	feedRows    = counter("changefeed_messages_total", "Messages that sinks of change feeds have acknowledged.")
+	feedBytes   = counter("changefeed_bytes_total", "Bytes of these messages.")
+	feedMarks   = counter("changefeed_marks_total", "Resolved marks that change feeds have sent.")
+	feedErrors  = counter("changefeed_failures_total", "Times that a change feed had to try again.")
+	feedLag     = gauge("changefeed_lag_seconds", "How far behind now the feed's resolved moment is, of the feed here that is the farthest.")
+
 	reads = prometheus.NewDesc("godwit_snapshot_reads_total", "Snapshot reads, by who answered: this node's replicas at once "+
 		"(local) or after a wait (waited), another node's (served), or owners (asked).", []string{"answer"}, nil)
 )
@@ -193,9 +206,12 @@ func (s *SQL) send(ch chan<- prometheus.Metric) {
 	}{
 		{sqlSessions, int64(s.Sessions)}, {sqlMemory, s.Used}, {sqlLimit, s.Limit}, {sqlCommits, s.Commits},
 		{sqlTwoRound, s.TwoRound}, {sqlFailed, s.Failed}, {sqlAmbiguous, s.Ambiguous},
+		{feedRunning, int64(s.Feeds)}, {feedRows, s.FeedRows}, {feedBytes, s.FeedBytes}, {feedMarks, s.FeedMarks},
+		{feedErrors, s.FeedErrors},
 	} {
 		x.send(ch, float64(x.v))
 	}
+	feedLag.send(ch, s.FeedLag.Seconds())
 	for answer, n := range map[string]int64{"local": s.ReadsLocal, "waited": s.ReadsWaited, "served": s.ReadsServed,
 		"asked": s.ReadsAsked} {
 		ch <- prometheus.MustNewConstMetric(reads, prometheus.CounterValue, float64(n), answer)

@@ -95,6 +95,7 @@ func Mask(q string) string {
 	if !slices.ContainsFunc(ts, secret) {
 		return q[:end]
 	}
+	sink := slices.ContainsFunc(ts, func(t token) bool { return sinkText(t.text) })
 	var b strings.Builder
 	at := 0
 	for i, t := range ts {
@@ -106,7 +107,7 @@ func Mask(q string) string {
 			after = ts[i+1].text
 		}
 		// Behind BY is a password, also if the quotes are missing.
-		isName := len(t.text) < 70 && !secretText(t.text) && (before == "@" || after == "@" || slices.Contains(names, before))
+		isName := !sink && len(t.text) < 70 && !secretText(t.text) && (before == "@" || after == "@" || slices.Contains(names, before))
 		if t.literal && !isName || before == "BY" && t.text != "RANDOM" && t.text != "PASSWORD" {
 			b.WriteString(q[at:t.from])
 			b.WriteString(hidden)
@@ -125,7 +126,14 @@ func secret(t token) bool {
 
 func secretText(s string) bool {
 	s = strings.ToUpper(s)
-	return strings.Contains(s, "IDENTIF") || strings.Contains(s, "PASSWORD") || strings.Contains(s, "PASSPHR")
+	return strings.Contains(s, "IDENTIF") || strings.Contains(s, "PASSWORD") || strings.Contains(s, "PASSPHR") || sinkText(s)
+}
+
+// sinkText reports whether a text speaks of a sink of changes: addresses of sinks, and options
+// about them, may be passwords as a whole.
+func sinkText(s string) bool {
+	s = strings.ToUpper(s)
+	return strings.Contains(s, "CHANGEFE") || strings.Contains(s, "WEBHOOK") || strings.Contains(s, "KAFKA:") || strings.Contains(s, "SASL_")
 }
 
 // Digest replaces the literals and numbers of a statement: it shows what was asked for, and none of
@@ -159,6 +167,9 @@ func Classify(q string) Kind {
 	case "GRANT", "REVOKE":
 		return Account
 	case "RENAME", "CREATE", "DROP", "ALTER":
+		if w(1) == "CHANGEFEED" {
+			return Admin
+		}
 		if object && slices.Contains([]string{"USER", "ROLE", "OR", "IF"}, w(1)) {
 			return Account
 		}
@@ -168,7 +179,7 @@ func Classify(q string) Kind {
 	case "SET":
 		return classifySet(ts)
 	case "KILL", "SHUTDOWN", "PROMOTE", "FLUSH", "RESET", "PURGE", "INSTALL", "UNINSTALL", "CLONE", "RESTART",
-		"BACKUP", "RESTORE", "VERIFY":
+		"BACKUP", "RESTORE", "VERIFY", "PAUSE", "RESUME":
 		return Admin
 	case "PREPARE":
 		for _, t := range ts {

@@ -37,7 +37,7 @@ type Recorder struct {
 // they name. A text that begins with a comment may be any.
 var words = map[string]bool{"grant": true, "revoke": true, "create": true, "drop": true, "alter": true, "rename": true,
 	"truncate": true, "set": true, "kill": true, "shutdown": true, "promote": true, "flush": true, "reset": true,
-	"backup": true, "restore": true, "verify": true,
+	"backup": true, "restore": true, "verify": true, "pause": true, "resume": true,
 	"purge": true, "install": true, "uninstall": true, "clone": true, "restart": true, "prepare": true, "execute": true,
 	"": true}
 

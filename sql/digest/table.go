@@ -218,7 +218,7 @@ func (s *state) normalised(st *Statement, most int) (r *counts, end int) {
 // mayHide reports whether a statement may have passwords in it, or a statement that does.
 func mayHide(text string) bool {
 	text = strings.ToUpper(text)
-	return slices.ContainsFunc([]string{"IDENTIF", "PASSWORD", "USER", "PREPARE", "PASSPHR", "BACKUP", "RESTORE"},
+	return slices.ContainsFunc([]string{"IDENTIF", "PASSWORD", "USER", "PREPARE", "PASSPHR", "BACKUP", "RESTORE", "CHANGEFE", "WEBHOOK", "KAFKA:", "SASL_"},
 		func(w string) bool { return strings.Contains(text, w) })
 }
 

@@ -74,7 +74,7 @@ func (u *unfold) Next() (*expr.Batch, error) {
 func (u *unfold) make() error {
 	for ; u.at < len(u.b.Sel) && len(u.made) < expr.BatchSize; u.at++ {
 		i := u.b.Sel[u.at]
-		doc, ok, err := jsontable.Document(u.docs, i)
+		doc, ok, err := jsontable.Document(u.docs, i, u.ctx.Env)
 		if err != nil {
 			return err
 		}

@@ -412,7 +412,7 @@ func (c *column) outOfRange() error {
 }
 
 // Document is the document at i of a vector; ok is false if it is NULL.
-func Document(v *expr.Vec, i int32) (doc any, ok bool, err error) {
+func Document(v *expr.Vec, i int32, env *expr.Env) (doc any, ok bool, err error) {
 	if v.T.Kind == expr.Null || v.IsNull(i) {
 		return nil, false, nil
 	}
@@ -420,8 +420,8 @@ func Document(v *expr.Vec, i int32) (doc any, ok bool, err error) {
 	case expr.JSON:
 		doc, err = jsondoc.Read(v.S[i])
 	case expr.Text:
-		if doc, err = jsondoc.Parse(v.S[i], nil); err != nil {
-			err = mysql.NewSQLError(3141, "22032", "Invalid JSON text in argument 1 to function json_table: %s", err)
+		if doc, err = jsondoc.Parse(v.S[i], env.Err); err != nil {
+			err = env.Or(mysql.NewSQLError(3141, "22032", "Invalid JSON text in argument 1 to function json_table: %s", err))
 		}
 	case expr.Bytes:
 		err = mysql.NewSQLError(3144, "22032", "Cannot create a JSON value from a string with CHARACTER SET 'binary'.")

@@ -9,6 +9,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/information_schema"
 	"github.com/dolthub/go-mysql-server/sql/mysql_db"
 	"github.com/dolthub/go-mysql-server/sql/plan"
+
+	"github.com/godwitdb/godwit/obs/audit"
 )
 
 // filterIter leaves out rows, and changes some of those that stay.
@@ -27,14 +29,20 @@ func (i *filterIter) Next(ctx *sql.Context) (sql.Row, error) {
 	}
 }
 
-// OwnThreads keeps the user's own threads, for those without PROCESS. user is the number of the
-// column with the name.
+// threadText is the column with the statement, in SHOW PROCESSLIST and in information_schema.
+const threadText = 7
+
+// OwnThreads keeps the user's own threads, for those without PROCESS, and hides passwords in the
+// statements of all. user is the number of the column with the name.
 func OwnThreads(ctx *sql.Context, users *mysql_db.MySQLDb, it sql.RowIter, user int) sql.RowIter {
-	if Of(ctx, users).Global(sql.PrivilegeType_Process) {
-		return it
-	}
-	me := ctx.Client().User
-	return &filterIter{it, func(r sql.Row) bool { name, ok := r[user].(string); return ok && name == me }}
+	all, me := Of(ctx, users).Global(sql.PrivilegeType_Process), ctx.Client().User
+	return &filterIter{it, func(r sql.Row) bool {
+		if q, ok := r[threadText].(string); ok {
+			r[threadText] = audit.Mask(q)
+		}
+		name, ok := r[user].(string)
+		return all || ok && name == me
+	}}
 }
 
 // processListUser is the column with the user.

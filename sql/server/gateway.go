@@ -18,6 +18,8 @@ import (
 	"github.com/godwitdb/godwit/sql/audited"
 	"github.com/godwitdb/godwit/sql/backup"
 	"github.com/godwitdb/godwit/sql/bound"
+	"github.com/godwitdb/godwit/sql/changefeed"
+	"github.com/godwitdb/godwit/sql/changefeed/sink"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/events"
 	"github.com/godwitdb/godwit/sql/fast"
@@ -62,6 +64,7 @@ type gateway struct {
 
 	logins  *logins
 	backups *backup.Env
+	feeds   *changefeed.Env
 	events  *events.Scheduler
 	audit   *audited.Recorder
 	// statements counts what clients execute.
@@ -144,5 +147,6 @@ func newGateway(cfg Config) *gateway {
 			return planbuilder.NewBuilderForColumnDefaultResolution(ctx, overrides).
 				ResolveSchemaDefaults(t.Desc.DB, t.Desc.Name, t.Schema())
 		}}
+	g.feeds = &changefeed.Env{Env: g.Env, Policy: sink.Policy{Places: cfg.Backups, Allowed: cfg.Sinks}, Rights: g.rights}
 	return g
 }

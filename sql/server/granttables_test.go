@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -51,7 +52,10 @@ func TestGrantTables(t *testing.T) {
 	}
 
 	// However the table is named.
-	one := session(t, root)
+	one, err := root.Conn(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, q := range []string{
 		"SELECT mysql.columns_priv.Column_name FROM mysql.columns_priv", "SELECT p.Column_name FROM MYSQL.Columns_Priv p",
 		"SELECT x.c FROM (SELECT Column_name AS c FROM mysql.columns_priv WHERE Column_priv = 5) x",

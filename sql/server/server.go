@@ -68,6 +68,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Backups says where statements may keep backups.
 	Backups place.Policy
+	// Sinks are where change feeds may be sent, as sink.Policy has them.
+	Sinks []string
 	// BackupPace bounds how fast this node writes backups and restored rows; nil: there is no
 	// bound.
 	BackupPace *backup.Pace
@@ -236,6 +238,7 @@ func (s *Server) Serve() error {
 	s.g.Go(func(ctx context.Context) { s.g.follow(ctx, "cluster settings", s.g.refreshSettings) })
 	s.g.Go(s.g.Adopt)
 	s.g.Go(s.g.backups.Follow)
+	s.g.Go(s.g.feeds.Follow)
 	s.g.Go(s.g.events.Follow)
 	s.g.Go(s.g.watchIdle)
 	s.g.GC.Start()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/backup"
+	"github.com/godwitdb/godwit/sql/changefeed"
 	"github.com/godwitdb/godwit/sql/ddl"
 )
 
@@ -47,6 +48,9 @@ func (s *Server) Sessions() (n int) {
 	s.g.sessions.Range(func(_, _ any) bool { n++; return true })
 	return n
 }
+
+// Feeds are the figures of this server's change feeds.
+func (s *Server) Feeds() changefeed.Figures { return s.g.feeds.Figures() }
 
 // Jobs are those of this server, the oldest first.
 func (s *Server) Jobs() []ddl.Job { return s.g.Jobs.List() }

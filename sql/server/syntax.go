@@ -10,6 +10,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/sql/backup"
+	"github.com/godwitdb/godwit/sql/changefeed"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 )
@@ -27,6 +28,7 @@ import (
 //	SHOW GODWIT topic            (a table of the database godwit)
 //	SET TRANSACTION ISOLATION LEVEL level     (of the next transaction only, as in MySQL)
 //	BACKUP, RESTORE, SHOW BACKUP, VERIFY BACKUP   (package backup)
+//	CREATE CHANGEFEED, SHOW CHANGEFEEDS           (package changefeed)
 //	... FROM t AS OF SYSTEM TIME time, AS OF TIMESTAMP time      (and what stale.go lists)
 
 const identRE = "(?:(`[^`]+`|[\\w$]+)\\s*\\.\\s*)?(`[^`]+`|[\\w$]+)"
@@ -49,6 +51,10 @@ func (p *parser) own(query string) sqlparser.Statement {
 	if st := backup.Parse(q); st != nil { // package backup asks for the privilege itself
 		return inject(ignoreAuth, &ownNode{g: p.g, name: st.Name(), sch: st.Schema(), writes: true,
 			run: func(ctx *sql.Context) ([]sql.Row, error) { return p.g.backups.Run(ctx, st) }})
+	}
+	if st := changefeed.Parse(q); st != nil {
+		return inject(ignoreAuth, &ownNode{g: p.g, name: st.Name(), sch: st.Schema(), writes: true,
+			run: func(ctx *sql.Context) ([]sql.Row, error) { return p.g.feeds.Run(ctx, st) }})
 	}
 	if stmt := p.maintenance(strings.TrimRight(q, "; \t\r\n")); stmt != nil {
 		return stmt
