@@ -52,6 +52,9 @@ func OpenGrantTables(users *mysql_db.MySQLDb) sql.Database {
 	return d
 }
 
+// IsReadOnly implements sql.ReadOnlyDatabase. Views may be made of the tables; they take no writes.
+func (grantTables) IsReadOnly() bool { return false }
+
 // AliasedName implements sql.AliasedDatabase.
 func (grantTables) AliasedName() string { return grantSchema }
 

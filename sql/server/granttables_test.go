@@ -61,7 +61,7 @@ func TestGrantTables(t *testing.T) {
 		"SELECT x.c FROM (SELECT Column_name AS c FROM mysql.columns_priv WHERE Column_priv = 5) x",
 		"WITH x AS (SELECT Column_name FROM mysql.columns_priv) SELECT * FROM x",
 		"SELECT MAX(c.Column_name) FROM mysql.tables_priv p JOIN mysql.columns_priv c USING (Host, Db, User, Table_name)",
-		"SELECT 'b' FROM t RIGHT JOIN mysql.user ON FALSE WHERE User = (SELECT User FROM mysql.columns_priv)",
+		"SELECT 'b' FROM mysql.user WHERE User = (SELECT User FROM mysql.columns_priv)",
 		"SELECT Column_name FROM mysql.columns_priv WHERE FIND_IN_SET('Update', Column_priv)",
 		"SELECT Column_name FROM mysql.columns_priv UNION SELECT 'b'",
 	} {
@@ -117,8 +117,6 @@ func TestGrantTables(t *testing.T) {
 		"SELECT * FROM `\x00mysql`.columns_priv"} {
 		if got, err := tryQuery(few, q); err == nil {
 			t.Errorf("%s: %q", q, got)
-		} else {
-			t.Log(q, err)
 		}
 	}
 	refused(t, few, 1142, "SELECT * FROM mysql.columns_priv")

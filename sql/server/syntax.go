@@ -144,7 +144,7 @@ func (p *parser) locality(db, table, text string) sqlparser.Statement {
 
 func (p *parser) godwit(topic string) sqlparser.Statement {
 	if topic == "statement cost" {
-		return inject(ignoreAuth, &ownNode{g: p.g, name: "SHOW GODWIT STATEMENT COST", sch: costSchema(), run: showCost})
+		return inject(ignoreAuth, &ownNode{g: p.g, name: "SHOW GODWIT STATEMENT COST", sch: statements.CostSchema(), run: statements.ShowCost})
 	}
 	return p.showTopic(topic)
 }
