@@ -125,6 +125,9 @@ func (c *Cluster) Close() {
 func (c *Cluster) heartbeat(ctx context.Context) {
 	leads := c.clockModes.tick(ctx)
 	c.peers.awake(c.pace.HeartbeatEvery)
+	if paths := c.options.Paths; paths != nil {
+		c.peers.detours(paths.Cut())
+	}
 	for id, is := range c.peers.lost(c.pace.LostAfter) {
 		c.transport.SetLost(id, is)
 	}

@@ -166,12 +166,18 @@ func (c *copies) AwaitHeld(ctx context.Context) error {
 
 // # Asking the nearest copies
 
+// Sees reports whether what this node has of an asynchronous group is a copy elsewhere.
+func (c *copies) Sees(g base.GroupID) bool {
+	t := c.Topology()
+	return !t.Votes(g.Region(), t.RegionOf(c.self))
+}
+
 // AskHeld asks the nearest nodes that hold copies of an asynchronous group to say so when they have
 // its log up to index, and all that commits in its region at or below closed. Nothing rests on that
 // they do.
 func (c *copies) AskHeld(g base.GroupID, index uint64, closed base.Timestamp) {
 	t := c.Topology()
-	if !t.Votes(g.Region(), t.RegionOf(c.self)) {
+	if c.Sees(g) {
 		return // its own copy will do
 	}
 	type copyOf struct {

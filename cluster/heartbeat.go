@@ -170,13 +170,25 @@ func (p *peers) gone(id base.NodeID, since time.Time, d time.Duration) bool {
 }
 
 // longest is the longest round trip to any peer heard of lately.
-func (p *peers) longest() time.Duration {
+func (p *peers) longest() time.Duration { return p.most(p.way) }
+
+// longestPath is longest of the least that each path took of late: a peer that handles late what
+// arrives does not count for more than its distance.
+func (p *peers) longestPath() time.Duration {
+	return p.most(func(x *peer) time.Duration {
+		if x.rtt.Known() && !p.estimated(x) {
+			return x.rtt.Min()
+		}
+		return p.way(x)
+	})
+}
+
+func (p *peers) most(way func(*peer) time.Duration) (d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	d := time.Duration(0)
 	for _, x := range p.all {
 		if p.now().Sub(x.heard) < deadAfter {
-			d = max(d, p.way(x))
+			d = max(d, way(x))
 		}
 	}
 	return d

@@ -211,3 +211,28 @@ func TestReachOverDetour(t *testing.T) {
 	beats(50*time.Millisecond, true)
 	want("direct again", 2*time.Millisecond, 2*time.Millisecond)
 }
+
+// TestPathOfSlowNode: a node that handles late what arrives is as near as before, so that it makes
+// leases little longer (TIME-1a). A path that has become longer for good is noticed.
+func TestPathOfSlowNode(t *testing.T) {
+	now := time.Unix(100, 0)
+	p := newPeers(1, func() time.Time { return now })
+	x := p.get(2)
+	sample := func(n int, d time.Duration) {
+		for range n {
+			now = now.Add(100 * time.Millisecond)
+			x.heard = now
+			x.sampled = now
+			x.rtt.Add(d)
+		}
+	}
+	sample(50, 30*time.Millisecond)
+	sample(50, time.Second)
+	if path, round := p.longestPath(), p.longest(); path != 30*time.Millisecond || round < 900*time.Millisecond {
+		t.Errorf("the path takes %v and a round trip %v, want 30ms and about 1s", path, round)
+	}
+	sample(300, time.Second)
+	if path := p.longestPath(); path != time.Second {
+		t.Errorf("the path takes %v, want 1s", path)
+	}
+}

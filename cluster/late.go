@@ -40,8 +40,15 @@ const lateTicks = 5
 const heardLately = time.Second
 
 // late is by how much longer than usual a peer has not confirmed a heartbeat, by what it said last,
-// at each of the last ticks. It is called once a tick. mono is now by the monotonic clock.
+// at each of the last ticks. It is called once a tick. mono is now by the monotonic clock. While a
+// path is cut that carries heartbeats there nothing is confirmed, however well the peer is: once a
+// detour has begun, what was before does not count, nor the time until it can confirm what made the
+// detour.
 func (c *contact) late(now time.Time, mono time.Duration) time.Duration {
+	if !c.detour.IsZero() && now.Sub(c.detour) < 2*c.usual.least() {
+		clear(c.aged[:])
+		return 0
+	}
 	copy(c.aged[1:], c.aged[:])
 	c.aged[0] = 0
 	if silence := now.Sub(c.heard); c.confirmed > 0 && silence < heardLately {

@@ -114,3 +114,43 @@ func TestFoundLate(t *testing.T) {
 		}
 	}
 }
+
+// TestDetourIsNotLate: a peer has confirmed nothing while the path to it was cut, and a detour has
+// begun. It is late only if it does not confirm what makes the detour.
+func TestDetourIsNotLate(t *testing.T) {
+	for _, confirms := range []bool{true, false} {
+		now := time.Unix(1000, 0)
+		p := newPeers(1, func() time.Time { return now })
+		nodes, last := []base.NodeID{1, 2, 3}, time.Duration(0)
+		hears := func(confirmed time.Duration) (by time.Duration) {
+			now = now.Add(100 * time.Millisecond)
+			for _, n := range nodes[1:] {
+				p.contacted(&wire.Heartbeat{Node: uint32(n), EchoNs: uint64(confirmed)}, 0)
+			}
+			by, _ = p.late(nodes)
+			return by
+		}
+		for range 20 {
+			last = p.mono()
+			hears(last)
+		}
+		cut, most := time.Duration(0), time.Duration(0)
+		for range 8 { // the paths are cut, and the others are heard
+			cut = hears(last)
+		}
+		p.detours(map[base.NodeID][]base.NodeID{2: {3, 2}, 3: {2, 3}})
+		for i := range 20 {
+			if confirms && i >= 4 {
+				last = p.mono() - 200*time.Millisecond
+			}
+			most = max(most, hears(last))
+		}
+		if late := most > health.TooOld; late == confirms || cut == 0 {
+			t.Errorf("late by %v without the paths, by %v on detours that reach the peers: %v", cut, most, confirms)
+		}
+		p.detours(nil)
+		if x := p.get(2); !x.contact.detour.IsZero() {
+			t.Error("the detour does not end")
+		}
+	}
+}

@@ -31,6 +31,22 @@ type contact struct {
 	takes time.Duration
 	usual usual // the least that it took of late
 	aged  [lateTicks]time.Duration
+	// detour is since when messages to the peer make a detour; zero: they do not.
+	detour time.Time
+}
+
+// detours takes on which ways nodes are reached whose direct path is cut ([Paths.Cut]).
+func (p *peers) detours(cut map[base.NodeID][]base.NodeID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, x := range p.all {
+		switch c := &x.contact; {
+		case len(cut[id]) == 0:
+			c.detour = time.Time{}
+		case c.detour.IsZero():
+			c.detour = p.now()
+		}
+	}
 }
 
 // contacted takes what a heartbeat says of the ways to its sender and back. life names this

@@ -134,6 +134,9 @@ func (e *env) Between(a, b base.NodeID) time.Duration { return e.peers.between(e
 // Farthest is the longest smoothed round trip to a node heard of lately.
 func (e *env) Farthest() time.Duration { return e.peers.longest() }
 
+// FarthestPath is the longest of what the paths to nodes heard of lately took at least.
+func (e *env) FarthestPath() time.Duration { return e.peers.longestPath() }
+
 // QuorumRTT is the round trip from this node to the nearest majority of a group's replicas; 0 if
 // unknown.
 func (e *env) QuorumRTT(g base.GroupID) time.Duration {

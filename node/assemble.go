@@ -163,7 +163,7 @@ func (a *assembly) configure() error {
 			Groups:    func() []base.GroupID { return dir.Topology().Groups() },
 			Gone:      func(n base.NodeID, since time.Time) bool { return dir.Gone(n, since) },
 			QuorumRTT: func(g base.GroupID) time.Duration { return dir.QuorumRTT(g) },
-			Farthest:  func() time.Duration { return dir.Farthest() },
+			Farthest:  func() (path, trip time.Duration) { return dir.FarthestPath(), dir.Farthest() },
 			Every:     func(g base.GroupID) time.Duration { return dir.Every(g) },
 			Keep:      n.holds.keep,
 			Region:    func() base.RegionID { return dir.Topology().RegionOf(a.Identity.Node) },

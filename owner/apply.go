@@ -70,17 +70,10 @@ func (r *Replica) Applied(index uint64) {
 		r.set.versionsChanged(r)
 	}
 	c := uint64(r.rep.Closed)
-	n := 0
-	for _, p := range r.heartbeats {
-		if p.index <= index {
-			c = max(c, uint64(p.closed))
-			r.heardHold(p.held)
-		} else {
-			r.heartbeats[n] = p
-			n++
-		}
+	for _, p := range r.heartbeats.Due(index) {
+		c = max(c, uint64(p.Closed))
+		r.heardHold(p.Held)
 	}
-	r.heartbeats = r.heartbeats[:n]
 	if r.lead.Term == 0 && c > r.closed.Load() {
 		r.heardClosed(base.Timestamp(c))
 	}

@@ -2,9 +2,12 @@ package owner
 
 import (
 	"context"
+	"slices"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/owner/tuning"
 	"github.com/godwitdb/godwit/owner/view"
+	"github.com/godwitdb/godwit/wire"
 )
 
 // Groups of asynchronous shards have all their voters in one region, so what they have committed
@@ -17,18 +20,7 @@ func (r *Replica) async() bool { return r.isAsync }
 
 // mixed reports whether a vote here binds groups that would not be lost together with this one.
 func (r *Replica) mixed(participants []uint32) bool {
-	return r.async() && mixed(r.cfg, r.id, participants)
-}
-
-// mixed reports whether some of the participants would not be lost together with an asynchronous
-// group.
-func mixed(c *Config, g base.GroupID, participants []uint32) bool {
-	for _, p := range participants {
-		if o := base.GroupID(p); o.Region() != g.Region() || !c.Held.Async(o.Shard()) {
-			return true
-		}
-	}
-	return false
+	return r.async() && tuning.Mixed(r.cfg.Held, r.id, participants)
 }
 
 // waitHeld waits until other regions have the log of an asynchronous group up to index, and the cut
@@ -85,6 +77,52 @@ func (r *Replica) awaitArrivals(ctx context.Context, c *view.Arrivals) error {
 			return base.Errorf(base.CodeUnavailable,
 				"group %v: region %d, which handed rows over, has been promoted over meanwhile: retry", r.id, region)
 		}
+	}
+	return nil
+}
+
+// Sees reports whether votes of a group may be looked for in the copy here (AwaitVote).
+func (s *Set) Sees(g base.GroupID) bool {
+	r := s.Replica(g)
+	return r != nil && r.async() && s.cfg.Groups != nil && s.cfg.Held.Sees(g)
+}
+
+// AwaitVote waits until a vote of an asynchronous group counts (REL-10): the copy here has its
+// entry, and all that the vote depends on. A copy that a promotion asks about does not count: what
+// comes to it after its answer is lost with the region. Codes: CodeUnavailable, CodeCanceled,
+// CodeOverloaded: it does not come about here.
+func (s *Set) AwaitVote(ctx context.Context, g base.GroupID, v *wire.VoteAt) error {
+	if s.cfg.VotesUnheld {
+		return nil
+	}
+	r := s.Replica(g)
+	if r == nil || r.incarnation != v.Incarnation || !s.Sees(g) {
+		return base.Errorf(base.CodeUnavailable, "group %v has no copy here in which a vote counts", g)
+	}
+	copies := []*Replica{r}
+	for _, x := range s.cfg.Groups() {
+		if x == g || x.Region() != g.Region() || !s.cfg.Held.Async(x.Shard()) {
+			continue
+		}
+		y := s.Replica(x)
+		if y == nil {
+			return base.Errorf(base.CodeUnavailable, "group %v has no copy here to tell what region %d keeps", x, x.Region())
+		}
+		copies = append(copies, y)
+	}
+	if err := r.WaitApplied(ctx, v.Index, r.cfg.EnterTimeout); err != nil {
+		return err
+	}
+	for _, y := range copies {
+		if err := y.await(ctx, y.cfg.EnterTimeout, func() bool { return y.closed.Load() >= v.Depends },
+			"group %v: nothing heard in time that closes what a vote depends on", y.id); err != nil {
+			return err
+		}
+	}
+	// In this order: a promotion freezes the copies before it asks what they hold.
+	frozen := slices.ContainsFunc(copies, func(y *Replica) bool { return y.frozen.Load() })
+	if frozen || s.Replica(g) != r || !s.Sees(g) {
+		return base.Errorf(base.CodeUnavailable, "group %v: its region is being promoted over", g)
 	}
 	return nil
 }

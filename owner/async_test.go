@@ -7,6 +7,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/owner/view"
+	"github.com/godwitdb/godwit/wire"
 )
 
 // told is what other regions hold of asynchronous groups, by the test's word.
@@ -33,6 +34,8 @@ func (h *told) HeldOf(base.GroupID) (uint64, base.Timestamp) {
 	defer h.mu.Unlock()
 	return h.index, h.cut
 }
+
+func (h *told) Sees(g base.GroupID) bool { return h.Away(g) }
 
 // AskHeld implements Held: what is asked for is said when the test says it.
 func (h *told) AskHeld(base.GroupID, uint64, base.Timestamp) {}
@@ -119,6 +122,60 @@ func TestAsynchronousRowsWaitForTheCut(t *testing.T) {
 		}
 		if a.Closed() != 3000 || again.Closed() != 2000 {
 			t.Errorf("closed at home up to %d, elsewhere up to %d, with a cut of 2000", a.Closed(), again.Closed())
+		}
+	})
+}
+
+// REL-10: a vote counts where its entry is held, with all that it depends on, unless a promotion
+// may have asked about the copy before. Told by message alone, it is committed here; the voter's
+// region is lost, nobody has the vote, and the promoted group refuses it.
+func TestVotesCountWhereTheyAreHeld(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := &told{}
+		h.set = newTwo(t, func(c *Config) {
+			c.Held, c.Groups = h, func() []base.GroupID { return []base.GroupID{two[0], two[1], base.DataGroup(2, two[1].Region())} }
+		})
+		h.set.mustAdd(t, two[0])
+		b, _ := h.set.mustAdd(t, two[1])
+		at := &wire.VoteAt{Index: 20, Incarnation: b.incarnation, Depends: 2000}
+		wait := func(g base.GroupID, v *wire.VoteAt) func() *error {
+			return running(func() error { return h.set.AwaitVote(t.Context(), g, v) })
+		}
+		refused := func(name string, end func() *error) {
+			t.Helper()
+			if err := end(); err == nil || base.CodeOf(*err) != base.CodeUnavailable {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		refused("a group that votes here", wait(two[0], at))
+		refused("a sibling without a copy", wait(two[1], at))
+		h.set.cfg.Groups = func() []base.GroupID { return two[:] }
+		refused("another incarnation", wait(two[1], &wire.VoteAt{Index: 20, Incarnation: b.incarnation + 1}))
+
+		set := func(index, closed uint64) {
+			b.applied.Store(index)
+			b.closed.Store(closed)
+			h.set.HeldChanged()
+		}
+		end := wait(two[1], at)
+		for _, less := range [][2]uint64{{19, 2000}, {20, 1999}} {
+			if set(less[0], less[1]); end() != nil {
+				t.Errorf("a vote at entry 20 that depends on 2000 counts with %v here", less)
+			}
+		}
+		if set(20, 2000); *end() != nil {
+			t.Error("the copy has the vote and what it depends on")
+		}
+		h.set.Freeze(two[1], true)
+		refused("a promotion has asked", wait(two[1], at))
+		h.set.Freeze(two[1], false)
+		if err := wait(two[1], at)(); err == nil || *err != nil {
+			t.Errorf("the promotion was called off: %v", err)
+		}
+		b.applied.Store(0)
+		h.set.cfg.VotesUnheld = true
+		if err := wait(two[1], at)(); err == nil || *err != nil {
+			t.Errorf("without the rule a vote counts that nobody holds: %v", err)
 		}
 	})
 }

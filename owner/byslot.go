@@ -65,6 +65,9 @@ func (bySlot) look(ctx context.Context, e *evaluation) error {
 	for {
 		e.arrivals = view.Arrivals{}
 		e.r.beginArrivals(&e.arrivals)
+		e.r.mu.Lock()
+		e.ended = e.r.PatchesEnded
+		e.r.mu.Unlock()
 		if err := e.validate(ctx); err != nil {
 			return err
 		}
@@ -102,6 +105,26 @@ func (bySlot) choose(context.Context, *evaluation) error { return nil }
 // behind the slot.
 var errBusy = base.Errorf(base.CodeTooLate, "another vote may commit behind the slot")
 
+// errLower says that a vote has to wait for another one, evaluation.blocker: its slot is lower, and
+// it writes what was read here; or its patch leaves no room for another one of that row.
+var errLower = base.Errorf(base.CodeTooLate, "another vote has to end first")
+
+// mayStack makes sure that the vote may be pending beside those that are (REL-11). mu is held.
+func (e *evaluation) mayStack(slot base.Timestamp) error {
+	r := e.r
+	e.blocker = r.LowerSlot(e.x, view.SpansOf(e.q.Reads), slot)
+	if e.blocker == nil && len(e.Stacked) > 0 {
+		if e.ended != r.PatchesEnded {
+			return errLookAgain // a row may have changed since
+		}
+		e.blocker = evaluate.Unstackable(e.Stacked, e.x, r.Slots)
+	}
+	if e.blocker != nil {
+		return errLower
+	}
+	return nil
+}
+
 func (bySlot) assign(e *evaluation) error {
 	r, q, l := e.r, e.q, &e.r.lead
 	slot := base.Timestamp(q.Slot)
@@ -110,6 +133,9 @@ func (bySlot) assign(e *evaluation) error {
 		e.least = now.Next()
 		return base.Errorf(base.CodeTooLate, "group %v: the slot %s of transaction %v is past, "+
 			"or behind the lease: it is %s", r.id, slot, e.x.ID, now)
+	}
+	if err := e.mayStack(slot); err != nil {
+		return err
 	}
 	if e.blocker = r.BoundOthers(e.x, e.Writes, e.Handover, slot, !r.cfg.NoBounds); e.blocker != nil {
 		return errBusy
@@ -120,7 +146,7 @@ func (bySlot) assign(e *evaluation) error {
 }
 
 func (bySlot) overcome(ctx context.Context, e *evaluation, err error) error {
-	if err != errBusy {
+	if err != errBusy && err != errLower {
 		return err
 	}
 	r := e.r
@@ -128,10 +154,14 @@ func (bySlot) overcome(ctx context.Context, e *evaluation, err error) error {
 	defer cancel()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.awaitEnd(wait, e.blocker); err != nil && ctx.Err() != nil {
-		return err
+	if wait := r.awaitEnd(wait, e.blocker); wait != nil && ctx.Err() != nil {
+		return wait
 	}
-	return nil // if it took too long, the next look says that it is too late
+	// If it took too long, the next look says that it is too late.
+	if err == errLower {
+		return errLookAgain
+	}
+	return nil
 }
 
 func (bySlot) entry(e *evaluation) *wire.Command {
@@ -155,7 +185,7 @@ func (bySlot) handed(e *evaluation) {
 }
 
 func (bySlot) voted(_ context.Context, e *evaluation, _ *wire.CommitResponse) error {
-	e.r.sendVote(e.q)
+	e.r.sendVote(e.q, nil)
 	e.r.decideByVotes(e.x.ID)
 	return nil
 }

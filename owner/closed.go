@@ -11,16 +11,6 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// heartbeat is a closed timestamp that was sent outside the log (TIME-3). It holds once the
-// entry at index is applied.
-type heartbeat struct {
-	index  uint64
-	closed base.Timestamp
-	held   base.Timestamp // the catalog hold that came with it (OWN-17)
-}
-
-const maxHeartbeats = 16
-
 // ahead is how far ahead of now a commit timestamp is assigned; mu is held.
 func (r *Replica) ahead() time.Duration {
 	if r.cfg.QuorumDelay != nil {
@@ -222,10 +212,7 @@ func (r *Replica) OnLead(l *wire.GroupLead) {
 		r.heardHold(held)
 		return
 	}
-	if len(r.heartbeats) == maxHeartbeats {
-		r.heartbeats = append(r.heartbeats[:maxHeartbeats/2], r.heartbeats[maxHeartbeats/2+1:]...)
-	}
-	r.heartbeats = append(r.heartbeats, heartbeat{l.Index, c, held})
+	r.heartbeats.Add(lead.Promise{Index: l.Index, Closed: c, Held: held})
 }
 
 // Closed is the timestamp at or below which this replica will see no further

@@ -221,6 +221,7 @@ type heldBy struct{ n *node }
 func (h heldBy) Async(s base.ShardID) bool { return s != base.MetaShard }
 func (h heldBy) Confirmed() bool           { return h.n.confirmed }
 func (h heldBy) Away(g base.GroupID) bool  { return g.Region() != h.n.region }
+func (h heldBy) Sees(g base.GroupID) bool  { return h.Away(g) }
 func (h heldBy) AskHeld(g base.GroupID, index uint64, cut base.Timestamp) {
 	h.n.c.note("n%d asks whether other regions hold %s up to entry %d and %s", h.n.id, groupName(g), index, h.n.c.at(cut))
 }

@@ -185,6 +185,7 @@ type evaluation struct {
 	attempt evaluate.Attempt
 	evaluate.Findings
 	arrivals view.Arrivals
+	ended    uint64 // txns.Table.PatchesEnded, before the view that the findings are of
 	moves    uint32 // rows that the policy of homes set off when it was told of the writes
 
 	ts, hi base.Timestamp // commit timestamp, or the interval of the vote
@@ -425,10 +426,31 @@ func (e *evaluation) finishVote(ctx context.Context, index uint64, resp *wire.Co
 	r.mu.Unlock()
 	// The mover comes after the decision: it waits for the row.
 	resp.Moves = r.counter.Untaken(x, e.Writes)
-	if err := r.voteHeld(ctx, e.q.Participants, index, base.Timestamp(e.q.MinTs)); err != nil {
+	if !r.mixed(e.q.Participants) {
+		return e.by.voted(ctx, e, resp)
+	}
+	at := &wire.VoteAt{Index: index, Incarnation: r.incarnation, Depends: e.q.MinTs}
+	slot := e.q.Slot != 0 && !e.q.Ordered
+	if slot {
+		r.sendVote(e.q, at)
+	}
+	held := func(ctx context.Context) error {
+		err := r.voteHeld(ctx, e.q.Participants, index, base.Timestamp(e.q.MinTs))
+		if err == nil && (slot || !e.q.Sees) {
+			err = e.by.voted(ctx, e, resp)
+		}
 		return err
 	}
-	return e.by.voted(ctx, e, resp)
+	if !e.q.Sees {
+		return held(ctx)
+	}
+	resp.Vote = at
+	if !slot {
+		return e.by.voted(ctx, e, resp)
+	}
+	r.decideByVotes(x.ID)
+	r.set.spawn(func(ctx context.Context) { _ = held(ctx) })
+	return nil
 }
 
 // finishCommit waits until the client may be told of a commit that is logged, and releases it.
@@ -458,7 +480,7 @@ func (e *evaluation) report(resp *wire.CommitResponse) {
 	resp.Moves += e.moves
 	resp.Ts, resp.Hi = uint64(e.ts), uint64(e.hi)
 	resp.Hops = uint32(max(r.group.Hops(), r.clock.Hops()))
-	if e.q.Prepare && r.mixed(e.q.Participants) {
+	if e.q.Prepare && r.mixed(e.q.Participants) && resp.Vote == nil {
 		resp.Hops += 2 // to another region, and its answer back
 	}
 	if resp.Copies = uint32(r.group.FarCopies()); resp.Copies > 0 {

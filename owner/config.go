@@ -51,24 +51,6 @@ type Consensus interface {
 	FarCopies() int
 }
 
-// Held knows what other regions hold of the groups that replicate to them asynchronously; package
-// cluster does from heartbeats.
-type Held interface {
-	// Async reports whether the groups of a shard are such.
-	Async(s base.ShardID) bool
-	// Confirmed reports whether this process knows that no other node has taken over from it while
-	// it was away.
-	Confirmed() bool
-	// Away reports whether this node is in another region than the voters of an asynchronous group.
-	Away(g base.GroupID) bool
-	// HeldOf: another region has the log of the group up to index, and other regions have all that
-	// commits at or below cut in any asynchronous group of its region. Neither ever shrinks while a
-	// region is not lost.
-	HeldOf(g base.GroupID) (index uint64, cut base.Timestamp)
-	// AskHeld asks other regions to say so as soon as HeldOf has reached both. It does not wait.
-	AskHeld(g base.GroupID, index uint64, cut base.Timestamp)
-}
-
 // Transport is what a Set needs of the WAN; package wan's transports satisfy it.
 type Transport interface {
 	Handle(kind wire.Kind, h wan.Handler)
@@ -102,6 +84,7 @@ type Config struct {
 
 // The plain settings are in package tuning, and what a node is told of the cluster around it.
 type (
+	Held   = tuning.Held
 	Facts  = tuning.Facts
 	Timing = tuning.Timing
 	Bounds = tuning.Bounds

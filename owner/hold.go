@@ -84,11 +84,6 @@ func (s *Set) CatalogClosed() base.Timestamp {
 	return r.closedOver(true)
 }
 
-// readsCatalog reports whether a read concerns nothing but the catalog.
-func readsCatalog(spans []*wire.Span) bool {
-	return !slices.ContainsFunc(spans, func(s *wire.Span) bool { return !base.Span{Start: s.Start, End: s.End}.InCatalog() })
-}
-
 // EnsureCatalog waits until this node knows all changes of the catalog up to ts.
 func (s *Set) EnsureCatalog(ctx context.Context, ts base.Timestamp) error {
 	r := s.Replica(base.MetaGroup)

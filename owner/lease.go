@@ -10,14 +10,15 @@ import (
 )
 
 // leaseTerms is how long a lease is to be, and at what age it is renewed (TIME-1a). It is as short
-// as it can be with renewals in time. A renewal takes a round trip, or as long as renewals took of
-// late, which covers a busy machine too. A lease of the meta group's leader must also cover the
-// time for which it promises that the catalog holds. mu is held.
+// as it can be with renewals in time, of which a third of it is gone at that age. So it grows by
+// half more than what renewals take: a round trip, or as long as they took of late, which covers a
+// busy machine too. A lease of the meta group's leader must also cover the time for which it
+// promises that the catalog holds. mu is held.
 func (r *Replica) leaseTerms(now time.Time) (length, age time.Duration) {
 	length = r.cfg.Lease
 	if r.cfg.Farthest != nil {
-		if rtt := r.cfg.Farthest(); rtt > 0 {
-			length = r.cfg.LeaseLeast + 3*max(rtt, r.renewals.Most(now))
+		if path, trip := r.cfg.Farthest(); trip > 0 {
+			length = r.cfg.LeaseLeast + max(3*path, max(trip, r.renewals.Most(now))*3/2)
 		}
 	}
 	length = min(length, r.cfg.Lease)

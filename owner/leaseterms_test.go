@@ -31,8 +31,10 @@ func TestLeaseTerms(t *testing.T) {
 		{"regions 90 ms apart", 17, 90 * time.Millisecond, 0, 0, 1470 * time.Millisecond, 490 * time.Millisecond},
 		{"one data centre", 17, time.Millisecond, 0, 0, 1203 * time.Millisecond, 401 * time.Millisecond},
 		{"no round trip is known", 17, 0, 0, 0, 3 * time.Second, time.Second},
-		{"a slow WAN", 17, 660 * time.Millisecond, 0, 0, 3 * time.Second, time.Second},
-		{"a busy machine", 17, 90 * time.Millisecond, 500 * time.Millisecond, 0, 2700 * time.Millisecond, 900 * time.Millisecond},
+		{"a slow WAN", 17, 660 * time.Millisecond, 0, 0, 2190 * time.Millisecond, 730 * time.Millisecond},
+		{"a node that is late", 17, 400 * time.Millisecond, 0, 0, 1800 * time.Millisecond, 600 * time.Millisecond},
+		{"a busy machine", 17, 90 * time.Millisecond, 500 * time.Millisecond, 0, 1950 * time.Millisecond, 650 * time.Millisecond},
+		{"a stalled machine", 17, 90 * time.Millisecond, 1500 * time.Millisecond, 0, 3 * time.Second, time.Second},
 		{"the meta group", 0, 90 * time.Millisecond, 0, 1600 * time.Millisecond, 2050 * time.Millisecond, 250 * time.Millisecond},
 		{"the meta group over a slow WAN", 0, 660 * time.Millisecond, 0, 3 * time.Second, 3 * time.Second,
 			250 * time.Millisecond},
@@ -40,7 +42,7 @@ func TestLeaseTerms(t *testing.T) {
 		r, _ := leader(t)
 		now := time.Now()
 		r.id = c.group
-		r.cfg.Farthest = func() time.Duration { return c.rtt }
+		r.cfg.Farthest = func() (path, trip time.Duration) { return min(c.rtt, 90*time.Millisecond), c.rtt }
 		r.cfg.Hold = func() time.Duration { return c.hold }
 		r.renewals.Add(now, c.late)
 		if length, age := r.leaseTerms(now); length != c.length || age.Round(time.Millisecond) != c.renews {
@@ -54,7 +56,7 @@ func TestLeaseTerms(t *testing.T) {
 func TestBusyMachine(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r, q := leader(t)
-		r.cfg.Farthest = func() time.Duration { return 90 * time.Millisecond }
+		r.cfg.Farthest = func() (path, trip time.Duration) { return 90 * time.Millisecond, 90 * time.Millisecond }
 		for range 5 { // leases of before
 			time.Sleep(time.Second)
 			r.renew()
@@ -76,7 +78,7 @@ func TestBusyMachine(t *testing.T) {
 		renewals(1, 700*time.Millisecond)
 		busy := renewals(1, 90*time.Millisecond)
 		if after := renewals(60, 90*time.Millisecond); quiet > 1600*time.Millisecond ||
-			busy < 2500*time.Millisecond || after > 1600*time.Millisecond {
+			busy < 1800*time.Millisecond || after > 1600*time.Millisecond {
 			t.Errorf("leases of %v, on the busy machine of %v, afterwards of %v", quiet, busy, after)
 		}
 	})
@@ -92,7 +94,7 @@ func TestLeasesDoNotShrink(t *testing.T) {
 			r.cfg.LeasesShrink = broken
 			r.lead.ForgetRequest()
 			serves, _ := renewed(t, r, q)
-			r.cfg.Farthest = func() time.Duration { return 90 * time.Millisecond }
+			r.cfg.Farthest = func() (path, trip time.Duration) { return 90 * time.Millisecond, 90 * time.Millisecond }
 			time.Sleep(termsFor)
 			r.lead.ForgetRequest()
 			learned := time.Now()

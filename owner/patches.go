@@ -41,7 +41,7 @@ func (r *Replica) values(ctx context.Context, id base.TxnID, term uint64, v *wir
 	}
 	r.lead.Floor = max(r.lead.Floor, slot)
 	r.propMu.Unlock()
-	for y := r.Writing(keys, slot, id); y != nil; y = r.Writing(keys, slot, id) {
+	for y := r.Writing(keys, slot, id); y != nil && !r.cfg.LateWriters; y = r.Writing(keys, slot, id) {
 		if err := r.awaitEnd(ctx, y); err != nil {
 			r.mu.Unlock()
 			return nil, err

@@ -191,7 +191,7 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 		r.counter.Read(x, mode == lock.Exclusive, q, resp, base.RegionID(q.Txn.GatewayRegion))
 	}
 	return r.stillLocked(x, term, g, func() {
-		if fresh && x.Calls == 1 && nothingHere(asked, resp) {
+		if fresh && x.Calls == 1 && view.NothingHere(asked, resp) {
 			// The transaction has no business with this group.
 			r.release(x, false)
 			resp.Term = 0
@@ -213,11 +213,6 @@ func (r *Replica) stillLocked(x *txns.Txn, term uint64, g *view.Gather, then fun
 		x.Seen = append(x.Seen, g.Found...)
 	}
 	return nil
-}
-
-// nothingHere reports whether other groups own all of the keys asked for.
-func nothingHere(q *wire.ReadRequest, resp *wire.ReadResponse) bool {
-	return len(resp.Rows) == 0 && len(resp.Foreign) == len(q.Spans) && view.AllPoints(q.Spans)
 }
 
 // lockSpans takes the locks of a locking read, and says what to read under them.
@@ -295,7 +290,7 @@ func (r *Replica) ReadLocal(ctx context.Context, q *wire.ReadRequest) (*wire.Rea
 		return nil, err
 	}
 	ts := base.Timestamp(q.ReadTs)
-	whole := ts <= r.set.Closed(r.shard) || readsCatalog(q.Spans) && ts <= r.set.CatalogClosed()
+	whole := ts <= r.set.Closed(r.shard) || view.ReadsCatalog(q.Spans) && ts <= r.set.CatalogClosed()
 	var closed uint32
 	if !whole { // before the view: what is closed is visible in it
 		for i, sib := range r.set.siblings(r.shard) {

@@ -2,7 +2,6 @@ package owner
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -84,7 +83,7 @@ type Replica struct {
 	leadNs   atomic.Int64      // ahead() while it leads, as of the last heartbeat
 	lag      gauge.Lag
 
-	heartbeats []heartbeat // closed timestamps to count when their index is applied
+	heartbeats lead.Promises // closed timestamps to count when their index is applied
 	changed    chan struct{}
 	stats      gauge.Stats
 }
@@ -369,16 +368,7 @@ func canceled(ctx context.Context) *base.Error {
 }
 
 // statusOf is err as it travels; nil for nil.
-func statusOf(err error) *wire.Status {
-	if err == nil {
-		return nil
-	}
-	var e *base.Error
-	if !errors.As(err, &e) {
-		return &wire.Status{Code: uint32(base.CodeOther), Msg: err.Error()}
-	}
-	return &wire.Status{Code: uint32(e.Code), Msg: e.Msg, Node: uint32(e.Node), Key: e.Key, After: uint64(e.After)}
-}
+func statusOf(err error) *wire.Status { return route.StatusOf(err) }
 
 // ErrorOf is the error that a status carries; nil if it says that all is well.
 func ErrorOf(s *wire.Status) error { return route.ErrorOf(s) }

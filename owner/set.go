@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/owner/homing"
 	"github.com/godwitdb/godwit/owner/route"
@@ -347,7 +346,7 @@ func (s *Set) resolveStale(r *Replica, term uint64, v *wire.Vote) {
 		defer cancel()
 		ctx, cancel2 := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel2()
-		ts, commit, err := s.router.Outcome(ctx, id, groupsOf(v.Participants))
+		ts, commit, err := s.router.Outcome(ctx, id, state.Groups(v.Participants))
 		if err == nil {
 			_, err = r.decide(ctx, id, term, commit, ts)
 		}
@@ -355,14 +354,6 @@ func (s *Set) resolveStale(r *Replica, term uint64, v *wire.Vote) {
 			s.cfg.Logger.Info("a prepared transaction stays undecided", "group", r.id, "txn", id, "err", err)
 		}
 	})
-}
-
-func groupsOf(ids []uint32) []base.GroupID {
-	gs := make([]base.GroupID, len(ids))
-	for i, g := range ids {
-		gs[i] = base.GroupID(g)
-	}
-	return gs
 }
 
 // notHere is the error of a request for a group without a replica here.
@@ -423,8 +414,16 @@ func (s *Set) handleVote(_ context.Context, _ base.NodeID, body []byte) (wan.Msg
 		return nil, base.Errorf(base.CodeInvalid, "malformed vote notice: %v", err)
 	}
 	if id, ok := state.TxnID(q.Txn); ok {
-		if r := s.Replica(base.GroupID(q.Group)); r != nil {
-			r.OnVote(id, base.GroupID(q.From))
+		switch r, from := s.Replica(base.GroupID(q.Group)), base.GroupID(q.From); {
+		case r == nil:
+		case q.Vote == nil:
+			r.OnVote(id, from)
+		case s.Sees(from):
+			s.spawn(func(ctx context.Context) {
+				if s.AwaitVote(ctx, from, q.Vote) == nil {
+					r.OnVote(id, from)
+				}
+			})
 		}
 	}
 	return &wire.TxnHeartbeatResponse{}, nil
@@ -473,10 +472,7 @@ func (s *Set) Heartbeat(q *wire.TxnHeartbeatRequest) {
 }
 
 // Segment is a part of a span and the group that owns it, as far as this node knows.
-type Segment struct {
-	Span  base.Span
-	Owner base.GroupID
-}
+type Segment = view.Owned
 
 // Locate guesses the owner of a key from the local replica; ok is false if the shard is not held
 // here.
@@ -488,10 +484,7 @@ func (s *Set) Locate(key base.Key) (g base.GroupID, ok bool) {
 	if !s.Holds(shard) {
 		return 0, false
 	}
-	rd := s.cfg.Store.NewPointReader()
-	defer rd.Close()
-	p, err := view.Locate(rd, key)
-	return p.Owner, err == nil
+	return view.OwnerOf(s.cfg.Store, key)
 }
 
 // Segments guesses who owns the parts of a range, from the local replica, in key order. It looks at
@@ -499,28 +492,10 @@ func (s *Set) Locate(key base.Key) (g base.GroupID, ok bool) {
 // is not held here.
 func (s *Set) Segments(span base.Span, maxKeys int) (out []Segment, ok bool) {
 	if span.Start.Shard() == base.MetaShard {
-		return []Segment{{span, base.MetaGroup}}, true
+		return []Segment{{Span: span, Owner: base.MetaGroup}}, true
 	}
 	if !s.Holds(span.Start.Shard()) {
 		return nil, false
 	}
-	rd := s.cfg.Store.NewReader()
-	defer rd.Close()
-	it := rd.Iter(span, base.MaxTimestamp, store.IterOptions{KeysOnly: true})
-	defer it.Close()
-	seg := view.Segmenter{Reader: rd, Span: span, Emit: func(g view.Segment) { out = append(out, Segment{g.Span, g.Owner}) }}
-	for n := 0; n < maxKeys && it.Next(); n++ {
-		v := it.Version()
-		if seg.Within(&v) {
-			continue
-		}
-		v.Key = v.Key.Clone()
-		if err := seg.Add(&v); err != nil {
-			return nil, false
-		}
-	}
-	if it.Err() != nil || seg.Finish(false, span.End) != nil {
-		return nil, false
-	}
-	return out, true
+	return view.OwnersOf(s.cfg.Store, span, maxKeys)
 }

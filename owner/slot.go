@@ -97,21 +97,11 @@ func (r *Replica) underSlots(ctx context.Context, x *txns.Txn, term uint64, mode
 // their outcomes decide. What it read is still true if none of them has committed. mu is held.
 func (r *Replica) keepBound(ctx context.Context, x *txns.Txn, at base.Timestamp) error {
 	for x.Bound.Below != 0 && at >= x.Bound.Below {
-		var left txns.Bound
-		var due *txns.Txn
-		for _, p := range x.Bound.Votes {
-			switch {
-			case p.Ended && !p.Aborted:
-				return base.Errorf(base.CodeAborted,
-					"transaction %v read what a cross-region transaction has changed before it could commit: retry", x.ID)
-			case p.Ended || p.TS == 0:
-				continue
-			case p.TS <= at:
-				due = p
-			}
-			left.Add(p)
+		due, lost := x.Bound.Past(at)
+		if lost {
+			return base.Errorf(base.CodeAborted,
+				"transaction %v read what a cross-region transaction has changed before it could commit: retry", x.ID)
 		}
-		x.Bound = left
 		if due == nil {
 			continue
 		}
@@ -156,7 +146,7 @@ func (r *Replica) decideByVotes(id base.TxnID) {
 		r.mu.Unlock()
 		return
 	}
-	for _, g := range groupsOf(v.Participants) {
+	for _, g := range state.Groups(v.Participants) {
 		if g != r.id && (n == nil || !slices.Contains(n.From, g)) {
 			r.mu.Unlock()
 			return
@@ -173,14 +163,18 @@ func (r *Replica) decideByVotes(id base.TxnID) {
 	})
 }
 
-// sendVote tells the other participants that this group's vote is durable.
-func (r *Replica) sendVote(v *wire.CommitRequest) {
-	for _, g := range groupsOf(v.Participants) {
+// sendVote tells the other participants that this group has voted. at is where they find the vote
+// in their own copies; nil: it counts as it is.
+func (r *Replica) sendVote(v *wire.CommitRequest, at *wire.VoteAt) {
+	for _, g := range state.Groups(v.Participants) {
 		if g == r.id {
 			continue
 		}
-		q := &wire.VoteNotice{Group: uint32(g), Txn: v.Txn.Id, From: uint32(r.id), Slot: v.Slot}
+		q := &wire.VoteNotice{Group: uint32(g), Txn: v.Txn.Id, From: uint32(r.id), Slot: v.Slot, Vote: at}
 		to := r.cfg.Directory.Leader(g)
+		if at != nil && (to == 0 || to == r.cfg.Self) {
+			continue // it is told when another region holds it
+		}
 		if sib := r.set.Replica(g); sib != nil && (to == 0 || to == r.cfg.Self) {
 			id, _ := state.TxnID(q.Txn)
 			sib.OnVote(id, r.id)

@@ -32,8 +32,12 @@ type Config struct {
 	Breaks
 }
 
-// Breaks leave rules of forwarded statements out, for tests that show what breaks then.
+// Breaks leave rules out, for tests that show what breaks then.
 type Breaks struct {
+	// EarlyPrograms has programs read so long before their slots (REL-12); 0: just below them.
+	EarlyPrograms time.Duration
+	// SameSlots has gateways round slots and not name themselves in them (REL-13).
+	SameSlots time.Duration
 	// Strays lets a statement commit where the group that settles it takes no part (FWD-2).
 	Strays bool
 	// VotesEnd takes a vote for a statement that has not committed for its end (FWD-4).
@@ -151,6 +155,7 @@ type Stats struct {
 	OneRound, TwoRound       atomic.Int64 // commits of one group, of several
 	Crossed                  atomic.Int64 // transactions that left their region without locks
 	SlotsMissed              atomic.Int64 // slots that had passed when a vote was cast
+	Programs                 atomic.Int64 // transactions that read at their slots
 	// With timestamp ordering: reads that moved to a later timestamp, commits that had to.
 	MovedUp, Pushed atomic.Int64
 	Ambiguous       atomic.Int64 // commits whose outcome had to be asked for

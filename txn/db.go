@@ -37,6 +37,8 @@ type DB struct {
 	horizon horizon   // for the schema to be known ahead
 	slots   voteTimes // by slot: for votes to be cast and back
 	leads   leadTimes // by timestamp: for votes to arrive
+
+	slotNames slotNames
 }
 
 var _ kv.DB = (*DB)(nil)
@@ -45,6 +47,7 @@ var _ kv.DB = (*DB)(nil)
 func New(cfg Config) *DB {
 	cfg.fill()
 	db := &DB{cfg: cfg, set: cfg.Owners, router: cfg.Owners.Router(), clock: cfg.Clock}
+	db.slotNames.since = time.Now()
 	db.live.set = map[*attempt]struct{}{}
 	db.tasks.init(cfg.Limits.Background)
 	db.ordered = db.set.Concurrency().Ordered()

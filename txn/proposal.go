@@ -229,6 +229,7 @@ func (p *proposal) prepare(ctx context.Context, groups []base.GroupID, by protoc
 	for i, g := range groups {
 		reqs[i] = p.request(g)
 		reqs[i].Prepare, reqs[i].Participants = true, ids
+		reqs[i].Sees = !p.ordered && p.t.db.set.Sees(g)
 	}
 	votes := make([]vote, len(groups))
 	start := time.Now()
@@ -240,9 +241,16 @@ func (p *proposal) prepare(ctx context.Context, groups []base.GroupID, by protoc
 			v.err = sent(err)
 			return
 		}
+		v.resp, v.err = resp, owner.ErrorOf(resp.Status)
+		if v.err == nil && resp.Vote != nil {
+			// The vote counts when the copy here has it. Else its outcome is asked for.
+			if err := p.t.db.set.AwaitVote(ctx, groups[i], resp.Vote); err != nil {
+				v.err = base.Errorf(base.CodeAmbiguous, "%v", err)
+				return
+			}
+		}
 		by.voted(p, groups[i].Region(), resp, time.Since(start))
 		p.t.db.clock.Learn(base.Timestamp(resp.Oracle))
-		v.resp, v.err = resp, owner.ErrorOf(resp.Status)
 		v.lo, v.hi = base.Timestamp(resp.Ts), base.Timestamp(resp.Hi)
 		p.answered(ctx, groups[i], resp, v.err)
 	})

@@ -197,7 +197,7 @@ func (c *slotCommit) commit(ctx context.Context) (ts base.Timestamp, err error) 
 		p := &proposal{t: t, as: c.as, plan: t.planReads()}
 		p.snapshot = t.crossing.valid
 		groups := p.groups()
-		if len(groups) == 1 {
+		if len(groups) == 1 && !t.program {
 			return c.commitIn(ctx, p, groups[0])
 		}
 		if err := c.propose(ctx, p, groups, try); err != nil {
@@ -231,9 +231,14 @@ func (c *slotCommit) propose(ctx context.Context, p *proposal, groups []base.Gro
 	if err != nil {
 		return err
 	}
-	p.slot = max(db.clock.Latest(), begun, t.crossing.snapshot).Add(c.ahead)
-	if bound != 0 && p.slot >= bound {
-		p.slot = bound.Prev()
+	var ok bool
+	want := max(db.clock.Latest(), begun, t.crossing.snapshot).Add(c.ahead)
+	if same := base.Timestamp(db.cfg.SameSlots); same > 0 {
+		p.slot = (want/same + 1) * same
+		return nil
+	}
+	if p.slot, ok = db.slotNames.next(want, bound, db.cfg.Self); !ok {
+		return base.Errorf(base.CodeAborted, "no slot is left before %s, up to which the schema is known to hold: retry", bound)
 	}
 	return nil
 }

@@ -22,6 +22,7 @@ type Txn struct {
 	locking
 	opening  *opening
 	crossing *crossing   // bySlot: not nil
+	program  bool        // it reads at its slot, which it has to have
 	order    *ordering   // in a cluster that orders by timestamps, from the first read or the commit on
 	reads    []base.Span // what the commit has to validate: crossable, bySlot and byTimestamp
 	pins     []pin

@@ -1299,8 +1299,11 @@ type CommitRequest struct {
 	Ordered bool `protobuf:"varint,30,opt,name=ordered,proto3" json:"ordered,omitempty"`
 	// statement is the name of the forwarded statement that the transaction executes, at the group
 	// that settles it (docs/protocol.md, FWD); answer is what its client is to be told.
-	Statement     []byte `protobuf:"bytes,31,opt,name=statement,proto3" json:"statement,omitempty"`
-	Answer        []byte `protobuf:"bytes,32,opt,name=answer,proto3" json:"answer,omitempty"`
+	Statement []byte `protobuf:"bytes,31,opt,name=statement,proto3" json:"statement,omitempty"`
+	Answer    []byte `protobuf:"bytes,32,opt,name=answer,proto3" json:"answer,omitempty"`
+	// sees: the gateway has a copy of the group's log that counts as one elsewhere, and looks there
+	// for the vote by itself (docs/protocol.md, REL-10).
+	Sees          bool `protobuf:"varint,33,opt,name=sees,proto3" json:"sees,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1447,6 +1450,13 @@ func (x *CommitRequest) GetAnswer() []byte {
 	return nil
 }
 
+func (x *CommitRequest) GetSees() bool {
+	if x != nil {
+		return x.Sees
+	}
+	return false
+}
+
 type CommitResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Status        *Status                `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
@@ -1463,6 +1473,7 @@ type CommitResponse struct {
 	Moves         uint32                 `protobuf:"varint,12,opt,name=moves,proto3" json:"moves,omitempty"`                       // rows whose move to another home it began, beside those moved
 	WaitedNs      uint64                 `protobuf:"varint,13,opt,name=waited_ns,json=waitedNs,proto3" json:"waited_ns,omitempty"` // a vote for a slot: from its arrival until it was proposed or refused
 	NeedTs        uint64                 `protobuf:"varint,30,opt,name=need_ts,json=needTs,proto3" json:"need_ts,omitempty"`       // with CodeTooLate and timestamp ordering: the least timestamp that would do
+	Vote          *VoteAt                `protobuf:"bytes,31,opt,name=vote,proto3" json:"vote,omitempty"`                          // counts only once it is held elsewhere; unset: it is
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1593,6 +1604,13 @@ func (x *CommitResponse) GetNeedTs() uint64 {
 		return x.NeedTs
 	}
 	return 0
+}
+
+func (x *CommitResponse) GetVote() *VoteAt {
+	if x != nil {
+		return x.Vote
+	}
+	return nil
 }
 
 // Finish ends a transaction in a group: it decides a prepared one, or releases the locks of one
@@ -1929,6 +1947,7 @@ type VoteNotice struct {
 	Txn           []byte                 `protobuf:"bytes,2,opt,name=txn,proto3" json:"txn,omitempty"`
 	From          uint32                 `protobuf:"varint,3,opt,name=from,proto3" json:"from,omitempty"`
 	Slot          uint64                 `protobuf:"varint,4,opt,name=slot,proto3" json:"slot,omitempty"`
+	Vote          *VoteAt                `protobuf:"bytes,5,opt,name=vote,proto3" json:"vote,omitempty"` // as in CommitResponse
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1991,6 +2010,75 @@ func (x *VoteNotice) GetSlot() uint64 {
 	return 0
 }
 
+func (x *VoteNotice) GetVote() *VoteAt {
+	if x != nil {
+		return x.Vote
+	}
+	return nil
+}
+
+// VoteAt says where the vote of an asynchronous group is in its log. It counts once another region
+// has the entry, and all that commits in the group's region at or below depends.
+type VoteAt struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Incarnation   uint32                 `protobuf:"varint,2,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	Depends       uint64                 `protobuf:"varint,3,opt,name=depends,proto3" json:"depends,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VoteAt) Reset() {
+	*x = VoteAt{}
+	mi := &file_wire_wire_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VoteAt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VoteAt) ProtoMessage() {}
+
+func (x *VoteAt) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VoteAt.ProtoReflect.Descriptor instead.
+func (*VoteAt) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *VoteAt) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *VoteAt) GetIncarnation() uint32 {
+	if x != nil {
+		return x.Incarnation
+	}
+	return 0
+}
+
+func (x *VoteAt) GetDepends() uint64 {
+	if x != nil {
+		return x.Depends
+	}
+	return 0
+}
+
 // Order reports to the timestamp manager of a region, which is the leader of one of its groups,
 // that a transaction ends there at ts, and asks for the largest timestamp reported before
 // (docs/protocol.md, ORD). Ends that were certainly reported after began, by the clocks, do not
@@ -2006,7 +2094,7 @@ type OrderRequest struct {
 
 func (x *OrderRequest) Reset() {
 	*x = OrderRequest{}
-	mi := &file_wire_wire_proto_msgTypes[18]
+	mi := &file_wire_wire_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2018,7 +2106,7 @@ func (x *OrderRequest) String() string {
 func (*OrderRequest) ProtoMessage() {}
 
 func (x *OrderRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[18]
+	mi := &file_wire_wire_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2031,7 +2119,7 @@ func (x *OrderRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderRequest.ProtoReflect.Descriptor instead.
 func (*OrderRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{18}
+	return file_wire_wire_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *OrderRequest) GetGroup() uint32 {
@@ -2066,7 +2154,7 @@ type OrderResponse struct {
 
 func (x *OrderResponse) Reset() {
 	*x = OrderResponse{}
-	mi := &file_wire_wire_proto_msgTypes[19]
+	mi := &file_wire_wire_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2078,7 +2166,7 @@ func (x *OrderResponse) String() string {
 func (*OrderResponse) ProtoMessage() {}
 
 func (x *OrderResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[19]
+	mi := &file_wire_wire_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2091,7 +2179,7 @@ func (x *OrderResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderResponse.ProtoReflect.Descriptor instead.
 func (*OrderResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{19}
+	return file_wire_wire_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *OrderResponse) GetStatus() *Status {
@@ -2126,7 +2214,7 @@ type TxnHeartbeatRequest struct {
 
 func (x *TxnHeartbeatRequest) Reset() {
 	*x = TxnHeartbeatRequest{}
-	mi := &file_wire_wire_proto_msgTypes[20]
+	mi := &file_wire_wire_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2138,7 +2226,7 @@ func (x *TxnHeartbeatRequest) String() string {
 func (*TxnHeartbeatRequest) ProtoMessage() {}
 
 func (x *TxnHeartbeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[20]
+	mi := &file_wire_wire_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2151,7 +2239,7 @@ func (x *TxnHeartbeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnHeartbeatRequest.ProtoReflect.Descriptor instead.
 func (*TxnHeartbeatRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{20}
+	return file_wire_wire_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TxnHeartbeatRequest) GetTxns() [][]byte {
@@ -2177,7 +2265,7 @@ type TxnHeartbeatResponse struct {
 
 func (x *TxnHeartbeatResponse) Reset() {
 	*x = TxnHeartbeatResponse{}
-	mi := &file_wire_wire_proto_msgTypes[21]
+	mi := &file_wire_wire_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2189,7 +2277,7 @@ func (x *TxnHeartbeatResponse) String() string {
 func (*TxnHeartbeatResponse) ProtoMessage() {}
 
 func (x *TxnHeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[21]
+	mi := &file_wire_wire_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2202,7 +2290,7 @@ func (x *TxnHeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnHeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*TxnHeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{21}
+	return file_wire_wire_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *TxnHeartbeatResponse) GetStatus() *Status {
@@ -2231,7 +2319,7 @@ type Vote struct {
 
 func (x *Vote) Reset() {
 	*x = Vote{}
-	mi := &file_wire_wire_proto_msgTypes[22]
+	mi := &file_wire_wire_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2243,7 +2331,7 @@ func (x *Vote) String() string {
 func (*Vote) ProtoMessage() {}
 
 func (x *Vote) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[22]
+	mi := &file_wire_wire_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2256,7 +2344,7 @@ func (x *Vote) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Vote.ProtoReflect.Descriptor instead.
 func (*Vote) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{22}
+	return file_wire_wire_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Vote) GetTxn() []byte {
@@ -2350,7 +2438,7 @@ type Decide struct {
 
 func (x *Decide) Reset() {
 	*x = Decide{}
-	mi := &file_wire_wire_proto_msgTypes[23]
+	mi := &file_wire_wire_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2362,7 +2450,7 @@ func (x *Decide) String() string {
 func (*Decide) ProtoMessage() {}
 
 func (x *Decide) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[23]
+	mi := &file_wire_wire_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2375,7 +2463,7 @@ func (x *Decide) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decide.ProtoReflect.Descriptor instead.
 func (*Decide) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{23}
+	return file_wire_wire_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Decide) GetTxn() []byte {
@@ -2418,7 +2506,7 @@ type TxnCommit struct {
 
 func (x *TxnCommit) Reset() {
 	*x = TxnCommit{}
-	mi := &file_wire_wire_proto_msgTypes[24]
+	mi := &file_wire_wire_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2430,7 +2518,7 @@ func (x *TxnCommit) String() string {
 func (*TxnCommit) ProtoMessage() {}
 
 func (x *TxnCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[24]
+	mi := &file_wire_wire_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2443,7 +2531,7 @@ func (x *TxnCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnCommit.ProtoReflect.Descriptor instead.
 func (*TxnCommit) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{24}
+	return file_wire_wire_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *TxnCommit) GetTxn() []byte {
@@ -2486,7 +2574,7 @@ type Collect struct {
 
 func (x *Collect) Reset() {
 	*x = Collect{}
-	mi := &file_wire_wire_proto_msgTypes[25]
+	mi := &file_wire_wire_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2498,7 +2586,7 @@ func (x *Collect) String() string {
 func (*Collect) ProtoMessage() {}
 
 func (x *Collect) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[25]
+	mi := &file_wire_wire_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2511,7 +2599,7 @@ func (x *Collect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collect.ProtoReflect.Descriptor instead.
 func (*Collect) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{25}
+	return file_wire_wire_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Collect) GetKeys() [][]byte {
@@ -2543,7 +2631,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_wire_wire_proto_msgTypes[26]
+	mi := &file_wire_wire_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2555,7 +2643,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[26]
+	mi := &file_wire_wire_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2568,7 +2656,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{26}
+	return file_wire_wire_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Lease) GetHolder() uint32 {
@@ -2616,7 +2704,7 @@ type ClockOrder struct {
 
 func (x *ClockOrder) Reset() {
 	*x = ClockOrder{}
-	mi := &file_wire_wire_proto_msgTypes[27]
+	mi := &file_wire_wire_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2628,7 +2716,7 @@ func (x *ClockOrder) String() string {
 func (*ClockOrder) ProtoMessage() {}
 
 func (x *ClockOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[27]
+	mi := &file_wire_wire_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2641,7 +2729,7 @@ func (x *ClockOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockOrder.ProtoReflect.Descriptor instead.
 func (*ClockOrder) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{27}
+	return file_wire_wire_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ClockOrder) GetMode() uint32 {
@@ -2702,7 +2790,7 @@ type ClockOrders struct {
 
 func (x *ClockOrders) Reset() {
 	*x = ClockOrders{}
-	mi := &file_wire_wire_proto_msgTypes[28]
+	mi := &file_wire_wire_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2714,7 +2802,7 @@ func (x *ClockOrders) String() string {
 func (*ClockOrders) ProtoMessage() {}
 
 func (x *ClockOrders) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[28]
+	mi := &file_wire_wire_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2727,7 +2815,7 @@ func (x *ClockOrders) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockOrders.ProtoReflect.Descriptor instead.
 func (*ClockOrders) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{28}
+	return file_wire_wire_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ClockOrders) GetOrders() []*ClockOrder {
@@ -2761,7 +2849,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2773,7 +2861,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2786,7 +2874,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{29}
+	return file_wire_wire_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Command) GetTs() uint64 {
@@ -2895,7 +2983,7 @@ type LeaseTransfer struct {
 
 func (x *LeaseTransfer) Reset() {
 	*x = LeaseTransfer{}
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2907,7 +2995,7 @@ func (x *LeaseTransfer) String() string {
 func (*LeaseTransfer) ProtoMessage() {}
 
 func (x *LeaseTransfer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2920,7 +3008,7 @@ func (x *LeaseTransfer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseTransfer.ProtoReflect.Descriptor instead.
 func (*LeaseTransfer) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{30}
+	return file_wire_wire_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *LeaseTransfer) GetTarget() uint32 {
@@ -2968,7 +3056,7 @@ type HandoverRequest struct {
 
 func (x *HandoverRequest) Reset() {
 	*x = HandoverRequest{}
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2980,7 +3068,7 @@ func (x *HandoverRequest) String() string {
 func (*HandoverRequest) ProtoMessage() {}
 
 func (x *HandoverRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2993,7 +3081,7 @@ func (x *HandoverRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoverRequest.ProtoReflect.Descriptor instead.
 func (*HandoverRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{31}
+	return file_wire_wire_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *HandoverRequest) GetGroup() uint32 {
@@ -3040,7 +3128,7 @@ type HandoverResponse struct {
 
 func (x *HandoverResponse) Reset() {
 	*x = HandoverResponse{}
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3052,7 +3140,7 @@ func (x *HandoverResponse) String() string {
 func (*HandoverResponse) ProtoMessage() {}
 
 func (x *HandoverResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3065,7 +3153,7 @@ func (x *HandoverResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoverResponse.ProtoReflect.Descriptor instead.
 func (*HandoverResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{32}
+	return file_wire_wire_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *HandoverResponse) GetStatus() *Status {
@@ -3093,7 +3181,7 @@ type TransferredState struct {
 
 func (x *TransferredState) Reset() {
 	*x = TransferredState{}
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3105,7 +3193,7 @@ func (x *TransferredState) String() string {
 func (*TransferredState) ProtoMessage() {}
 
 func (x *TransferredState) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3118,7 +3206,7 @@ func (x *TransferredState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferredState.ProtoReflect.Descriptor instead.
 func (*TransferredState) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{33}
+	return file_wire_wire_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TransferredState) GetIndex() uint64 {
@@ -3210,7 +3298,7 @@ type HeldTxn struct {
 
 func (x *HeldTxn) Reset() {
 	*x = HeldTxn{}
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3222,7 +3310,7 @@ func (x *HeldTxn) String() string {
 func (*HeldTxn) ProtoMessage() {}
 
 func (x *HeldTxn) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3235,7 +3323,7 @@ func (x *HeldTxn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldTxn.ProtoReflect.Descriptor instead.
 func (*HeldTxn) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{34}
+	return file_wire_wire_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *HeldTxn) GetId() []byte {
@@ -3368,7 +3456,7 @@ type OracleRequest struct {
 
 func (x *OracleRequest) Reset() {
 	*x = OracleRequest{}
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3380,7 +3468,7 @@ func (x *OracleRequest) String() string {
 func (*OracleRequest) ProtoMessage() {}
 
 func (x *OracleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3393,7 +3481,7 @@ func (x *OracleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OracleRequest.ProtoReflect.Descriptor instead.
 func (*OracleRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{35}
+	return file_wire_wire_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *OracleRequest) GetGroup() uint32 {
@@ -3420,7 +3508,7 @@ type OracleResponse struct {
 
 func (x *OracleResponse) Reset() {
 	*x = OracleResponse{}
-	mi := &file_wire_wire_proto_msgTypes[36]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3432,7 +3520,7 @@ func (x *OracleResponse) String() string {
 func (*OracleResponse) ProtoMessage() {}
 
 func (x *OracleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[36]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3445,7 +3533,7 @@ func (x *OracleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OracleResponse.ProtoReflect.Descriptor instead.
 func (*OracleResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{36}
+	return file_wire_wire_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *OracleResponse) GetStatus() *Status {
@@ -3483,7 +3571,7 @@ type GroupLead struct {
 
 func (x *GroupLead) Reset() {
 	*x = GroupLead{}
-	mi := &file_wire_wire_proto_msgTypes[37]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3495,7 +3583,7 @@ func (x *GroupLead) String() string {
 func (*GroupLead) ProtoMessage() {}
 
 func (x *GroupLead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[37]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3508,7 +3596,7 @@ func (x *GroupLead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupLead.ProtoReflect.Descriptor instead.
 func (*GroupLead) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{37}
+	return file_wire_wire_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *GroupLead) GetGroup() uint32 {
@@ -3596,7 +3684,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_wire_wire_proto_msgTypes[38]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3608,7 +3696,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[38]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3621,7 +3709,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{38}
+	return file_wire_wire_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Heartbeat) GetNode() uint32 {
@@ -3771,7 +3859,7 @@ type Health struct {
 
 func (x *Health) Reset() {
 	*x = Health{}
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3783,7 +3871,7 @@ func (x *Health) String() string {
 func (*Health) ProtoMessage() {}
 
 func (x *Health) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3796,7 +3884,7 @@ func (x *Health) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Health.ProtoReflect.Descriptor instead.
 func (*Health) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{39}
+	return file_wire_wire_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Health) GetSick() uint32 {
@@ -3849,7 +3937,7 @@ type Closed struct {
 
 func (x *Closed) Reset() {
 	*x = Closed{}
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3861,7 +3949,7 @@ func (x *Closed) String() string {
 func (*Closed) ProtoMessage() {}
 
 func (x *Closed) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3874,7 +3962,7 @@ func (x *Closed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closed.ProtoReflect.Descriptor instead.
 func (*Closed) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{40}
+	return file_wire_wire_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Closed) GetNode() uint32 {
@@ -3924,7 +4012,7 @@ type Touched struct {
 
 func (x *Touched) Reset() {
 	*x = Touched{}
-	mi := &file_wire_wire_proto_msgTypes[41]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3936,7 +4024,7 @@ func (x *Touched) String() string {
 func (*Touched) ProtoMessage() {}
 
 func (x *Touched) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[41]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3949,7 +4037,7 @@ func (x *Touched) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Touched.ProtoReflect.Descriptor instead.
 func (*Touched) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{41}
+	return file_wire_wire_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Touched) GetRegion() uint32 {
@@ -3975,7 +4063,7 @@ type TouchedResponse struct {
 
 func (x *TouchedResponse) Reset() {
 	*x = TouchedResponse{}
-	mi := &file_wire_wire_proto_msgTypes[42]
+	mi := &file_wire_wire_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3987,7 +4075,7 @@ func (x *TouchedResponse) String() string {
 func (*TouchedResponse) ProtoMessage() {}
 
 func (x *TouchedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[42]
+	mi := &file_wire_wire_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4000,7 +4088,7 @@ func (x *TouchedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TouchedResponse.ProtoReflect.Descriptor instead.
 func (*TouchedResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{42}
+	return file_wire_wire_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *TouchedResponse) GetStatus() *Status {
@@ -4025,7 +4113,7 @@ type Consistency struct {
 
 func (x *Consistency) Reset() {
 	*x = Consistency{}
-	mi := &file_wire_wire_proto_msgTypes[43]
+	mi := &file_wire_wire_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4037,7 +4125,7 @@ func (x *Consistency) String() string {
 func (*Consistency) ProtoMessage() {}
 
 func (x *Consistency) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[43]
+	mi := &file_wire_wire_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4050,7 +4138,7 @@ func (x *Consistency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Consistency.ProtoReflect.Descriptor instead.
 func (*Consistency) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{43}
+	return file_wire_wire_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Consistency) GetNode() uint32 {
@@ -4117,7 +4205,7 @@ type ServeRequest struct {
 
 func (x *ServeRequest) Reset() {
 	*x = ServeRequest{}
-	mi := &file_wire_wire_proto_msgTypes[44]
+	mi := &file_wire_wire_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4129,7 +4217,7 @@ func (x *ServeRequest) String() string {
 func (*ServeRequest) ProtoMessage() {}
 
 func (x *ServeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[44]
+	mi := &file_wire_wire_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4142,7 +4230,7 @@ func (x *ServeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeRequest.ProtoReflect.Descriptor instead.
 func (*ServeRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{44}
+	return file_wire_wire_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ServeRequest) GetReadTs() uint64 {
@@ -4232,7 +4320,7 @@ type ServedSpan struct {
 
 func (x *ServedSpan) Reset() {
 	*x = ServedSpan{}
-	mi := &file_wire_wire_proto_msgTypes[45]
+	mi := &file_wire_wire_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4244,7 +4332,7 @@ func (x *ServedSpan) String() string {
 func (*ServedSpan) ProtoMessage() {}
 
 func (x *ServedSpan) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[45]
+	mi := &file_wire_wire_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4257,7 +4345,7 @@ func (x *ServedSpan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServedSpan.ProtoReflect.Descriptor instead.
 func (*ServedSpan) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{45}
+	return file_wire_wire_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ServedSpan) GetRows() []*KV {
@@ -4287,7 +4375,7 @@ type ServeResponse struct {
 
 func (x *ServeResponse) Reset() {
 	*x = ServeResponse{}
-	mi := &file_wire_wire_proto_msgTypes[46]
+	mi := &file_wire_wire_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4299,7 +4387,7 @@ func (x *ServeResponse) String() string {
 func (*ServeResponse) ProtoMessage() {}
 
 func (x *ServeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[46]
+	mi := &file_wire_wire_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4312,7 +4400,7 @@ func (x *ServeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeResponse.ProtoReflect.Descriptor instead.
 func (*ServeResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{46}
+	return file_wire_wire_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ServeResponse) GetStatus() *Status {
@@ -4363,7 +4451,7 @@ type GroupHeld struct {
 
 func (x *GroupHeld) Reset() {
 	*x = GroupHeld{}
-	mi := &file_wire_wire_proto_msgTypes[47]
+	mi := &file_wire_wire_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4375,7 +4463,7 @@ func (x *GroupHeld) String() string {
 func (*GroupHeld) ProtoMessage() {}
 
 func (x *GroupHeld) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[47]
+	mi := &file_wire_wire_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4388,7 +4476,7 @@ func (x *GroupHeld) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupHeld.ProtoReflect.Descriptor instead.
 func (*GroupHeld) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{47}
+	return file_wire_wire_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *GroupHeld) GetGroup() uint32 {
@@ -4437,7 +4525,7 @@ type Copies struct {
 
 func (x *Copies) Reset() {
 	*x = Copies{}
-	mi := &file_wire_wire_proto_msgTypes[48]
+	mi := &file_wire_wire_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4449,7 +4537,7 @@ func (x *Copies) String() string {
 func (*Copies) ProtoMessage() {}
 
 func (x *Copies) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[48]
+	mi := &file_wire_wire_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4462,7 +4550,7 @@ func (x *Copies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Copies.ProtoReflect.Descriptor instead.
 func (*Copies) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{48}
+	return file_wire_wire_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Copies) GetNode() uint32 {
@@ -4529,7 +4617,7 @@ type ClockReport struct {
 
 func (x *ClockReport) Reset() {
 	*x = ClockReport{}
-	mi := &file_wire_wire_proto_msgTypes[49]
+	mi := &file_wire_wire_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4541,7 +4629,7 @@ func (x *ClockReport) String() string {
 func (*ClockReport) ProtoMessage() {}
 
 func (x *ClockReport) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[49]
+	mi := &file_wire_wire_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4554,7 +4642,7 @@ func (x *ClockReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockReport.ProtoReflect.Descriptor instead.
 func (*ClockReport) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{49}
+	return file_wire_wire_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ClockReport) GetMode() uint32 {
@@ -4708,7 +4796,7 @@ type SnapshotChunk struct {
 
 func (x *SnapshotChunk) Reset() {
 	*x = SnapshotChunk{}
-	mi := &file_wire_wire_proto_msgTypes[50]
+	mi := &file_wire_wire_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4720,7 +4808,7 @@ func (x *SnapshotChunk) String() string {
 func (*SnapshotChunk) ProtoMessage() {}
 
 func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[50]
+	mi := &file_wire_wire_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4733,7 +4821,7 @@ func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotChunk.ProtoReflect.Descriptor instead.
 func (*SnapshotChunk) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{50}
+	return file_wire_wire_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *SnapshotChunk) GetGroup() uint32 {
@@ -4817,7 +4905,7 @@ type SnapshotAck struct {
 
 func (x *SnapshotAck) Reset() {
 	*x = SnapshotAck{}
-	mi := &file_wire_wire_proto_msgTypes[51]
+	mi := &file_wire_wire_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4829,7 +4917,7 @@ func (x *SnapshotAck) String() string {
 func (*SnapshotAck) ProtoMessage() {}
 
 func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[51]
+	mi := &file_wire_wire_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4842,7 +4930,7 @@ func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotAck.ProtoReflect.Descriptor instead.
 func (*SnapshotAck) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{51}
+	return file_wire_wire_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *SnapshotAck) GetStatus() *Status {
@@ -4878,7 +4966,7 @@ type RaftBatch struct {
 
 func (x *RaftBatch) Reset() {
 	*x = RaftBatch{}
-	mi := &file_wire_wire_proto_msgTypes[52]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4890,7 +4978,7 @@ func (x *RaftBatch) String() string {
 func (*RaftBatch) ProtoMessage() {}
 
 func (x *RaftBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[52]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4903,7 +4991,7 @@ func (x *RaftBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftBatch.ProtoReflect.Descriptor instead.
 func (*RaftBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{52}
+	return file_wire_wire_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *RaftBatch) GetGroups() []uint32 {
@@ -4940,7 +5028,7 @@ type RaftBundle struct {
 
 func (x *RaftBundle) Reset() {
 	*x = RaftBundle{}
-	mi := &file_wire_wire_proto_msgTypes[53]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4952,7 +5040,7 @@ func (x *RaftBundle) String() string {
 func (*RaftBundle) ProtoMessage() {}
 
 func (x *RaftBundle) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[53]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4965,7 +5053,7 @@ func (x *RaftBundle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftBundle.ProtoReflect.Descriptor instead.
 func (*RaftBundle) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{53}
+	return file_wire_wire_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *RaftBundle) GetRuns() [][]byte {
@@ -5004,7 +5092,7 @@ type RaftShare struct {
 
 func (x *RaftShare) Reset() {
 	*x = RaftShare{}
-	mi := &file_wire_wire_proto_msgTypes[54]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5016,7 +5104,7 @@ func (x *RaftShare) String() string {
 func (*RaftShare) ProtoMessage() {}
 
 func (x *RaftShare) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[54]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5029,7 +5117,7 @@ func (x *RaftShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftShare.ProtoReflect.Descriptor instead.
 func (*RaftShare) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{54}
+	return file_wire_wire_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *RaftShare) GetTo() uint32 {
@@ -5085,7 +5173,7 @@ type Parcel struct {
 
 func (x *Parcel) Reset() {
 	*x = Parcel{}
-	mi := &file_wire_wire_proto_msgTypes[55]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5097,7 +5185,7 @@ func (x *Parcel) String() string {
 func (*Parcel) ProtoMessage() {}
 
 func (x *Parcel) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[55]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5110,7 +5198,7 @@ func (x *Parcel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Parcel.ProtoReflect.Descriptor instead.
 func (*Parcel) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{55}
+	return file_wire_wire_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Parcel) GetOrigin() uint32 {
@@ -5187,7 +5275,7 @@ type ParcelNotice struct {
 
 func (x *ParcelNotice) Reset() {
 	*x = ParcelNotice{}
-	mi := &file_wire_wire_proto_msgTypes[56]
+	mi := &file_wire_wire_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5199,7 +5287,7 @@ func (x *ParcelNotice) String() string {
 func (*ParcelNotice) ProtoMessage() {}
 
 func (x *ParcelNotice) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[56]
+	mi := &file_wire_wire_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5212,7 +5300,7 @@ func (x *ParcelNotice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ParcelNotice.ProtoReflect.Descriptor instead.
 func (*ParcelNotice) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{56}
+	return file_wire_wire_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ParcelNotice) GetWhat() uint32 {
@@ -5293,7 +5381,7 @@ type LinkReport struct {
 
 func (x *LinkReport) Reset() {
 	*x = LinkReport{}
-	mi := &file_wire_wire_proto_msgTypes[57]
+	mi := &file_wire_wire_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5305,7 +5393,7 @@ func (x *LinkReport) String() string {
 func (*LinkReport) ProtoMessage() {}
 
 func (x *LinkReport) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[57]
+	mi := &file_wire_wire_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5318,7 +5406,7 @@ func (x *LinkReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkReport.ProtoReflect.Descriptor instead.
 func (*LinkReport) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{57}
+	return file_wire_wire_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *LinkReport) GetNode() uint32 {
@@ -5377,7 +5465,7 @@ type Detour struct {
 
 func (x *Detour) Reset() {
 	*x = Detour{}
-	mi := &file_wire_wire_proto_msgTypes[58]
+	mi := &file_wire_wire_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5389,7 +5477,7 @@ func (x *Detour) String() string {
 func (*Detour) ProtoMessage() {}
 
 func (x *Detour) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[58]
+	mi := &file_wire_wire_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5402,7 +5490,7 @@ func (x *Detour) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Detour.ProtoReflect.Descriptor instead.
 func (*Detour) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{58}
+	return file_wire_wire_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Detour) GetOrigin() uint32 {
@@ -5452,7 +5540,7 @@ type DetourAnswer struct {
 
 func (x *DetourAnswer) Reset() {
 	*x = DetourAnswer{}
-	mi := &file_wire_wire_proto_msgTypes[59]
+	mi := &file_wire_wire_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5464,7 +5552,7 @@ func (x *DetourAnswer) String() string {
 func (*DetourAnswer) ProtoMessage() {}
 
 func (x *DetourAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[59]
+	mi := &file_wire_wire_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5477,7 +5565,7 @@ func (x *DetourAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DetourAnswer.ProtoReflect.Descriptor instead.
 func (*DetourAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{59}
+	return file_wire_wire_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *DetourAnswer) GetFailed() uint32 {
@@ -5513,7 +5601,7 @@ type SuspectRequest struct {
 
 func (x *SuspectRequest) Reset() {
 	*x = SuspectRequest{}
-	mi := &file_wire_wire_proto_msgTypes[60]
+	mi := &file_wire_wire_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5525,7 +5613,7 @@ func (x *SuspectRequest) String() string {
 func (*SuspectRequest) ProtoMessage() {}
 
 func (x *SuspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[60]
+	mi := &file_wire_wire_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5538,7 +5626,7 @@ func (x *SuspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspectRequest.ProtoReflect.Descriptor instead.
 func (*SuspectRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{60}
+	return file_wire_wire_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *SuspectRequest) GetGroup() uint32 {
@@ -5576,7 +5664,7 @@ type SuspectResponse struct {
 
 func (x *SuspectResponse) Reset() {
 	*x = SuspectResponse{}
-	mi := &file_wire_wire_proto_msgTypes[61]
+	mi := &file_wire_wire_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5588,7 +5676,7 @@ func (x *SuspectResponse) String() string {
 func (*SuspectResponse) ProtoMessage() {}
 
 func (x *SuspectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[61]
+	mi := &file_wire_wire_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5601,7 +5689,7 @@ func (x *SuspectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspectResponse.ProtoReflect.Descriptor instead.
 func (*SuspectResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{61}
+	return file_wire_wire_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *SuspectResponse) GetKnown() bool {
@@ -5657,7 +5745,7 @@ type AskRequest struct {
 
 func (x *AskRequest) Reset() {
 	*x = AskRequest{}
-	mi := &file_wire_wire_proto_msgTypes[62]
+	mi := &file_wire_wire_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5669,7 +5757,7 @@ func (x *AskRequest) String() string {
 func (*AskRequest) ProtoMessage() {}
 
 func (x *AskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[62]
+	mi := &file_wire_wire_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5682,7 +5770,7 @@ func (x *AskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRequest.ProtoReflect.Descriptor instead.
 func (*AskRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{62}
+	return file_wire_wire_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *AskRequest) GetName() string {
@@ -5709,7 +5797,7 @@ type AskResponse struct {
 
 func (x *AskResponse) Reset() {
 	*x = AskResponse{}
-	mi := &file_wire_wire_proto_msgTypes[63]
+	mi := &file_wire_wire_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5721,7 +5809,7 @@ func (x *AskResponse) String() string {
 func (*AskResponse) ProtoMessage() {}
 
 func (x *AskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[63]
+	mi := &file_wire_wire_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5734,7 +5822,7 @@ func (x *AskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskResponse.ProtoReflect.Descriptor instead.
 func (*AskResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{63}
+	return file_wire_wire_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *AskResponse) GetStatus() *Status {
@@ -5763,7 +5851,7 @@ type BoundValue struct {
 
 func (x *BoundValue) Reset() {
 	*x = BoundValue{}
-	mi := &file_wire_wire_proto_msgTypes[64]
+	mi := &file_wire_wire_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5775,7 +5863,7 @@ func (x *BoundValue) String() string {
 func (*BoundValue) ProtoMessage() {}
 
 func (x *BoundValue) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[64]
+	mi := &file_wire_wire_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5788,7 +5876,7 @@ func (x *BoundValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoundValue.ProtoReflect.Descriptor instead.
 func (*BoundValue) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{64}
+	return file_wire_wire_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *BoundValue) GetType() int32 {
@@ -5818,7 +5906,7 @@ type SessionVariable struct {
 
 func (x *SessionVariable) Reset() {
 	*x = SessionVariable{}
-	mi := &file_wire_wire_proto_msgTypes[65]
+	mi := &file_wire_wire_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5830,7 +5918,7 @@ func (x *SessionVariable) String() string {
 func (*SessionVariable) ProtoMessage() {}
 
 func (x *SessionVariable) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[65]
+	mi := &file_wire_wire_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5843,7 +5931,7 @@ func (x *SessionVariable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionVariable.ProtoReflect.Descriptor instead.
 func (*SessionVariable) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{65}
+	return file_wire_wire_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *SessionVariable) GetName() string {
@@ -5882,7 +5970,7 @@ type SessionState struct {
 
 func (x *SessionState) Reset() {
 	*x = SessionState{}
-	mi := &file_wire_wire_proto_msgTypes[66]
+	mi := &file_wire_wire_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5894,7 +5982,7 @@ func (x *SessionState) String() string {
 func (*SessionState) ProtoMessage() {}
 
 func (x *SessionState) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[66]
+	mi := &file_wire_wire_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5907,7 +5995,7 @@ func (x *SessionState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionState.ProtoReflect.Descriptor instead.
 func (*SessionState) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{66}
+	return file_wire_wire_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *SessionState) GetUser() string {
@@ -5971,7 +6059,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_wire_wire_proto_msgTypes[67]
+	mi := &file_wire_wire_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5983,7 +6071,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[67]
+	mi := &file_wire_wire_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5996,7 +6084,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{67}
+	return file_wire_wire_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ForwardRequest) GetQuery() string {
@@ -6080,7 +6168,7 @@ type ForwardWarning struct {
 
 func (x *ForwardWarning) Reset() {
 	*x = ForwardWarning{}
-	mi := &file_wire_wire_proto_msgTypes[68]
+	mi := &file_wire_wire_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6092,7 +6180,7 @@ func (x *ForwardWarning) String() string {
 func (*ForwardWarning) ProtoMessage() {}
 
 func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[68]
+	mi := &file_wire_wire_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6105,7 +6193,7 @@ func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardWarning.ProtoReflect.Descriptor instead.
 func (*ForwardWarning) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{68}
+	return file_wire_wire_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ForwardWarning) GetLevel() string {
@@ -6161,7 +6249,7 @@ type ForwardResponse struct {
 
 func (x *ForwardResponse) Reset() {
 	*x = ForwardResponse{}
-	mi := &file_wire_wire_proto_msgTypes[69]
+	mi := &file_wire_wire_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6173,7 +6261,7 @@ func (x *ForwardResponse) String() string {
 func (*ForwardResponse) ProtoMessage() {}
 
 func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[69]
+	mi := &file_wire_wire_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6186,7 +6274,7 @@ func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardResponse.ProtoReflect.Descriptor instead.
 func (*ForwardResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{69}
+	return file_wire_wire_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ForwardResponse) GetStatus() *Status {
@@ -6376,7 +6464,7 @@ type ForwardField struct {
 
 func (x *ForwardField) Reset() {
 	*x = ForwardField{}
-	mi := &file_wire_wire_proto_msgTypes[70]
+	mi := &file_wire_wire_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6388,7 +6476,7 @@ func (x *ForwardField) String() string {
 func (*ForwardField) ProtoMessage() {}
 
 func (x *ForwardField) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[70]
+	mi := &file_wire_wire_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6401,7 +6489,7 @@ func (x *ForwardField) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardField.ProtoReflect.Descriptor instead.
 func (*ForwardField) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{70}
+	return file_wire_wire_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ForwardField) GetName() string {
@@ -6486,7 +6574,7 @@ type ForwardRow struct {
 
 func (x *ForwardRow) Reset() {
 	*x = ForwardRow{}
-	mi := &file_wire_wire_proto_msgTypes[71]
+	mi := &file_wire_wire_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6498,7 +6586,7 @@ func (x *ForwardRow) String() string {
 func (*ForwardRow) ProtoMessage() {}
 
 func (x *ForwardRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[71]
+	mi := &file_wire_wire_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6511,7 +6599,7 @@ func (x *ForwardRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRow.ProtoReflect.Descriptor instead.
 func (*ForwardRow) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{71}
+	return file_wire_wire_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ForwardRow) GetLengths() []int64 {
@@ -6545,7 +6633,7 @@ type CollectivePart struct {
 
 func (x *CollectivePart) Reset() {
 	*x = CollectivePart{}
-	mi := &file_wire_wire_proto_msgTypes[72]
+	mi := &file_wire_wire_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6557,7 +6645,7 @@ func (x *CollectivePart) String() string {
 func (*CollectivePart) ProtoMessage() {}
 
 func (x *CollectivePart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[72]
+	mi := &file_wire_wire_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6570,7 +6658,7 @@ func (x *CollectivePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectivePart.ProtoReflect.Descriptor instead.
 func (*CollectivePart) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{72}
+	return file_wire_wire_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *CollectivePart) GetOrigin() uint32 {
@@ -6644,7 +6732,7 @@ type CollectiveMsg struct {
 
 func (x *CollectiveMsg) Reset() {
 	*x = CollectiveMsg{}
-	mi := &file_wire_wire_proto_msgTypes[73]
+	mi := &file_wire_wire_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6656,7 +6744,7 @@ func (x *CollectiveMsg) String() string {
 func (*CollectiveMsg) ProtoMessage() {}
 
 func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[73]
+	mi := &file_wire_wire_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6669,7 +6757,7 @@ func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveMsg.ProtoReflect.Descriptor instead.
 func (*CollectiveMsg) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{73}
+	return file_wire_wire_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *CollectiveMsg) GetComm() uint32 {
@@ -6728,7 +6816,7 @@ type CollectiveFrame struct {
 
 func (x *CollectiveFrame) Reset() {
 	*x = CollectiveFrame{}
-	mi := &file_wire_wire_proto_msgTypes[74]
+	mi := &file_wire_wire_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6740,7 +6828,7 @@ func (x *CollectiveFrame) String() string {
 func (*CollectiveFrame) ProtoMessage() {}
 
 func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[74]
+	mi := &file_wire_wire_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6753,7 +6841,7 @@ func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveFrame.ProtoReflect.Descriptor instead.
 func (*CollectiveFrame) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{74}
+	return file_wire_wire_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *CollectiveFrame) GetRoute() []uint32 {
@@ -6793,7 +6881,7 @@ type CollectiveWant struct {
 
 func (x *CollectiveWant) Reset() {
 	*x = CollectiveWant{}
-	mi := &file_wire_wire_proto_msgTypes[75]
+	mi := &file_wire_wire_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6805,7 +6893,7 @@ func (x *CollectiveWant) String() string {
 func (*CollectiveWant) ProtoMessage() {}
 
 func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[75]
+	mi := &file_wire_wire_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6818,7 +6906,7 @@ func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveWant.ProtoReflect.Descriptor instead.
 func (*CollectiveWant) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{75}
+	return file_wire_wire_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *CollectiveWant) GetComm() uint32 {
@@ -6884,7 +6972,7 @@ type EpochWrite struct {
 
 func (x *EpochWrite) Reset() {
 	*x = EpochWrite{}
-	mi := &file_wire_wire_proto_msgTypes[76]
+	mi := &file_wire_wire_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6896,7 +6984,7 @@ func (x *EpochWrite) String() string {
 func (*EpochWrite) ProtoMessage() {}
 
 func (x *EpochWrite) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[76]
+	mi := &file_wire_wire_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6909,7 +6997,7 @@ func (x *EpochWrite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochWrite.ProtoReflect.Descriptor instead.
 func (*EpochWrite) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{76}
+	return file_wire_wire_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *EpochWrite) GetKey() []byte {
@@ -6956,7 +7044,7 @@ type EpochTxn struct {
 
 func (x *EpochTxn) Reset() {
 	*x = EpochTxn{}
-	mi := &file_wire_wire_proto_msgTypes[77]
+	mi := &file_wire_wire_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6968,7 +7056,7 @@ func (x *EpochTxn) String() string {
 func (*EpochTxn) ProtoMessage() {}
 
 func (x *EpochTxn) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[77]
+	mi := &file_wire_wire_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6981,7 +7069,7 @@ func (x *EpochTxn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochTxn.ProtoReflect.Descriptor instead.
 func (*EpochTxn) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{77}
+	return file_wire_wire_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *EpochTxn) GetId() []byte {
@@ -7043,7 +7131,7 @@ type EpochBatch struct {
 
 func (x *EpochBatch) Reset() {
 	*x = EpochBatch{}
-	mi := &file_wire_wire_proto_msgTypes[78]
+	mi := &file_wire_wire_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7055,7 +7143,7 @@ func (x *EpochBatch) String() string {
 func (*EpochBatch) ProtoMessage() {}
 
 func (x *EpochBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[78]
+	mi := &file_wire_wire_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7068,7 +7156,7 @@ func (x *EpochBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochBatch.ProtoReflect.Descriptor instead.
 func (*EpochBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{78}
+	return file_wire_wire_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *EpochBatch) GetTxns() []*EpochTxn {
@@ -7107,7 +7195,7 @@ type EpochFrame struct {
 
 func (x *EpochFrame) Reset() {
 	*x = EpochFrame{}
-	mi := &file_wire_wire_proto_msgTypes[79]
+	mi := &file_wire_wire_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7119,7 +7207,7 @@ func (x *EpochFrame) String() string {
 func (*EpochFrame) ProtoMessage() {}
 
 func (x *EpochFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[79]
+	mi := &file_wire_wire_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7132,7 +7220,7 @@ func (x *EpochFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochFrame.ProtoReflect.Descriptor instead.
 func (*EpochFrame) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{79}
+	return file_wire_wire_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *EpochFrame) GetView() uint64 {
@@ -7226,7 +7314,7 @@ type EpochPing struct {
 
 func (x *EpochPing) Reset() {
 	*x = EpochPing{}
-	mi := &file_wire_wire_proto_msgTypes[80]
+	mi := &file_wire_wire_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7238,7 +7326,7 @@ func (x *EpochPing) String() string {
 func (*EpochPing) ProtoMessage() {}
 
 func (x *EpochPing) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[80]
+	mi := &file_wire_wire_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7251,7 +7339,7 @@ func (x *EpochPing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochPing.ProtoReflect.Descriptor instead.
 func (*EpochPing) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{80}
+	return file_wire_wire_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *EpochPing) GetView() uint64 {
@@ -7294,7 +7382,7 @@ type EpochRecord struct {
 
 func (x *EpochRecord) Reset() {
 	*x = EpochRecord{}
-	mi := &file_wire_wire_proto_msgTypes[81]
+	mi := &file_wire_wire_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7306,7 +7394,7 @@ func (x *EpochRecord) String() string {
 func (*EpochRecord) ProtoMessage() {}
 
 func (x *EpochRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[81]
+	mi := &file_wire_wire_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7319,7 +7407,7 @@ func (x *EpochRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochRecord.ProtoReflect.Descriptor instead.
 func (*EpochRecord) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{81}
+	return file_wire_wire_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *EpochRecord) GetEpoch() uint64 {
@@ -7360,7 +7448,7 @@ type EpochControl struct {
 
 func (x *EpochControl) Reset() {
 	*x = EpochControl{}
-	mi := &file_wire_wire_proto_msgTypes[82]
+	mi := &file_wire_wire_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7372,7 +7460,7 @@ func (x *EpochControl) String() string {
 func (*EpochControl) ProtoMessage() {}
 
 func (x *EpochControl) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[82]
+	mi := &file_wire_wire_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7385,7 +7473,7 @@ func (x *EpochControl) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochControl.ProtoReflect.Descriptor instead.
 func (*EpochControl) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{82}
+	return file_wire_wire_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *EpochControl) GetStep() uint32 {
@@ -7463,7 +7551,7 @@ type EpochAnswer struct {
 
 func (x *EpochAnswer) Reset() {
 	*x = EpochAnswer{}
-	mi := &file_wire_wire_proto_msgTypes[83]
+	mi := &file_wire_wire_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7475,7 +7563,7 @@ func (x *EpochAnswer) String() string {
 func (*EpochAnswer) ProtoMessage() {}
 
 func (x *EpochAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[83]
+	mi := &file_wire_wire_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7488,7 +7576,7 @@ func (x *EpochAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochAnswer.ProtoReflect.Descriptor instead.
 func (*EpochAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{83}
+	return file_wire_wire_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *EpochAnswer) GetView() uint64 {
@@ -7580,7 +7668,7 @@ type EpochRow struct {
 
 func (x *EpochRow) Reset() {
 	*x = EpochRow{}
-	mi := &file_wire_wire_proto_msgTypes[84]
+	mi := &file_wire_wire_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7592,7 +7680,7 @@ func (x *EpochRow) String() string {
 func (*EpochRow) ProtoMessage() {}
 
 func (x *EpochRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[84]
+	mi := &file_wire_wire_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7605,7 +7693,7 @@ func (x *EpochRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochRow.ProtoReflect.Descriptor instead.
 func (*EpochRow) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{84}
+	return file_wire_wire_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *EpochRow) GetKey() []byte {
@@ -7734,7 +7822,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05value\x18\x04 \x01(\fR\x05value\x12\x10\n" +
 	"\x03add\x18\x05 \x01(\x12R\x03add\x12\x14\n" +
 	"\x05least\x18\x06 \x01(\x12R\x05least\x12\x12\n" +
-	"\x04most\x18\a \x01(\x04R\x04most\"\xee\x03\n" +
+	"\x04most\x18\a \x01(\x04R\x04most\"\x82\x04\n" +
 	"\rCommitRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12&\n" +
 	"\x03txn\x18\x02 \x01(\v2\x14.godwit.wire.TxnMetaR\x03txn\x12*\n" +
@@ -7752,7 +7840,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05reads\x18\x16 \x03(\v2\x11.godwit.wire.SpanR\x05reads\x12\x18\n" +
 	"\aordered\x18\x1e \x01(\bR\aordered\x12\x1c\n" +
 	"\tstatement\x18\x1f \x01(\fR\tstatement\x12\x16\n" +
-	"\x06answer\x18  \x01(\fR\x06answer\"\xf1\x02\n" +
+	"\x06answer\x18  \x01(\fR\x06answer\x12\x12\n" +
+	"\x04sees\x18! \x01(\bR\x04sees\"\x9a\x03\n" +
 	"\x0eCommitResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x0e\n" +
 	"\x02ts\x18\x02 \x01(\x04R\x02ts\x12\x0e\n" +
@@ -7768,7 +7857,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x06oracle\x18\v \x01(\x04R\x06oracle\x12\x14\n" +
 	"\x05moves\x18\f \x01(\rR\x05moves\x12\x1b\n" +
 	"\twaited_ns\x18\r \x01(\x04R\bwaitedNs\x12\x17\n" +
-	"\aneed_ts\x18\x1e \x01(\x04R\x06needTs\"\xb6\x01\n" +
+	"\aneed_ts\x18\x1e \x01(\x04R\x06needTs\x12'\n" +
+	"\x04vote\x18\x1f \x01(\v2\x13.godwit.wire.VoteAtR\x04vote\"\xb6\x01\n" +
 	"\rFinishRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
 	"\x03txn\x18\x02 \x01(\fR\x03txn\x12\x16\n" +
@@ -7794,13 +7884,18 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\fparticipants\x18\x05 \x03(\rR\fparticipants\x12\x12\n" +
 	"\x04hops\x18\x06 \x01(\rR\x04hops\x12\x10\n" +
 	"\x03txn\x18\a \x01(\fR\x03txn\x12\x16\n" +
-	"\x06answer\x18\b \x01(\fR\x06answer\"\\\n" +
+	"\x06answer\x18\b \x01(\fR\x06answer\"\x85\x01\n" +
 	"\n" +
 	"VoteNotice\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
 	"\x03txn\x18\x02 \x01(\fR\x03txn\x12\x12\n" +
 	"\x04from\x18\x03 \x01(\rR\x04from\x12\x12\n" +
-	"\x04slot\x18\x04 \x01(\x04R\x04slot\"J\n" +
+	"\x04slot\x18\x04 \x01(\x04R\x04slot\x12'\n" +
+	"\x04vote\x18\x05 \x01(\v2\x13.godwit.wire.VoteAtR\x04vote\"Z\n" +
+	"\x06VoteAt\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12 \n" +
+	"\vincarnation\x18\x02 \x01(\rR\vincarnation\x12\x18\n" +
+	"\adepends\x18\x03 \x01(\x04R\adepends\"J\n" +
 	"\fOrderRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x0e\n" +
 	"\x02ts\x18\x02 \x01(\x04R\x02ts\x12\x14\n" +
@@ -8328,7 +8423,7 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 85)
+var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 86)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
 	(Pin)(0),                     // 1: godwit.wire.Pin
@@ -8352,73 +8447,74 @@ var file_wire_wire_proto_goTypes = []any{
 	(*ResolveRequest)(nil),       // 19: godwit.wire.ResolveRequest
 	(*ResolveResponse)(nil),      // 20: godwit.wire.ResolveResponse
 	(*VoteNotice)(nil),           // 21: godwit.wire.VoteNotice
-	(*OrderRequest)(nil),         // 22: godwit.wire.OrderRequest
-	(*OrderResponse)(nil),        // 23: godwit.wire.OrderResponse
-	(*TxnHeartbeatRequest)(nil),  // 24: godwit.wire.TxnHeartbeatRequest
-	(*TxnHeartbeatResponse)(nil), // 25: godwit.wire.TxnHeartbeatResponse
-	(*Vote)(nil),                 // 26: godwit.wire.Vote
-	(*Decide)(nil),               // 27: godwit.wire.Decide
-	(*TxnCommit)(nil),            // 28: godwit.wire.TxnCommit
-	(*Collect)(nil),              // 29: godwit.wire.Collect
-	(*Lease)(nil),                // 30: godwit.wire.Lease
-	(*ClockOrder)(nil),           // 31: godwit.wire.ClockOrder
-	(*ClockOrders)(nil),          // 32: godwit.wire.ClockOrders
-	(*Command)(nil),              // 33: godwit.wire.Command
-	(*LeaseTransfer)(nil),        // 34: godwit.wire.LeaseTransfer
-	(*HandoverRequest)(nil),      // 35: godwit.wire.HandoverRequest
-	(*HandoverResponse)(nil),     // 36: godwit.wire.HandoverResponse
-	(*TransferredState)(nil),     // 37: godwit.wire.TransferredState
-	(*HeldTxn)(nil),              // 38: godwit.wire.HeldTxn
-	(*OracleRequest)(nil),        // 39: godwit.wire.OracleRequest
-	(*OracleResponse)(nil),       // 40: godwit.wire.OracleResponse
-	(*GroupLead)(nil),            // 41: godwit.wire.GroupLead
-	(*Heartbeat)(nil),            // 42: godwit.wire.Heartbeat
-	(*Health)(nil),               // 43: godwit.wire.Health
-	(*Closed)(nil),               // 44: godwit.wire.Closed
-	(*Touched)(nil),              // 45: godwit.wire.Touched
-	(*TouchedResponse)(nil),      // 46: godwit.wire.TouchedResponse
-	(*Consistency)(nil),          // 47: godwit.wire.Consistency
-	(*ServeRequest)(nil),         // 48: godwit.wire.ServeRequest
-	(*ServedSpan)(nil),           // 49: godwit.wire.ServedSpan
-	(*ServeResponse)(nil),        // 50: godwit.wire.ServeResponse
-	(*GroupHeld)(nil),            // 51: godwit.wire.GroupHeld
-	(*Copies)(nil),               // 52: godwit.wire.Copies
-	(*ClockReport)(nil),          // 53: godwit.wire.ClockReport
-	(*SnapshotChunk)(nil),        // 54: godwit.wire.SnapshotChunk
-	(*SnapshotAck)(nil),          // 55: godwit.wire.SnapshotAck
-	(*RaftBatch)(nil),            // 56: godwit.wire.RaftBatch
-	(*RaftBundle)(nil),           // 57: godwit.wire.RaftBundle
-	(*RaftShare)(nil),            // 58: godwit.wire.RaftShare
-	(*Parcel)(nil),               // 59: godwit.wire.Parcel
-	(*ParcelNotice)(nil),         // 60: godwit.wire.ParcelNotice
-	(*LinkReport)(nil),           // 61: godwit.wire.LinkReport
-	(*Detour)(nil),               // 62: godwit.wire.Detour
-	(*DetourAnswer)(nil),         // 63: godwit.wire.DetourAnswer
-	(*SuspectRequest)(nil),       // 64: godwit.wire.SuspectRequest
-	(*SuspectResponse)(nil),      // 65: godwit.wire.SuspectResponse
-	(*AskRequest)(nil),           // 66: godwit.wire.AskRequest
-	(*AskResponse)(nil),          // 67: godwit.wire.AskResponse
-	(*BoundValue)(nil),           // 68: godwit.wire.BoundValue
-	(*SessionVariable)(nil),      // 69: godwit.wire.SessionVariable
-	(*SessionState)(nil),         // 70: godwit.wire.SessionState
-	(*ForwardRequest)(nil),       // 71: godwit.wire.ForwardRequest
-	(*ForwardWarning)(nil),       // 72: godwit.wire.ForwardWarning
-	(*ForwardResponse)(nil),      // 73: godwit.wire.ForwardResponse
-	(*ForwardField)(nil),         // 74: godwit.wire.ForwardField
-	(*ForwardRow)(nil),           // 75: godwit.wire.ForwardRow
-	(*CollectivePart)(nil),       // 76: godwit.wire.CollectivePart
-	(*CollectiveMsg)(nil),        // 77: godwit.wire.CollectiveMsg
-	(*CollectiveFrame)(nil),      // 78: godwit.wire.CollectiveFrame
-	(*CollectiveWant)(nil),       // 79: godwit.wire.CollectiveWant
-	(*EpochWrite)(nil),           // 80: godwit.wire.EpochWrite
-	(*EpochTxn)(nil),             // 81: godwit.wire.EpochTxn
-	(*EpochBatch)(nil),           // 82: godwit.wire.EpochBatch
-	(*EpochFrame)(nil),           // 83: godwit.wire.EpochFrame
-	(*EpochPing)(nil),            // 84: godwit.wire.EpochPing
-	(*EpochRecord)(nil),          // 85: godwit.wire.EpochRecord
-	(*EpochControl)(nil),         // 86: godwit.wire.EpochControl
-	(*EpochAnswer)(nil),          // 87: godwit.wire.EpochAnswer
-	(*EpochRow)(nil),             // 88: godwit.wire.EpochRow
+	(*VoteAt)(nil),               // 22: godwit.wire.VoteAt
+	(*OrderRequest)(nil),         // 23: godwit.wire.OrderRequest
+	(*OrderResponse)(nil),        // 24: godwit.wire.OrderResponse
+	(*TxnHeartbeatRequest)(nil),  // 25: godwit.wire.TxnHeartbeatRequest
+	(*TxnHeartbeatResponse)(nil), // 26: godwit.wire.TxnHeartbeatResponse
+	(*Vote)(nil),                 // 27: godwit.wire.Vote
+	(*Decide)(nil),               // 28: godwit.wire.Decide
+	(*TxnCommit)(nil),            // 29: godwit.wire.TxnCommit
+	(*Collect)(nil),              // 30: godwit.wire.Collect
+	(*Lease)(nil),                // 31: godwit.wire.Lease
+	(*ClockOrder)(nil),           // 32: godwit.wire.ClockOrder
+	(*ClockOrders)(nil),          // 33: godwit.wire.ClockOrders
+	(*Command)(nil),              // 34: godwit.wire.Command
+	(*LeaseTransfer)(nil),        // 35: godwit.wire.LeaseTransfer
+	(*HandoverRequest)(nil),      // 36: godwit.wire.HandoverRequest
+	(*HandoverResponse)(nil),     // 37: godwit.wire.HandoverResponse
+	(*TransferredState)(nil),     // 38: godwit.wire.TransferredState
+	(*HeldTxn)(nil),              // 39: godwit.wire.HeldTxn
+	(*OracleRequest)(nil),        // 40: godwit.wire.OracleRequest
+	(*OracleResponse)(nil),       // 41: godwit.wire.OracleResponse
+	(*GroupLead)(nil),            // 42: godwit.wire.GroupLead
+	(*Heartbeat)(nil),            // 43: godwit.wire.Heartbeat
+	(*Health)(nil),               // 44: godwit.wire.Health
+	(*Closed)(nil),               // 45: godwit.wire.Closed
+	(*Touched)(nil),              // 46: godwit.wire.Touched
+	(*TouchedResponse)(nil),      // 47: godwit.wire.TouchedResponse
+	(*Consistency)(nil),          // 48: godwit.wire.Consistency
+	(*ServeRequest)(nil),         // 49: godwit.wire.ServeRequest
+	(*ServedSpan)(nil),           // 50: godwit.wire.ServedSpan
+	(*ServeResponse)(nil),        // 51: godwit.wire.ServeResponse
+	(*GroupHeld)(nil),            // 52: godwit.wire.GroupHeld
+	(*Copies)(nil),               // 53: godwit.wire.Copies
+	(*ClockReport)(nil),          // 54: godwit.wire.ClockReport
+	(*SnapshotChunk)(nil),        // 55: godwit.wire.SnapshotChunk
+	(*SnapshotAck)(nil),          // 56: godwit.wire.SnapshotAck
+	(*RaftBatch)(nil),            // 57: godwit.wire.RaftBatch
+	(*RaftBundle)(nil),           // 58: godwit.wire.RaftBundle
+	(*RaftShare)(nil),            // 59: godwit.wire.RaftShare
+	(*Parcel)(nil),               // 60: godwit.wire.Parcel
+	(*ParcelNotice)(nil),         // 61: godwit.wire.ParcelNotice
+	(*LinkReport)(nil),           // 62: godwit.wire.LinkReport
+	(*Detour)(nil),               // 63: godwit.wire.Detour
+	(*DetourAnswer)(nil),         // 64: godwit.wire.DetourAnswer
+	(*SuspectRequest)(nil),       // 65: godwit.wire.SuspectRequest
+	(*SuspectResponse)(nil),      // 66: godwit.wire.SuspectResponse
+	(*AskRequest)(nil),           // 67: godwit.wire.AskRequest
+	(*AskResponse)(nil),          // 68: godwit.wire.AskResponse
+	(*BoundValue)(nil),           // 69: godwit.wire.BoundValue
+	(*SessionVariable)(nil),      // 70: godwit.wire.SessionVariable
+	(*SessionState)(nil),         // 71: godwit.wire.SessionState
+	(*ForwardRequest)(nil),       // 72: godwit.wire.ForwardRequest
+	(*ForwardWarning)(nil),       // 73: godwit.wire.ForwardWarning
+	(*ForwardResponse)(nil),      // 74: godwit.wire.ForwardResponse
+	(*ForwardField)(nil),         // 75: godwit.wire.ForwardField
+	(*ForwardRow)(nil),           // 76: godwit.wire.ForwardRow
+	(*CollectivePart)(nil),       // 77: godwit.wire.CollectivePart
+	(*CollectiveMsg)(nil),        // 78: godwit.wire.CollectiveMsg
+	(*CollectiveFrame)(nil),      // 79: godwit.wire.CollectiveFrame
+	(*CollectiveWant)(nil),       // 80: godwit.wire.CollectiveWant
+	(*EpochWrite)(nil),           // 81: godwit.wire.EpochWrite
+	(*EpochTxn)(nil),             // 82: godwit.wire.EpochTxn
+	(*EpochBatch)(nil),           // 83: godwit.wire.EpochBatch
+	(*EpochFrame)(nil),           // 84: godwit.wire.EpochFrame
+	(*EpochPing)(nil),            // 85: godwit.wire.EpochPing
+	(*EpochRecord)(nil),          // 86: godwit.wire.EpochRecord
+	(*EpochControl)(nil),         // 87: godwit.wire.EpochControl
+	(*EpochAnswer)(nil),          // 88: godwit.wire.EpochAnswer
+	(*EpochRow)(nil),             // 89: godwit.wire.EpochRow
 }
 var file_wire_wire_proto_depIdxs = []int32{
 	5,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
@@ -8441,65 +8537,67 @@ var file_wire_wire_proto_depIdxs = []int32{
 	5,  // 17: godwit.wire.CommitRequest.reads:type_name -> godwit.wire.Span
 	8,  // 18: godwit.wire.CommitResponse.status:type_name -> godwit.wire.Status
 	7,  // 19: godwit.wire.CommitResponse.foreign:type_name -> godwit.wire.Foreign
-	8,  // 20: godwit.wire.FinishResponse.status:type_name -> godwit.wire.Status
-	8,  // 21: godwit.wire.ResolveResponse.status:type_name -> godwit.wire.Status
-	3,  // 22: godwit.wire.ResolveResponse.state:type_name -> godwit.wire.TxnState
-	8,  // 23: godwit.wire.OrderResponse.status:type_name -> godwit.wire.Status
-	8,  // 24: godwit.wire.TxnHeartbeatResponse.status:type_name -> godwit.wire.Status
-	12, // 25: godwit.wire.Vote.writes:type_name -> godwit.wire.Write
-	12, // 26: godwit.wire.TxnCommit.writes:type_name -> godwit.wire.Write
-	31, // 27: godwit.wire.ClockOrders.orders:type_name -> godwit.wire.ClockOrder
-	30, // 28: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
-	4,  // 29: godwit.wire.Command.vector:type_name -> godwit.wire.GroupIndex
-	28, // 30: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
-	26, // 31: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
-	27, // 32: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
-	29, // 33: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
-	31, // 34: godwit.wire.Command.clock:type_name -> godwit.wire.ClockOrder
-	34, // 35: godwit.wire.Command.lease_transfer:type_name -> godwit.wire.LeaseTransfer
-	30, // 36: godwit.wire.Command.ended:type_name -> godwit.wire.Lease
-	37, // 37: godwit.wire.HandoverRequest.transferred_state:type_name -> godwit.wire.TransferredState
-	8,  // 38: godwit.wire.HandoverResponse.status:type_name -> godwit.wire.Status
-	38, // 39: godwit.wire.TransferredState.txns:type_name -> godwit.wire.HeldTxn
-	5,  // 40: godwit.wire.HeldTxn.handover:type_name -> godwit.wire.Span
-	5,  // 41: godwit.wire.HeldTxn.shared:type_name -> godwit.wire.Span
-	5,  // 42: godwit.wire.HeldTxn.exclusive:type_name -> godwit.wire.Span
-	8,  // 43: godwit.wire.OracleResponse.status:type_name -> godwit.wire.Status
-	41, // 44: godwit.wire.Heartbeat.leads:type_name -> godwit.wire.GroupLead
-	53, // 45: godwit.wire.Heartbeat.clock:type_name -> godwit.wire.ClockReport
-	51, // 46: godwit.wire.Heartbeat.held:type_name -> godwit.wire.GroupHeld
-	43, // 47: godwit.wire.Heartbeat.health:type_name -> godwit.wire.Health
-	41, // 48: godwit.wire.Closed.leads:type_name -> godwit.wire.GroupLead
-	6,  // 49: godwit.wire.Touched.rows:type_name -> godwit.wire.KV
-	8,  // 50: godwit.wire.TouchedResponse.status:type_name -> godwit.wire.Status
-	5,  // 51: godwit.wire.ServeRequest.spans:type_name -> godwit.wire.Span
-	6,  // 52: godwit.wire.ServedSpan.rows:type_name -> godwit.wire.KV
-	8,  // 53: godwit.wire.ServeResponse.status:type_name -> godwit.wire.Status
-	49, // 54: godwit.wire.ServeResponse.spans:type_name -> godwit.wire.ServedSpan
-	51, // 55: godwit.wire.Copies.held:type_name -> godwit.wire.GroupHeld
-	8,  // 56: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
-	58, // 57: godwit.wire.RaftBundle.shares:type_name -> godwit.wire.RaftShare
-	56, // 58: godwit.wire.RaftShare.batch:type_name -> godwit.wire.RaftBatch
-	61, // 59: godwit.wire.ParcelNotice.links:type_name -> godwit.wire.LinkReport
-	8,  // 60: godwit.wire.DetourAnswer.status:type_name -> godwit.wire.Status
-	8,  // 61: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
-	69, // 62: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
-	68, // 63: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
-	8,  // 64: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
-	72, // 65: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
-	74, // 66: godwit.wire.ForwardResponse.fields:type_name -> godwit.wire.ForwardField
-	75, // 67: godwit.wire.ForwardResponse.rows:type_name -> godwit.wire.ForwardRow
-	76, // 68: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
-	5,  // 69: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
-	80, // 70: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
-	81, // 71: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
-	85, // 72: godwit.wire.EpochAnswer.records:type_name -> godwit.wire.EpochRecord
-	88, // 73: godwit.wire.EpochAnswer.rows:type_name -> godwit.wire.EpochRow
-	74, // [74:74] is the sub-list for method output_type
-	74, // [74:74] is the sub-list for method input_type
-	74, // [74:74] is the sub-list for extension type_name
-	74, // [74:74] is the sub-list for extension extendee
-	0,  // [0:74] is the sub-list for field type_name
+	22, // 20: godwit.wire.CommitResponse.vote:type_name -> godwit.wire.VoteAt
+	8,  // 21: godwit.wire.FinishResponse.status:type_name -> godwit.wire.Status
+	8,  // 22: godwit.wire.ResolveResponse.status:type_name -> godwit.wire.Status
+	3,  // 23: godwit.wire.ResolveResponse.state:type_name -> godwit.wire.TxnState
+	22, // 24: godwit.wire.VoteNotice.vote:type_name -> godwit.wire.VoteAt
+	8,  // 25: godwit.wire.OrderResponse.status:type_name -> godwit.wire.Status
+	8,  // 26: godwit.wire.TxnHeartbeatResponse.status:type_name -> godwit.wire.Status
+	12, // 27: godwit.wire.Vote.writes:type_name -> godwit.wire.Write
+	12, // 28: godwit.wire.TxnCommit.writes:type_name -> godwit.wire.Write
+	32, // 29: godwit.wire.ClockOrders.orders:type_name -> godwit.wire.ClockOrder
+	31, // 30: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
+	4,  // 31: godwit.wire.Command.vector:type_name -> godwit.wire.GroupIndex
+	29, // 32: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
+	27, // 33: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
+	28, // 34: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
+	30, // 35: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
+	32, // 36: godwit.wire.Command.clock:type_name -> godwit.wire.ClockOrder
+	35, // 37: godwit.wire.Command.lease_transfer:type_name -> godwit.wire.LeaseTransfer
+	31, // 38: godwit.wire.Command.ended:type_name -> godwit.wire.Lease
+	38, // 39: godwit.wire.HandoverRequest.transferred_state:type_name -> godwit.wire.TransferredState
+	8,  // 40: godwit.wire.HandoverResponse.status:type_name -> godwit.wire.Status
+	39, // 41: godwit.wire.TransferredState.txns:type_name -> godwit.wire.HeldTxn
+	5,  // 42: godwit.wire.HeldTxn.handover:type_name -> godwit.wire.Span
+	5,  // 43: godwit.wire.HeldTxn.shared:type_name -> godwit.wire.Span
+	5,  // 44: godwit.wire.HeldTxn.exclusive:type_name -> godwit.wire.Span
+	8,  // 45: godwit.wire.OracleResponse.status:type_name -> godwit.wire.Status
+	42, // 46: godwit.wire.Heartbeat.leads:type_name -> godwit.wire.GroupLead
+	54, // 47: godwit.wire.Heartbeat.clock:type_name -> godwit.wire.ClockReport
+	52, // 48: godwit.wire.Heartbeat.held:type_name -> godwit.wire.GroupHeld
+	44, // 49: godwit.wire.Heartbeat.health:type_name -> godwit.wire.Health
+	42, // 50: godwit.wire.Closed.leads:type_name -> godwit.wire.GroupLead
+	6,  // 51: godwit.wire.Touched.rows:type_name -> godwit.wire.KV
+	8,  // 52: godwit.wire.TouchedResponse.status:type_name -> godwit.wire.Status
+	5,  // 53: godwit.wire.ServeRequest.spans:type_name -> godwit.wire.Span
+	6,  // 54: godwit.wire.ServedSpan.rows:type_name -> godwit.wire.KV
+	8,  // 55: godwit.wire.ServeResponse.status:type_name -> godwit.wire.Status
+	50, // 56: godwit.wire.ServeResponse.spans:type_name -> godwit.wire.ServedSpan
+	52, // 57: godwit.wire.Copies.held:type_name -> godwit.wire.GroupHeld
+	8,  // 58: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
+	59, // 59: godwit.wire.RaftBundle.shares:type_name -> godwit.wire.RaftShare
+	57, // 60: godwit.wire.RaftShare.batch:type_name -> godwit.wire.RaftBatch
+	62, // 61: godwit.wire.ParcelNotice.links:type_name -> godwit.wire.LinkReport
+	8,  // 62: godwit.wire.DetourAnswer.status:type_name -> godwit.wire.Status
+	8,  // 63: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
+	70, // 64: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
+	69, // 65: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
+	8,  // 66: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
+	73, // 67: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
+	75, // 68: godwit.wire.ForwardResponse.fields:type_name -> godwit.wire.ForwardField
+	76, // 69: godwit.wire.ForwardResponse.rows:type_name -> godwit.wire.ForwardRow
+	77, // 70: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
+	5,  // 71: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
+	81, // 72: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
+	82, // 73: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
+	86, // 74: godwit.wire.EpochAnswer.records:type_name -> godwit.wire.EpochRecord
+	89, // 75: godwit.wire.EpochAnswer.rows:type_name -> godwit.wire.EpochRow
+	76, // [76:76] is the sub-list for method output_type
+	76, // [76:76] is the sub-list for method input_type
+	76, // [76:76] is the sub-list for extension type_name
+	76, // [76:76] is the sub-list for extension extendee
+	0,  // [0:76] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
@@ -8513,7 +8611,7 @@ func file_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   85,
+			NumMessages:   86,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

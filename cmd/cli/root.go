@@ -104,7 +104,7 @@ Make a cluster of real processes:
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(demoCommand(), startCommand(), initCommand(), statusCommand(), certCommand(), tokenCommand(), nodeCommand(), promoteCommand(),
-		clockCommand(), leaderCommand(), resetRootCommand(), epochsCommand(), debugCommand(), timeserverCommand(),
+		clockCommand(), leaderCommand(), resetRootCommand(), epochsCommand(), debugCommand(), importCommand(), timeserverCommand(),
 		workload.Command(), benchCommand(), etcdLeaderCommand(), routerCommand(), doctorCommand(), manCommand(), versionCommand())
 	requireSubcommands(root)
 	return root

@@ -18,6 +18,8 @@ func TestFaults(t *testing.T) {
 	if err := faults.Check(); err != nil {
 		t.Skip(err)
 	}
+	all := t        // a cluster outlives the fault that it was started for
+	_ = t.TempDir() // so that what it has mounted there is gone when the directories go
 	var bed *faults.Bed
 	end := func() {
 		if bed != nil {
@@ -37,7 +39,7 @@ func TestFaults(t *testing.T) {
 			}
 			if bed == nil {
 				var err error
-				if bed, err = faults.Start(t.Context(), faults.Options{Dir: t.TempDir(), Log: t.Output(),
+				if bed, err = faults.Start(all.Context(), faults.Options{Dir: all.TempDir(), Log: all.Output(),
 					Command: func(args ...string) *exec.Cmd { return command(args...) }}, faults.Godwit); err != nil {
 					t.Fatal(err)
 				}

@@ -28,8 +28,8 @@ const (
 	aliveLook  = 100 * time.Millisecond // between looks at what is whole
 )
 
-// schemaKey is read as the definition of a table is.
-var schemaKey = base.AppendUint64(base.IndexPrefix(base.MetaShard, base.MakeTableID(90, 0), 0, 0), 0)
+// schemaKey is read as the definition of a table is: the catalog hold covers it.
+var schemaKey = base.AppendUint64(base.IndexPrefix(base.MetaShard, base.CatalogTable, 1, 0), 1<<40)
 
 // writeUnderSchema changes keys through a node, under a schema that it has read.
 func writeUnderSchema(ctx context.Context, db kv.DB, keys ...base.Key) error {

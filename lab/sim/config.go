@@ -38,6 +38,8 @@ type Config struct {
 	// percent of updates that are shipped to the owners, in cross-region transactions without locks
 	Ships    int
 	ShipOnly bool // "mixed": most transactions make shipped updates
+	// percent of the transactions of "mixed" that are programs (kv.Program), if they qualify
+	Programs int
 	// percent of writes that also move their row, and of transactions that only move rows
 	Moves    int
 	Think    time.Duration // mean pause of a client between transactions
@@ -115,6 +117,10 @@ type Break struct {
 	UntoldReads bool
 	// NoBounds makes owners forget the readers of rows that a future slot writes (REL-4).
 	NoBounds bool
+	// LateWriters has patches be evaluated without waiting for what commits below their slots
+	// (REL-9d), EarlyPrograms and SameSlots leave out REL-12 and REL-13.
+	LateWriters              bool
+	EarlyPrograms, SameSlots time.Duration
 	// OwnSlots makes every other region apply its part of a cross-region transaction at a slot of
 	// its own, so much later, as in a literal reading of the Relay paper's Algorithm 1.
 	OwnSlots time.Duration

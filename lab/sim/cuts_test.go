@@ -113,15 +113,6 @@ func (g graph) String() string {
 	return fmt.Sprint(g.cut)
 }
 
-// mayPause is how long rows may go without service. A leader that hears nobody and is heard by some
-// is found out last: its lease of before has to end.
-func (g graph) mayPause() time.Duration {
-	if g.oneWay {
-		return cutPause + cutPause/10
-	}
-	return cutPause
-}
-
 func (s *stage) play(g graph) {
 	for _, c := range g.cut {
 		if s.net.CutOneWay(c[0], c[1]); !g.oneWay {
@@ -174,7 +165,7 @@ func (s *stage) judge(l *cutLoad, g graph, bad bool) {
 		if w.pause > time.Second && s.verbose() {
 			s.t.Logf("%v: %v (%v)", g, &w, w.err)
 		}
-		if worst = max(worst, w.pause); w.pause > g.mayPause() && !bad {
+		if worst = max(worst, w.pause); w.pause > cutPause && !bad {
 			s.t.Errorf("%v: %v: no service (%v)", g, &w, w.err)
 		}
 	}
@@ -315,11 +306,7 @@ func partialCuts(regions int) (out []graph) {
 				g.cut = append(g.cut, l)
 			}
 		}
-		most := 0
-		for a := 1; a <= regions; a++ {
-			most = max(most, len(g.reach(base.RegionID(a), regions)))
-		}
-		if name := g.shape(regions); 2*most > regions && !seen[name] {
+		if name := g.shape(regions); g.majority(regions) && !seen[name] {
 			seen[name] = true
 			out = append(out, g)
 		}

@@ -91,6 +91,10 @@ func (m *mixed) one() {
 		m.moves()
 		return
 	}
+	if m.rng.IntN(100) < m.w.cfg.Programs {
+		m.program()
+		return
+	}
 	if m.w.cfg.ShipOnly && m.rng.IntN(4) > 0 {
 		m.shipAppends()
 		return

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -22,20 +23,13 @@ func oneWayCuts(regions int) (out []graph) {
 	}
 	seen := map[string]bool{}
 	for n := 1; n < 1<<len(ways); n++ {
-		g, half := graph{oneWay: true}, false
+		g := graph{oneWay: true}
 		for i, w := range ways {
 			if n>>i&1 != 0 {
 				g.cut = append(g.cut, w)
 			}
 		}
-		for _, c := range g.cut {
-			half = half || !slices.Contains(g.cut, [2]base.RegionID{c[1], c[0]})
-		}
-		most := 0
-		for a := 1; a <= regions; a++ {
-			most = max(most, len(g.reach(base.RegionID(a), regions)))
-		}
-		if !half || 2*most <= regions {
+		if !g.half() || !g.majority(regions) {
 			continue
 		}
 		if name := g.shape(regions); !seen[name] {
@@ -44,6 +38,77 @@ func oneWayCuts(regions int) (out []graph) {
 		}
 	}
 	return out
+}
+
+// half reports whether some path is cut in one direction only.
+func (g graph) half() bool {
+	return slices.ContainsFunc(g.cut, func(c [2]base.RegionID) bool {
+		return !slices.Contains(g.cut, [2]base.RegionID{c[1], c[0]})
+	})
+}
+
+// majority reports whether whole paths connect most regions.
+func (g graph) majority(regions int) bool {
+	for a := 1; a <= regions; a++ {
+		if 2*len(g.reach(base.RegionID(a), regions)) > regions {
+			return true
+		}
+	}
+	return false
+}
+
+// oneWaySample draws a graph like those of oneWayCuts, of which there are too many beyond four
+// regions.
+func oneWaySample(seed uint64, regions int) graph {
+	r := rand.New(rand.NewPCG(seed, uint64(regions)))
+	for {
+		g, share := graph{oneWay: true}, 0.05+0.45*r.Float64()
+		for a := 1; a <= regions; a++ {
+			for b := 1; b <= regions; b++ {
+				if a != b && r.Float64() < share {
+					g.cut = append(g.cut, [2]base.RegionID{base.RegionID(a), base.RegionID(b)})
+				}
+			}
+		}
+		if g.half() && g.majority(regions) {
+			return g
+		}
+	}
+}
+
+// playSamples plays so many graphs of four and of five regions, each on a cluster of a few.
+func playSamples(t *testing.T, first uint64, seeds int) {
+	const together = 4
+	for _, regions := range []int{4, 5} {
+		for from := first; from < first+uint64(seeds); from += together {
+			t.Run(fmt.Sprint(regions, " regions, from ", from), func(t *testing.T) {
+				cutStage(t, regions, nil, func(s *stage, l *cutLoad) {
+					for n := from; n < min(from+together, first+uint64(seeds)); n++ {
+						s.judge(l, oneWaySample(n, regions), false)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestOneWaySamples plays some cuts of four and five regions in which a path works in one direction
+// only. Those of 7, 8, 9 and 12 have a leader reached by a detour, which began just before most
+// nodes would have found it late: it was left, and rows waited for up to six seconds.
+func TestOneWaySamples(t *testing.T) {
+	if long() {
+		playSamples(t, 1, 40)
+	} else {
+		playSamples(t, 7, 3)
+	}
+}
+
+// TestOneWaySoak plays as many as asked for.
+func TestOneWaySoak(t *testing.T) {
+	if !flagGiven("seeds") {
+		t.Skip("no -seeds given")
+	}
+	playSamples(t, *flagFirst, *flagSeeds)
 }
 
 // ring cuts all paths of so many regions but those of a ring.

@@ -51,21 +51,22 @@ func stageConfig(regions int) Config {
 // onWorld plays on a cluster that has just been started, in virtual time.
 func onWorld(t *testing.T, cfg Config, play func(s *stage)) {
 	t.Helper()
-	var s *stage
 	bubble(t, cfg.Seed, func(t *testing.T) {
-		s = &stage{newWorld(cfg), t}
+		s := &stage{newWorld(cfg), t}
+		defer func() { // in the bubble, as one that has failed ends the test
+			if err := s.err(); err != nil {
+				t.Error(err)
+			}
+			if t.Failed() && testing.Verbose() {
+				t.Log(s.log.text())
+			}
+		}()
 		for _, h := range s.hosts {
 			h.boot()
 		}
 		defer s.close()
 		play(s)
 	})
-	if err := s.err(); err != nil {
-		t.Error(err)
-	}
-	if t.Failed() && testing.Verbose() {
-		t.Log(s.log.text())
-	}
 }
 
 // key is the n-th of a table whose gaps belong to a region.

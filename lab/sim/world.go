@@ -270,7 +270,10 @@ func (h *host) boot() {
 }
 
 func (w *world) tune(l *life) func(*group.HostOptions, *owner.Config, *txn.Config) {
-	return func(ho *group.HostOptions, oc *owner.Config, _ *txn.Config) { w.tuneOwners(l, ho, oc) }
+	return func(ho *group.HostOptions, oc *owner.Config, tc *txn.Config) {
+		w.tuneOwners(l, ho, oc)
+		tc.EarlyPrograms, tc.SameSlots = w.cfg.Break.EarlyPrograms, w.cfg.Break.SameSlots
+	}
 }
 
 func (w *world) tuneOwners(l *life, ho *group.HostOptions, oc *owner.Config) {
@@ -295,6 +298,7 @@ func (w *world) tuneOwners(l *life, ho *group.HostOptions, oc *owner.Config) {
 	if b.NoHold {
 		oc.Hold = nil
 	}
+	oc.LateWriters = b.LateWriters
 	oc.NoBounds, oc.NoMarks, oc.NoTransferredState = b.NoBounds, b.NoMarks, b.NoTransferredState
 	oc.Serves = func(s gauge.Service) {
 		if l.dead.Load() {

@@ -34,6 +34,11 @@
 //	(GRP-9) a replica whose disk has taken nothing for half a second does not stand for election.
 //	     Because: its own vote waits for the disk, but those of the others elect it without that,
 //	     and with what it has appended and not synced its log may be the longest.
+//	(GRP-10) survivors of a leader stand one after the other. One that refuses a pre-vote without
+//	     which the candidate cannot be elected, as of three voters the third, stands without a
+//	     pause. It needs the votes of a majority like any candidate. Because: the leader was heard
+//	     by one survivor only; the other one, whose log is shorter, stands first, and rows wait for
+//	     the turn of the one that can be elected.
 //
 // # Duties of the caller
 //
@@ -54,5 +59,6 @@
 //
 // With the default ticks (100 ms, 5, 15): a follower campaigns after 1.5 to 3 s of
 // silence; after [Host.OnPeerDown] after 0.1, 0.6, 1.1 s and so on, the preferred leader
-// first. A leader without a quorum steps down after 1.5 to 3 s.
+// first, or at once when it refuses another one (GRP-10). A leader without a quorum steps down
+// after 1.5 to 3 s.
 package group

@@ -170,6 +170,7 @@ type follower struct {
 	known     position   // of an entry that a former leader has said to be committed
 	elapsed   int        // ticks given to raft since the leader was last heard
 	campaign  int        // ticks until an early campaign; 0 none
+	left      uint64     // the leader that was dead, or late, when it was set
 	heard     uint64     // tick at which a leader was last heard
 }
 

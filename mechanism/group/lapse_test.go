@@ -36,6 +36,17 @@ func (c *cluster) lease(g base.GroupID, may func(base.NodeID) bool) (stop func()
 	return func() { close(done); <-ended }
 }
 
+// leased is a cluster of one group with a voter at each node, 40 ms apart, for tests of leases.
+func leased(t *testing.T, nodes int) *cluster {
+	c := newCluster(t, 1, nodes, wan.NetOptions{WAN: wan.LinkSpec{Delay: 40 * time.Millisecond}}, HostOptions{})
+	c.groups[testGroup] = c.all()
+	c.startAll()
+	return c
+}
+
+// others are the two nodes of a cluster of three beside one.
+func others(of base.NodeID) []base.NodeID { return []base.NodeID{of%3 + 1, (of+1)%3 + 1} }
+
 // leaderAfter is the node that serves when d has passed.
 func (c *cluster) leaderAfter(d time.Duration) base.NodeID {
 	time.Sleep(d)
@@ -50,10 +61,8 @@ const lapsed = testLease + lapsePatience + 2*time.Second
 // One that takes its leases is not.
 func TestLapsedLeader(t *testing.T) {
 	virtual(t, 1, func(t *testing.T) {
-		c := newCluster(t, 1, 3, wan.NetOptions{WAN: wan.LinkSpec{Delay: 40 * time.Millisecond}}, HostOptions{})
+		c := leased(t, 3)
 		defer c.close()
-		c.groups[testGroup] = c.all()
-		c.startAll()
 		first := c.leader(testGroup).host.opts.Self
 		stuck := make(chan struct{})
 		stop := c.lease(testGroup, func(id base.NodeID) bool {
@@ -84,22 +93,20 @@ func TestLapsedLeader(t *testing.T) {
 func TestLateLeader(t *testing.T) {
 	for _, late := range []time.Duration{500 * time.Millisecond, 5 * time.Second} {
 		virtual(t, 1, func(t *testing.T) {
-			c := newCluster(t, 1, 3, wan.NetOptions{WAN: wan.LinkSpec{Delay: 40 * time.Millisecond}}, HostOptions{})
+			c := leased(t, 3)
 			defer c.close()
-			c.groups[testGroup] = c.all()
-			c.startAll()
 			first := c.leader(testGroup).host.opts.Self
 			defer c.lease(testGroup, func(base.NodeID) bool { return true })()
 			time.Sleep(10 * time.Second)
-			others := []base.NodeID{first%3 + 1, (first+1)%3 + 1}
+			rest := others(first)
 			for d := time.Duration(0); d < late; d += late / 100 { // slowly, so that it hears of them all the time
-				for _, id := range others {
+				for _, id := range rest {
 					c.net.SetPath(c.where(id), c.where(first), wan.LinkSpec{Delay: d})
 				}
 				time.Sleep(late / 40)
 			}
 			time.Sleep(lapsed + 2*lapsePatience)
-			at, _ := c.group(others[0], testGroup).Leader()
+			at, _ := c.group(rest[0], testGroup).Leader()
 			if left := at != first && at != 0; left != (late > testLease) {
 				t.Errorf("node %d hears %v late what is sent to it, and node %d leads", first, late, at)
 			}
@@ -112,30 +119,28 @@ func TestLateLeader(t *testing.T) {
 func TestLateLeaderIsGivenUp(t *testing.T) {
 	for _, all := range []bool{true, false} {
 		virtual(t, 1, func(t *testing.T) {
-			c := newCluster(t, 1, 3, wan.NetOptions{WAN: wan.LinkSpec{Delay: 40 * time.Millisecond}}, HostOptions{})
+			c := leased(t, 3)
 			defer c.close()
-			c.groups[testGroup] = c.all()
-			c.startAll()
 			first := c.leader(testGroup).host.opts.Self
 			defer c.lease(testGroup, func(base.NodeID) bool { return true })()
 			time.Sleep(10 * time.Second)
-			others := []base.NodeID{first%3 + 1, (first+1)%3 + 1}
+			rest := others(first)
 			if !all {
-				others = others[:1]
+				rest = rest[:1]
 			}
 			for range 10 {
-				for _, id := range others {
+				for _, id := range rest {
 					c.group(id, testGroup).host.OnPeerLate(first)
 				}
 				time.Sleep(100 * time.Millisecond)
 			}
-			at, _ := c.group(others[0], testGroup).Leader()
+			at, _ := c.group(rest[0], testGroup).Leader()
 			if left := at != first && at != 0; left != all {
-				t.Errorf("nodes %v find node %d late, and node %d leads a second later", others, first, at)
+				t.Errorf("nodes %v find node %d late, and node %d leads a second later", rest, first, at)
 			}
 			time.Sleep(5 * time.Second)
 			if at := c.leader(testGroup).host.opts.Self; (at != first) != all {
-				t.Errorf("nodes %v found node %d late, and node %d leads in the end", others, first, at)
+				t.Errorf("nodes %v found node %d late, and node %d leads in the end", rest, first, at)
 			}
 		})
 	}
@@ -146,27 +151,25 @@ func TestLateLeaderIsGivenUp(t *testing.T) {
 // while it waits for them to end and takes no lease of its own.
 func TestSuccessorIsFollowed(t *testing.T) {
 	virtual(t, 1, func(t *testing.T) {
-		c := newCluster(t, 1, 3, wan.NetOptions{WAN: wan.LinkSpec{Delay: 40 * time.Millisecond}}, HostOptions{})
+		c := leased(t, 3)
 		defer c.close()
-		c.groups[testGroup] = c.all()
-		c.startAll()
 		old := c.leader(testGroup).host.opts.Self
 		defer c.lease(testGroup, func(id base.NodeID) bool { return id == old })()
 		time.Sleep(10 * time.Second)
-		others := []base.NodeID{old%3 + 1, (old+1)%3 + 1}
+		rest := others(old)
 		// It commits nothing any more, as it hears nothing, and goes on with its leases.
-		for _, id := range others {
+		for _, id := range rest {
 			c.net.SetPath(c.where(id), c.where(old), wan.LinkSpec{Delay: time.Hour})
 		}
 		lead := old
 		for lead == 0 || lead == old {
 			time.Sleep(50 * time.Millisecond)
-			lead, _ = c.group(others[0], testGroup).Leader()
+			lead, _ = c.group(rest[0], testGroup).Leader()
 		}
 		time.Sleep(200 * time.Millisecond) // both know
 		_, term := c.group(lead, testGroup).Leader()
 		for until := time.Now().Add(testLease); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
-			for _, id := range others {
+			for _, id := range rest {
 				if at, now := c.group(id, testGroup).Leader(); at != lead && now >= term {
 					t.Fatalf("node %d follows %d in term %d, and node %d leads in term %d", id, at, now, lead, term)
 				}
@@ -179,17 +182,15 @@ func TestSuccessorIsFollowed(t *testing.T) {
 // long as it proposes any (GRP-7).
 func TestStalledLeader(t *testing.T) {
 	virtual(t, 1, func(t *testing.T) {
-		c := newCluster(t, 1, 3, wan.NetOptions{WAN: wan.LinkSpec{Delay: 40 * time.Millisecond}}, HostOptions{})
+		c := leased(t, 3)
 		defer c.close()
-		c.groups[testGroup] = c.all()
-		c.startAll()
 		defer c.lease(testGroup, func(base.NodeID) bool { return true })()
 		first := c.leader(testGroup).host.opts.Self
 		time.Sleep(10 * time.Second)
 		c.frozen.Store(first, time.Now().Add(40*time.Second))
 		time.Sleep(lapsed + 2*lapsePatience)
-		others := []base.NodeID{first%3 + 1, (first+1)%3 + 1}
-		if at := c.leader(testGroup, others...).host.opts.Self; at == first {
+		rest := others(first)
+		if at := c.leader(testGroup, rest...).host.opts.Self; at == first {
 			t.Errorf("node %d still leads while its disk stands still", first)
 		}
 		time.Sleep(time.Minute)
@@ -201,10 +202,8 @@ func TestStalledLeader(t *testing.T) {
 // in peace.
 func TestStalledFollower(t *testing.T) {
 	virtual(t, 1, func(t *testing.T) {
-		c := newCluster(t, 1, 3, wan.NetOptions{WAN: wan.LinkSpec{Delay: 40 * time.Millisecond}}, HostOptions{})
+		c := leased(t, 3)
 		defer c.close()
-		c.groups[testGroup] = c.all()
-		c.startAll()
 		stop := c.lease(testGroup, func(base.NodeID) bool { return true })
 		first := c.leader(testGroup)
 		_, term := first.Leader()
@@ -231,10 +230,8 @@ func TestStalledFollower(t *testing.T) {
 // still, though it is the first to ask for their votes (GRP-9).
 func TestStalledCandidate(t *testing.T) {
 	virtual(t, 1, func(t *testing.T) {
-		c := newCluster(t, 1, 5, wan.NetOptions{WAN: wan.LinkSpec{Delay: 40 * time.Millisecond}}, HostOptions{})
+		c := leased(t, 5)
 		defer c.close()
-		c.groups[testGroup] = c.all()
-		c.startAll()
 		stop := c.lease(testGroup, func(base.NodeID) bool { return true })
 		first := c.leader(testGroup).host.opts.Self
 		time.Sleep(10 * time.Second)
@@ -243,10 +240,10 @@ func TestStalledCandidate(t *testing.T) {
 		time.Sleep(2 * time.Second) // leases are on their way to its disk
 		stop()
 		c.crash(first)
-		var others []base.NodeID
+		var rest []base.NodeID
 		for _, id := range c.ids {
 			if id != first && id != sick {
-				others = append(others, id)
+				rest = append(rest, id)
 			}
 		}
 		for i := range 600 {
@@ -254,14 +251,50 @@ func TestStalledCandidate(t *testing.T) {
 				c.group(sick, testGroup).Campaign()
 			}
 			time.Sleep(50 * time.Millisecond)
-			for _, id := range others {
+			for _, id := range rest {
 				if at, _ := c.group(id, testGroup).Leader(); at == sick {
 					t.Fatalf("node %d was elected while its disk stands still", sick)
 				}
 			}
 		}
-		c.leader(testGroup, others...)
+		c.leader(testGroup, rest...)
 	})
+}
+
+// TestRefuserStands: a leader is heard by the survivor that stands second only, and dies. That one
+// refuses the first one, whose log is shorter, and stands without waiting for its turn (GRP-10).
+// With five voters it waits, since the first may be elected without it.
+func TestRefuserStands(t *testing.T) {
+	for _, voters := range []int{3, 5} {
+		virtual(t, 1, func(t *testing.T) {
+			c := leased(t, voters)
+			defer c.close()
+			lead := c.leader(testGroup)
+			self := lead.host.opts.Self
+			time.Sleep(5 * time.Second)
+			var rest []base.NodeID
+			for _, id := range c.ids {
+				if id != self {
+					rest = append(rest, id)
+				}
+			}
+			c.net.CutOneWay(c.where(self), c.where(rest[0]))
+			lead.ProposeAsync(put(1), lead.Status().Term, func(any, uint64, error) {})
+			time.Sleep(200 * time.Millisecond)
+			c.crash(self)
+			began := time.Now()
+			for _, id := range rest {
+				c.group(id, testGroup).host.OnPeerDown(self)
+			}
+			for at := self; at == self || at == 0; at, _ = c.group(rest[1], testGroup).Leader() {
+				time.Sleep(10 * time.Millisecond)
+			}
+			turn := campaignGap * lead.host.opts.TickInterval
+			if d := time.Since(began); d < turn != (voters == 3) {
+				t.Errorf("%d voters: one leads after %v, where each waits %v for its turn", voters, d, turn)
+			}
+		})
+	}
 }
 
 // TestDeafness: a member is deaf to a leader's appends for an election timeout, ever more seldom in

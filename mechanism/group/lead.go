@@ -263,9 +263,9 @@ func (g *Group) peerDown(node uint64) {
 // deserted forgets a leader that is dead, or as good as that, so that this node may vote at once,
 // and has it stand for election.
 func (g *Group) deserted() {
-	dead := g.lead
+	g.left = g.lead
 	_ = g.rn.ForgetLeader()
-	g.campaign = 1 + min(campaignGap*g.campaignRank(dead), g.host.opts.ElectionTicks)
+	g.campaign = 1 + min(campaignGap*g.campaignRank(uint64(g.host.opts.Self)), g.host.opts.ElectionTicks)
 }
 
 // campaignGap is how many ticks after another one the next survivor campaigns: as long as it takes
@@ -273,17 +273,35 @@ func (g *Group) deserted() {
 // one that was just elected, and then all wait for an election timeout (TestPartialCuts).
 const campaignGap = 5
 
-// campaignRank is how many survivors of a leader campaign before this one: the preferred leader,
-// if that is not the one that died, and voters with smaller ids. Drawn by lot, all might be late.
-func (g *Group) campaignRank(dead uint64) (rank int) {
-	self := uint64(g.host.opts.Self)
+// campaignRank is how many survivors of the leader that was left campaign before a voter: the
+// preferred leader, if that is not the one that was left, and voters with smaller ids. Drawn by
+// lot, all might be late.
+func (g *Group) campaignRank(of uint64) (rank int) {
 	for _, id := range g.conf.Voters {
-		if id == dead || id == self || g.prefers(base.NodeID(self)) {
+		if id == g.left || id == of || g.prefers(base.NodeID(of)) {
 			continue
 		}
-		if id < self || g.prefers(base.NodeID(id)) {
+		if id < of || g.prefers(base.NodeID(id)) {
 			rank++
 		}
 	}
 	return rank
+}
+
+// refused has this survivor stand, for it has refused a pre-vote to a candidate, because its own
+// log is longer or its term later. If that one cannot be elected without this vote, there is
+// nothing to wait for but the turns of those in between (GRP-10).
+func (g *Group) refused(candidate uint64) {
+	if g.campaign <= 0 || g.lead != 0 || !g.decides() {
+		return
+	}
+	between := g.campaignRank(uint64(g.host.opts.Self)) - g.campaignRank(candidate) - 1
+	g.campaign = min(g.campaign, 1+campaignGap*max(between, 0))
+}
+
+// decides reports whether nobody is elected against this voter: all voters without it and the
+// leader that was left are no majority.
+func (g *Group) decides() bool {
+	n := len(g.conf.Voters)
+	return g.voter && len(g.conf.VotersOutgoing) == 0 && 2*(n-2) <= n
 }

@@ -245,6 +245,11 @@ func (g *Group) send(m *pb.Message) {
 	switch m.GetType() {
 	case pb.MsgHeartbeat, pb.MsgHeartbeatResp:
 		g.lazy = true
+	case pb.MsgPreVoteResp:
+		g.touched[o] = struct{}{}
+		if m.GetReject() {
+			g.refused(m.GetTo())
+		}
 	default:
 		g.touched[o] = struct{}{}
 	}

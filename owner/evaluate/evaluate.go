@@ -36,6 +36,7 @@ type Findings struct {
 	Foreign []*wire.Foreign    // keys and ranges that other groups own
 	Need    []*wire.GroupIndex // to be applied here before what was found counts
 	Own     []view.Seen        // with view.Group.NotesAll: the keys written
+	Stacked []Stacked          // patches that stack, in a vote for a slot
 
 	exists base.Key // of an insert, if the key is there
 }

@@ -1,6 +1,8 @@
 package evaluate
 
 import (
+	"bytes"
+
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv/patch"
 	"github.com/godwitdb/godwit/mechanism/store"
@@ -14,6 +16,9 @@ import (
 func (l *look) patched(w *wire.Write, p *view.Place, there bool) (*wire.Write, error) {
 	if there {
 		if value, ok := patch.Apply(w.Patch, p.V.Value); ok && l.Request.Slot != 0 {
+			if patch.Stacks(w.Patch) {
+				l.Stacked = append(l.Stacked, Stacked{Key: w.Key, Patch: w.Patch, Value: bytes.Clone(p.V.Value)})
+			}
 			return w, nil
 		} else if ok {
 			return &wire.Write{Kind: w.Kind, Key: w.Key, Value: value, Label: w.Label}, nil
@@ -21,6 +26,32 @@ func (l *look) patched(w *wire.Write, p *view.Place, there bool) (*wire.Write, e
 	}
 	return nil, base.Errorf(base.CodeAborted, "transaction %v updates %v, which has been changed since: retry",
 		l.Request.Txn.Id, base.Key(w.Key))
+}
+
+// Stacked is a patch that may be pending beside others of its row, and the newest value of the row.
+type Stacked struct {
+	Key   base.Key
+	Patch *wire.Patch
+	Value []byte
+}
+
+// Unstackable finds a pending transaction whose patch of a row, together with the others there, and
+// the one that is to come, might not be defined: it has to end first.
+func Unstackable(stacked []Stacked, x *txns.Txn, slots map[*txns.Txn]struct{}) *txns.Txn {
+	for i := range stacked {
+		s := &stacked[i]
+		ps := []*wire.Patch{s.Patch}
+		var last *txns.Txn
+		for p := range slots {
+			if pt := p.Patches[string(s.Key)]; pt != nil && p != x {
+				last, ps = p, append(ps, pt)
+			}
+		}
+		if last != nil && !patch.Joint(s.Value, ps) {
+			return last
+		}
+	}
+	return nil
 }
 
 // Interval is the timestamps at which an attempt may commit: [TS, Hi) of a vote, TS of a commit. Hi
@@ -31,6 +62,9 @@ type Interval struct{ TS, Hi base.Timestamp }
 // x writes, and moves the attempt off slots with such patches: no two versions of a row have one
 // timestamp, and an interval of timestamps does not contain a slot.
 func (a *Attempt) Spoiled(x *txns.Txn, slots map[*txns.Txn]struct{}, writes []*wire.Write, at *Interval) *txns.Txn {
+	if p := crowded(x, slots, writes); p != nil {
+		return p
+	}
 	for again := true; again; {
 		again = false
 		for p := range slots {
@@ -42,6 +76,24 @@ func (a *Attempt) Spoiled(x *txns.Txn, slots map[*txns.Txn]struct{}, writes []*w
 				return p
 			}
 			again = again || moved
+		}
+	}
+	return nil
+}
+
+// crowded finds a transaction with one of several patches of a row that would not all be defined
+// over what x writes.
+func crowded(x *txns.Txn, slots map[*txns.Txn]struct{}, writes []*wire.Write) *txns.Txn {
+	for _, w := range writes {
+		var ps []*wire.Patch
+		var last *txns.Txn
+		for p := range slots {
+			if pt := p.Patches[string(w.Key)]; pt != nil && p != x {
+				last, ps = p, append(ps, pt)
+			}
+		}
+		if len(ps) > 1 && !patch.Joint(w.Value, ps) {
+			return last
 		}
 	}
 	return nil

@@ -5,15 +5,16 @@ import (
 	"slices"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv/patch"
 	"github.com/godwitdb/godwit/owner/txns"
 	"github.com/godwitdb/godwit/owner/view"
 	"github.com/godwitdb/godwit/wire"
 )
 
 // SlotSpans are what a vote for a slot locks: in the tier of cross-region transactions its writes
-// exclusively (CRTX) and its reads shared (CRTS); and against writes inside the region everything,
-// shared; rows that are patched only until it is proposed. Transactions inside the region go on
-// reading.
+// exclusively (CRTX) and its reads shared (CRTS), as well as rows whose patches stack; and against
+// writes inside the region everything, shared; rows that are patched only until it is proposed.
+// Transactions inside the region go on reading.
 type SlotSpans struct {
 	CRTX, CRTS, Shared, Patched []base.Span
 }
@@ -22,7 +23,11 @@ type SlotSpans struct {
 func SlotSpansOf(q *wire.CommitRequest) (out SlotSpans) {
 	for _, w := range q.Writes {
 		s := base.Span{Start: w.Key}
-		out.CRTX = append(out.CRTX, txns.InCRTTier(s))
+		if w.Patch != nil && patch.Stacks(w.Patch) {
+			out.CRTS = append(out.CRTS, txns.InCRTTier(s))
+		} else {
+			out.CRTX = append(out.CRTX, txns.InCRTTier(s))
+		}
 		if w.Patch != nil {
 			out.Patched = append(out.Patched, s)
 		} else {

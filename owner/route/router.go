@@ -255,6 +255,18 @@ func NoteCost(ctx context.Context, resp *wire.CommitResponse) {
 	t.AddBytes(int(resp.Copies), int(resp.Copies*resp.Bytes))
 }
 
+// StatusOf is err as it travels; nil for nil.
+func StatusOf(err error) *wire.Status {
+	if err == nil {
+		return nil
+	}
+	var e *base.Error
+	if !errors.As(err, &e) {
+		return &wire.Status{Code: uint32(base.CodeOther), Msg: err.Error()}
+	}
+	return &wire.Status{Code: uint32(e.Code), Msg: e.Msg, Node: uint32(e.Node), Key: e.Key, After: uint64(e.After)}
+}
+
 // ErrorOf is the error that a status carries; nil if it says that all is well.
 func ErrorOf(s *wire.Status) error {
 	if s == nil || s.Code == 0 && s.Msg == "" {

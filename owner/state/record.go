@@ -125,3 +125,12 @@ func TxnID(b []byte) (id base.TxnID, ok bool) {
 	}
 	return base.TxnID(b), true
 }
+
+// Groups are the participants of a vote.
+func Groups(ids []uint32) []base.GroupID {
+	gs := make([]base.GroupID, len(ids))
+	for i, g := range ids {
+		gs[i] = base.GroupID(g)
+	}
+	return gs
+}

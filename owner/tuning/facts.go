@@ -34,9 +34,10 @@ type Facts struct {
 	// QuorumRTT is the round trip from this node to the nearest majority of a group's replicas, as
 	// measured; 0 if unknown. It bounds what commits are assigned ahead. Nil: no bound.
 	QuorumRTT func(base.GroupID) time.Duration
-	// Farthest is the longest round trip to a node of the cluster; 0 if none is known. Leases are
-	// as short as that allows. Nil: they have their greatest length.
-	Farthest func() time.Duration
+	// Farthest is the longest round trip to a node: what the path takes at least, and what it takes
+	// now; 0 if none is known. Leases are as short as that allows. Nil: they have their greatest
+	// length.
+	Farthest func() (path, trip time.Duration)
 	// Every is the current heartbeat interval of a group's leader, as this node receives it. Nil is
 	// 100 ms.
 	Every func(base.GroupID) time.Duration

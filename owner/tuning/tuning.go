@@ -12,7 +12,7 @@ import (
 // Timing is how long things last, and how often they are done.
 type Timing struct {
 	Lease      time.Duration // length of a lease, at most; default 3 s
-	LeaseLeast time.Duration // what it is more than three round trips (TIME-1a); default 1.2 s
+	LeaseLeast time.Duration // what it is more than round trips (TIME-1a); default 1.2 s
 	// silence after which an unprepared transaction is aborted; default 10 s
 	TxnIdle time.Duration
 	// the same if its gateway is Gone; default 2.5 s: a living one says so every second
@@ -66,6 +66,11 @@ type Bulk struct {
 type Breaks struct {
 	// NoBounds has readers of what a slot ahead writes not be bound by the slot.
 	NoBounds bool
+	// LateWriters has patches be evaluated without waiting for what commits below their slot
+	// (REL-9d).
+	LateWriters bool
+	// VotesUnheld counts votes of asynchronous groups before the copy here has them (REL-10).
+	VotesUnheld bool
 	// NoMarks forgets up to when keys were read, NoTransferredState only what a former leader knew
 	// of that.
 	NoMarks, NoTransferredState bool

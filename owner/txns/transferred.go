@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv/patch"
 	"github.com/godwitdb/godwit/mechanism/lock"
 	"github.com/godwitdb/godwit/owner/state"
 	"github.com/godwitdb/godwit/owner/view"
@@ -258,7 +259,11 @@ func (t *Table) relock(g base.GroupID, x *Txn, v *wire.Vote, w *wire.Write, span
 		if w.Patch != nil {
 			t.Slots[x], x.Patches = struct{}{}, state.Patches(v.Writes)
 		}
-		out, _, _, err := t.LockTable.Acquire(lock.Request{Txn: x.ID, Age: x.Age, Span: InCRTTier(span), Mode: lock.Exclusive})
+		mode := lock.Exclusive
+		if w.Patch != nil && patch.Stacks(w.Patch) {
+			mode = lock.Shared
+		}
+		out, _, _, err := t.LockTable.Acquire(lock.Request{Txn: x.ID, Age: x.Age, Span: InCRTTier(span), Mode: mode})
 		if err != nil || out != lock.Granted {
 			return base.Errorf(base.CodeCorrupt, "prepared cross-region transactions of group %v write %v both (%v)",
 				g, span, err)

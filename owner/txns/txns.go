@@ -20,6 +20,8 @@ type Table struct {
 	Slots     map[*Txn]struct{} // those of pending that are votes for a slot
 	Notices   map[base.TxnID]*Notices
 	Finished  map[base.TxnID]base.Timestamp // when they ended, to keep late requests of them out
+	// PatchesEnded counts the transactions with patches that have ended here.
+	PatchesEnded uint64
 	// Patient: outcomes are not asked for soon. The group is asynchronous, and its leader may not
 	// have heard yet that it was promoted over: what it asks then, it asks the wrong one.
 	Patient bool
@@ -184,6 +186,9 @@ func (x *Txn) WritesIn(s base.Span) bool {
 func (t *Table) End(x *Txn) {
 	if !x.Ended {
 		x.Ended = true
+		if len(x.Patches) > 0 {
+			t.PatchesEnded++
+		}
 		if x.Gone != nil {
 			close(x.Gone)
 		}
@@ -235,6 +240,25 @@ func (b *Bound) Add(x *Txn) {
 	if !slices.Contains(b.Votes, x) {
 		b.Votes = append(b.Votes, x)
 	}
+}
+
+// Past drops what bounds no more. lost: one of the votes has committed; due is one that has to end
+// before the transaction commits at a timestamp.
+func (b *Bound) Past(at base.Timestamp) (due *Txn, lost bool) {
+	var left Bound
+	for _, p := range b.Votes {
+		switch {
+		case p.Ended && !p.Aborted:
+			return nil, true
+		case p.Ended || p.TS == 0:
+			continue
+		case p.TS <= at:
+			due = p
+		}
+		left.Add(p)
+	}
+	*b = left
+	return due, false
 }
 
 // SlotOver is the last of the slots until which other transactions lock something of a span: then
@@ -383,6 +407,17 @@ func (t *Table) SlotsOn(x *Txn, mode lock.Mode, spans []base.Span, soon base.Tim
 		at = min(at, p.TS.Prev())
 	}
 	return at, nil
+}
+
+// LowerSlot finds a transaction that has voted for a slot below slot, and writes within the spans,
+// which x has read; or one that has voted for the same slot, whatever it writes.
+func (t *Table) LowerSlot(x *Txn, spans []base.Span, slot base.Timestamp) *Txn {
+	for p := range t.Slots {
+		if p != x && (p.TS == slot || p.TS < slot && slices.ContainsFunc(spans, p.WritesIn)) {
+			return p
+		}
+	}
+	return nil
 }
 
 // BoundBySlots has x commit before all slots that write within the spans.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/fast"
+	"github.com/godwitdb/godwit/sql/quick"
 	"github.com/godwitdb/godwit/sql/rules"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
@@ -84,7 +85,7 @@ func (h *handler) short(ctx context.Context, s *session.Session, c *mysql.Conn, 
 			return f, true, err
 		}
 	}
-	ctx, stop := whileThere(ctx, c.Conn)
+	ctx, stop := quick.WhileThere(ctx, c.Conn)
 	defer stop()
 	if p == nil {
 		if text, binds, ok := s.Executed(ctx, query); ok {
@@ -188,7 +189,7 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.Pr
 // keep, and ends when the client has gone away. stop must be called.
 func (h *handler) left(ctx context.Context, s *session.Session, c *mysql.Conn, query string) (_ context.Context, stop func()) {
 	ctx, done := bound.With(ctx, h.g.query.Budget(), h.g.query.Turn(sql.NewContext(ctx, sql.WithSession(s)), s, query))
-	ctx, away := whileThere(ctx, c.Conn)
+	ctx, away := quick.WhileThere(ctx, c.Conn)
 	return ctx, func() { away(); done() }
 }
 

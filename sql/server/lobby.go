@@ -124,6 +124,9 @@ type clientConn struct {
 	account *account
 }
 
+// Under implements quick.Wrapped.
+func (c *clientConn) Under() net.Conn { return c.Conn }
+
 // clientOf is the connection under the protocol library's, and under TLS; nil if it is of another
 // kind.
 func clientOf(c *mysql.Conn) *clientConn {

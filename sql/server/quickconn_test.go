@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/kv/memkv"
+	"github.com/godwitdb/godwit/sql/quick"
 )
 
 func quickPair(t *testing.T) (client, server net.Conn) {
@@ -26,7 +27,7 @@ func quickPair(t *testing.T) (client, server net.Conn) {
 	if client, err = net.Dial("tcp", ln.Addr().String()); err != nil {
 		t.Fatal(err)
 	}
-	if server, err = quick(ln).Accept(); err != nil {
+	if server, err = quick.Listener(ln).Accept(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close(); server.Close() })

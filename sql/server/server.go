@@ -25,6 +25,7 @@ import (
 	"github.com/godwitdb/godwit/sql/backup"
 	"github.com/godwitdb/godwit/sql/backup/place"
 	"github.com/godwitdb/godwit/sql/ddl"
+	"github.com/godwitdb/godwit/sql/quick"
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/session"
 )
@@ -164,7 +165,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{g: g, ln: ln, drain: cfg.Drain, remotes: newRemotes(cfg.MaxForwarded)}
 	scfg := server.Config{
-		Protocol: "tcp", Address: ln.Addr().String(), Listener: newLobby(quick(ln)), Version: serverVersion,
+		Protocol: "tcp", Address: ln.Addr().String(), Listener: newLobby(quick.Listener(ln)), Version: serverVersion,
 		TLSConfig: cfg.TLS, ProtocolListenerFactory: g.listen,
 		Options: []server.Option{
 			func(e *sqle.Engine, sm *server.SessionManager, h mysql.Handler) (

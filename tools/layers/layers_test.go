@@ -88,7 +88,8 @@ var allowed = map[string][]string{
 	"owner/tscache": nil,
 	// the table of transactions waits for nothing: whoever waits is in owner. A new leader fills it
 	// from what the log says.
-	"owner/txns": {"owner/state", "owner/view", "mechanism/lock"},
+	// Which patches may be pending together is a matter of the patches.
+	"owner/txns": {"owner/state", "owner/view", "mechanism/lock", "kv/patch"},
 	// what a commit comes to is seen in one view: owner takes the locks, and waits for what that
 	// view lacks
 	"owner/evaluate": {"owner/txns", "owner/view", "mechanism/store", "kv/patch"},
@@ -145,7 +146,9 @@ var allowed = map[string][]string{
 	// changefeed runs feeds as jobs, and reads what package feed reads for it
 	"sql/changefeed": {"kv/hold", "kv/job", "sql/changefeed/event", "sql/changefeed/sink", "sql/ddl", "sql/feed", "sql/rights",
 		"sql/schema", "sql/session"},
-	"sql/server": {"sql/admit", "sql/audited", "sql/backup", "sql/backup/place", "sql/changefeed", "sql/changefeed/sink", "sql/bound", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/named", "sql/prefetch", "sql/ddl", "sql/fast", "sql/query",
+	// sockets know nothing of SQL
+	"sql/quick": nil,
+	"sql/server": {"sql/admit", "sql/audited", "sql/backup", "sql/backup/place", "sql/changefeed", "sql/changefeed/sink", "sql/bound", "sql/quick", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/named", "sql/prefetch", "sql/ddl", "sql/fast", "sql/query",
 		"sql/statements", "sql/virtual", "sql/describe", "sql/infile", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/digest", "sql/events",
 		"sql/function", "sql/stored",
 		"sql/token", "sql/zone", "obs/audit"},
@@ -222,7 +225,9 @@ var allowed = map[string][]string{
 	"cmd/godwit": {"cmd/cli"},
 	"cmd/cli":    {"*"},
 	// the doctor looks at a machine, and starts nothing
-	"cmd/doctor":           {"mechanism/clock", "mechanism/ident"},
+	"cmd/doctor": {"mechanism/clock", "mechanism/ident"},
+	// migrate is a client of two servers, and knows no part of a node
+	"cmd/migrate":          nil,
 	"cmd/etcdleader":       {"policy/leader", "mechanism/wan"},
 	"examples/collective":  {"mechanism/collective", "policy/plan", "policy/matrix", "mechanism/wan"},
 	"examples/consistency": {"", "policy/matrix"},

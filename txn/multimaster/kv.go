@@ -22,8 +22,28 @@ type DB struct {
 	commit time.Duration
 }
 
+// Program implements kv.Programs: rows of epochs are in no program.
+func (d *DB) Program(ctx context.Context, opts kv.Options, p kv.Program) (kv.ProgramResult, error) {
+	in, ok := d.DB.(kv.Programs)
+	if !ok {
+		return kv.ProgramResult{}, kv.ErrNoProgram
+	}
+	for _, k := range p.Reads {
+		if k.Shard() == base.EpochShard {
+			return kv.ProgramResult{}, kv.ErrNoProgram
+		}
+	}
+	for _, u := range p.Updates {
+		if u.Key.Shard() == base.EpochShard {
+			return kv.ProgramResult{}, kv.ErrNoProgram
+		}
+	}
+	return in.Program(ctx, opts, p)
+}
+
 var (
 	_ kv.DB       = (*DB)(nil)
+	_ kv.Programs = (*DB)(nil)
 	_ kv.Epochs   = (*DB)(nil)
 	_ kv.EpochTxn = (*Txn)(nil)
 )

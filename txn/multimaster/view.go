@@ -153,7 +153,7 @@ func (e *Engine) Down(n base.NodeID) {
 
 // confirmDown asks a node whether it takes part in the view, and for a new view if it does not.
 func (e *Engine) confirmDown(n base.NodeID, view uint64) {
-	ctx, cancel := e.context(e.cfg.Ask / 2)
+	ctx, cancel := e.context(e.cfg.Ask / 4)
 	defer cancel()
 	a, err := e.ask(ctx, n, &wire.EpochControl{Step: stepHello})
 	e.mu.Lock()

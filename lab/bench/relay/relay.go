@@ -19,7 +19,7 @@ func Bench() rig.Bench {
 		Title: "local transactions beside those that cross regions: consistency tiers, or one kind of locks for all (Spanner)",
 		Figures: []string{"relay/6a", "relay/6b", "relay/7a", "relay/7b", "relay/8a", "relay/9a", "relay/8b",
 			"relay/9b", "relay/8c", "relay/9c", "relay/8d", "relay/9d",
-			"relay/flat", "relay/wait", "relay/ship", "relay/zero"},
+			"relay/flat", "relay/wait", "relay/ship", "relay/zero", "relay/seeds", "relay/oneshot"},
 		Parts: true,
 		Run:   runRelay,
 	}
@@ -85,7 +85,8 @@ func runRelay(ctx context.Context, p rig.Params) error {
 			return err
 		}
 		b := &relayBench{p, w, map[tierLoad]relayPair{}}
-		for _, f := range []func(context.Context) error{b.concurrency, b.shares, b.zipfs, b.delays, b.waiting, b.zero} {
+		for _, f := range []func(context.Context) error{b.concurrency, b.shares, b.zipfs, b.delays, b.waiting, b.zero,
+			b.seeds} {
 			if failed = errors.Join(ctx.Err(), failed); failed == nil {
 				failed = f(ctx)
 			}

@@ -107,6 +107,10 @@ type tierLoad struct {
 	cross   float64 // share of transactions that cross: half of their rows are another region's
 	theta   float64
 	plain   bool // updates are not shipped, so that every row read is validated at the commit
+	// oneShot: a client sends a whole transaction at once, so that its statements cost no trips of
+	// their own inside the region, and its keys are known.
+	oneShot bool
+	seed    uint64 // of the clients' choices, beside the usual one
 	warm    time.Duration
 	length  time.Duration
 }
@@ -141,10 +145,10 @@ func (r *tierResult) aborted() float64 {
 // run has clients at work in closed loops.
 func (w *tierWorld) run(l tierLoad) (*tierResult, error) {
 	draw := w.zipf(l.theta)
-	clients := loop{regions: len(w.DBs), clients: l.clients, warm: l.warm, length: l.length, seed: 0x4e1a}
+	clients := loop{regions: len(w.DBs), clients: l.clients, warm: l.warm, length: l.length, seed: 0x4e1a + l.seed}
 	kinds, err := clients.run(func(ctx context.Context, c *worker) (int, error) {
 		kind, ops := w.next(c.rng, c.region, l.cross, draw)
-		return kind, w.transact(ctx, c, l, ops)
+		return kind, w.transact(ctx, c, l, kind, ops)
 	})
 	time.Sleep(2 * time.Second) // transactions under way end
 	return &tierResult{kinds: kinds, length: l.length}, err
@@ -179,11 +183,21 @@ func (w *tierWorld) next(rng *rand.Rand, region int, cross float64, draw func(*r
 
 // transact runs a transaction until it commits, statement by statement. Each costs the client a
 // round trip inside the region, and the database does not know its keys in advance.
-func (w *tierWorld) transact(ctx context.Context, c *worker, l tierLoad, ops []tierOp) error {
+func (w *tierWorld) transact(ctx context.Context, c *worker, l tierLoad, kind int, ops []tierOp) error {
 	db, inside := w.DBs[c.region], w.m.RTT[c.region][c.region]
 	opts := kv.Options{Policy: l.policy, Relay: l.relay, Age: db.Clock(), Touched: &kv.Touched{}}
 	aborts := 0
-	return c.retry(ctx, func() error { return attempt(ctx, db, inside, opts, ops, l.plain) },
+	if l.oneShot {
+		time.Sleep(inside)
+	}
+	program, crosses := programOf(ops), kind == 1
+	return c.retry(ctx, func() error {
+		if l.oneShot && opts.Relay && crosses {
+			_, err := db.(kv.Programs).Program(ctx, opts, program)
+			return err
+		}
+		return attempt(ctx, db, inside, opts, ops, l)
+	},
 		func(err error, wait time.Duration) time.Duration {
 			if base.CodeOf(err) == base.CodeAborted { // as in kv.Run
 				aborts++
@@ -202,9 +216,15 @@ var (
 
 // attempt runs one attempt. Reads take read locks. Writes are buffered and take their locks at the
 // commit (Algorithm 1 of the paper).
-func attempt(ctx context.Context, db kv.DB, inside time.Duration, opts kv.Options, ops []tierOp, plain bool) error {
+func attempt(ctx context.Context, db kv.DB, inside time.Duration, opts kv.Options, ops []tierOp, l tierLoad) error {
 	t := db.Begin(opts)
 	defer t.Rollback(context.Background())
+	if l.oneShot {
+		inside = 0
+		if err := lockAhead(ctx, t, ops); err != nil {
+			return err
+		}
+	}
 	for _, o := range ops {
 		time.Sleep(inside)
 		rows, err := t.Get(ctx, []base.Key{o.key}, kv.LockShared)
@@ -216,7 +236,7 @@ func attempt(ctx context.Context, db kv.DB, inside time.Duration, opts kv.Option
 			if !ok {
 				return fmt.Errorf("row %v cannot be updated", o.key)
 			}
-			if plain {
+			if l.plain {
 				t.Put(o.key, value, 0)
 			} else {
 				t.Update(o.key, value, tierUpdate)
@@ -226,4 +246,26 @@ func attempt(ctx context.Context, db kv.DB, inside time.Duration, opts kv.Option
 	time.Sleep(inside)
 	_, err := t.Commit(ctx)
 	return err
+}
+
+// lockAhead has a transaction whose keys are known read them all in one round, so that it pays one
+// trip for its statements and not one for each in another region.
+func lockAhead(ctx context.Context, t kv.Txn, ops []tierOp) error {
+	keys := make([]base.Key, len(ops))
+	for i, o := range ops {
+		keys[i] = o.key
+	}
+	_, err := t.Ahead(ctx, keys, nil, kv.LockShared)
+	return err
+}
+
+// programOf is the transaction as a program: it reads all rows, and updates half of them.
+func programOf(ops []tierOp) (p kv.Program) {
+	for _, o := range ops {
+		p.Reads = append(p.Reads, o.key)
+		if o.write {
+			p.Updates = append(p.Updates, kv.ProgramUpdate{Key: o.key, Patch: tierUpdate})
+		}
+	}
+	return p
 }

@@ -1,4 +1,4 @@
-package server
+package quick
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// quick makes each TCP connection of a listener a quickConn.
-func quick(l net.Listener) net.Listener { return quickListener{l} }
+// Listener makes each TCP connection of a listener a quickConn.
+func Listener(l net.Listener) net.Listener { return quickListener{l} }
 
 type quickListener struct{ net.Listener }
 
@@ -106,15 +106,15 @@ const gonePause = 75 * time.Millisecond
 
 var errGone = errors.New("the client has closed its connection")
 
-// whileThere is a context that ends when the client of a connection has gone away: what the engine
+// WhileThere is a context that ends when the client of a connection has gone away: what the engine
 // does for it may take long. stop must be called.
-func whileThere(ctx context.Context, c net.Conn) (_ context.Context, stop func()) {
+func WhileThere(ctx context.Context, c net.Conn) (_ context.Context, stop func()) {
 	secured, isTLS := c.(*tls.Conn)
 	if isTLS {
 		c = secured.NetConn()
 	}
-	if cc, ok := c.(*clientConn); ok {
-		c = cc.Conn
+	if u, ok := c.(Wrapped); ok {
+		c = u.Under()
 	}
 	q, ok := c.(*quickConn)
 	if !ok {

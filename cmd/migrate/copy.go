@@ -1,0 +1,216 @@
+package migrate
+
+import (
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// A statement has this many rows, or this many bytes, at most.
+	batchRows  = 500
+	batchBytes = 1 << 20
+	// tries is how often a batch is written again after a deadlock or a wait for a lock.
+	tries = 20
+)
+
+// copyTables copies the rows of all tables, one reader a table, and writers that are shared.
+func (r *run) copyTables(ctx context.Context, snap *snapshot) error {
+	tables := make(chan *table)
+	batches := make(chan *batch)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		defer close(tables)
+		for _, t := range r.cat.tables {
+			select {
+			case tables <- t:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		return nil
+	})
+	var reading sync.WaitGroup
+	for _, c := range snap.readers {
+		reading.Add(1)
+		g.Go(func() error {
+			defer reading.Done()
+			for t := range tables {
+				if err := r.copyTable(ctx, c, t, batches); err != nil {
+					return fmt.Errorf("%s: %w", t, err)
+				}
+			}
+			return nil
+		})
+	}
+	g.Go(func() error {
+		reading.Wait()
+		close(batches)
+		return nil
+	})
+	for range r.o.Threads {
+		g.Go(func() error { return r.write(ctx, batches) })
+	}
+	return g.Wait()
+}
+
+// batch is a statement with rows of one table.
+type batch struct {
+	of   *table
+	text []byte
+	rows int
+	done *sync.WaitGroup
+}
+
+// write executes batches until there are no more.
+func (r *run) write(ctx context.Context, batches <-chan *batch) error {
+	c, err := makeSession(ctx, r.target)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for b := range batches {
+		err := again(ctx, func() error {
+			_, err := c.ExecContext(ctx, string(b.text))
+			return err
+		})
+		b.done.Done()
+		if err != nil {
+			return fmt.Errorf("%s: rows cannot be written: %w", b.of, err)
+		}
+	}
+	return nil
+}
+
+// again calls f until it meets neither a deadlock nor a lock that it waited for too long.
+func again(ctx context.Context, f func() error) error {
+	for i := 0; ; i++ {
+		err := f()
+		if n := numberOf(err); n != errDeadlock && n != errLockWait || i == tries {
+			return err
+		}
+		select {
+		case <-time.After(time.Duration(i+1) * 10 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// selectOf reads a column so that its text is the whole value: FLOATs are shown with six digits.
+func selectOf(c column) string {
+	if c.data == "float" {
+		return quoteName(c.name) + "+0e0"
+	}
+	return quoteName(c.name)
+}
+
+// insertInto is the head of a statement that writes rows of the columns.
+func insertInto(n name, columns []column) []byte {
+	b := []byte("INSERT INTO " + n.quoted() + " (")
+	for i, c := range columns {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, quoteName(c.name)...)
+	}
+	return append(b, ") VALUES "...)
+}
+
+func (r *run) copyTable(ctx context.Context, c *sql.Conn, t *table, out chan<- *batch) error {
+	begin := time.Now()
+	columns := t.stored()
+	if len(columns) == 0 {
+		return fmt.Errorf("all of its columns are generated")
+	}
+	var list []string
+	for _, x := range columns {
+		list = append(list, selectOf(x))
+	}
+	rows, err := c.QueryContext(ctx, "SELECT "+strings.Join(list, ", ")+" FROM "+t.quoted())
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	cells := make([]sql.RawBytes, len(columns))
+	to := make([]any, len(columns))
+	for i := range cells {
+		to[i] = &cells[i]
+	}
+	var done sync.WaitGroup
+	stat := Copied{Table: t.String(), Check: "not compared"}
+	head := insertInto(t.name, columns)
+	b := &batch{of: t, done: &done}
+	flush := func() error {
+		if b.rows == 0 {
+			return nil
+		}
+		stat.Rows, stat.Bytes = stat.Rows+int64(b.rows), stat.Bytes+int64(len(b.text))
+		done.Add(1)
+		select {
+		case out <- b:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		b = &batch{of: t, done: &done}
+		return nil
+	}
+	for rows.Next() {
+		if err := rows.Scan(to...); err != nil {
+			return err
+		}
+		if b.rows == 0 {
+			b.text = append(b.text, head...)
+		} else {
+			b.text = append(b.text, ',')
+		}
+		b.text = append(b.text, '(')
+		for i, v := range cells {
+			if i > 0 {
+				b.text = append(b.text, ',')
+			}
+			b.text = appendCell(b.text, columns[i], v)
+		}
+		b.text = append(b.text, ')')
+		if b.rows++; b.rows == batchRows || len(b.text) >= batchBytes {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	if err := flush(); err != nil {
+		return err
+	}
+	done.Wait()
+	stat.Took = time.Since(begin)
+	r.copied(stat)
+	return nil
+}
+
+// appendCell writes a value that the source sent as text.
+func appendCell(b []byte, c column, v sql.RawBytes) []byte {
+	switch {
+	case v == nil:
+		return append(b, "NULL"...)
+	case c.binary() || c.data == "bit":
+		return appendHex(b, v)
+	case c.data == "year":
+		return append(b, v...) // the driver reads 0000 as the number 0, which as a text is 2000
+	}
+	return quoteText(b, string(v))
+}
+
+func appendHex(b, v []byte) []byte {
+	b = append(b, "x'"...)
+	b = hex.AppendEncode(b, v)
+	return append(b, '\'')
+}

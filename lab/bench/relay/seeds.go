@@ -1,0 +1,92 @@
+package relay
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/godwitdb/godwit/lab/bench/rig"
+)
+
+// seeds measures one load with several seeds, since single runs of a few seconds differ by half:
+// relay/seeds for clients that send statement by statement, relay/oneshot for clients that send a
+// whole transaction at once. Both kinds of locks see the same clients.
+func (b *relayBench) seeds(ctx context.Context) error {
+	for _, oneShot := range []bool{false, true} {
+		figure := "seeds"
+		if oneShot {
+			figure = "oneshot"
+		}
+		if !b.asks(figure) {
+			continue
+		}
+		for _, p := range b.policies(func(*relayPolicy) []string { return []string{figure} }) {
+			for _, n := range rig.Pick(b.Params, []int{relayClients}, []int{relayClients, 35}) {
+				l := b.load(p.policy)
+				l.clients, l.oneShot = n, oneShot
+				if err := b.spread(ctx, figure, fmt.Sprintf("%s, %d clients", p.name, n), l); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// spread runs a load with some seeds, and emits the means; the interval goes to the log.
+func (b *relayBench) spread(ctx context.Context, figure, x string, l tierLoad) error {
+	var pairs []relayPair
+	for seed := range rig.Pick(b.Params, uint64(2), 5) {
+		l.seed = 1000 * seed
+		p, err := b.measure(ctx, l)
+		if err != nil {
+			return err
+		}
+		pairs = append(pairs, p)
+	}
+	for _, m := range []struct {
+		name, unit, better string
+		of                 func(*tierResult) float64
+	}{
+		{"throughput", "txn/s", rig.Higher, (*tierResult).rate},
+		{"IRT p50 latency", "ms", rig.Lower, func(r *tierResult) float64 { return r.kinds[0].ms(.5) }},
+		{"IRT p99 latency", "ms", rig.Lower, func(r *tierResult) float64 { return r.kinds[0].ms(.99) }},
+		{"CRT p50 latency", "ms", rig.Lower, func(r *tierResult) float64 { return r.kinds[1].ms(.5) }},
+		{"CRT p99 latency", "ms", rig.Lower, func(r *tierResult) float64 { return r.kinds[1].ms(.99) }},
+		{"aborted attempts", "%", rig.Lower, (*tierResult).aborted},
+	} {
+		var relay, strict []float64
+		for _, p := range pairs {
+			relay, strict = append(relay, m.of(p.relay)), append(strict, m.of(p.strict))
+		}
+		value, around := meanOf(relay)
+		base, baseAround := meanOf(strict)
+		fmt.Fprintf(b.Log, "%s, %s: relay %.1f ± %.1f, strict %.1f ± %.1f %s, of %d seeds\n", x, m.name, value, around,
+			base, baseAround, m.unit, len(pairs))
+		if err := b.emit(rig.Line{Figure: figure, Series: "relay/strict", X: x, Metric: m.name, Unit: m.unit,
+			Better: m.better, Value: value, Baseline: rig.Float(base)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// student are the quantiles of Student's t of 95 % intervals, by the degrees of freedom, from one.
+var student = []float64{12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36}
+
+// meanOf is the mean of some values, and half the width of its 95 % interval; of one value that is
+// not known.
+func meanOf(xs []float64) (mean, around float64) {
+	for _, x := range xs {
+		mean += x / float64(len(xs))
+	}
+	if len(xs) < 2 {
+		return mean, math.Inf(1)
+	}
+	squares := 0.0
+	for _, x := range xs {
+		squares += (x - mean) * (x - mean)
+	}
+	n := len(xs) - 1
+	return mean, student[min(n, len(student))-1] * math.Sqrt(squares/float64(n)/float64(n+1))
+}
