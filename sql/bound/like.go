@@ -6,6 +6,7 @@ import (
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
 	"github.com/dolthub/go-mysql-server/sql/types"
 
@@ -35,6 +36,16 @@ func interruptible(_ *sql.Context, e sql.Expression) (sql.Expression, transform.
 		return &like{l, new(atomic.Pointer[ready])}, transform.NewTree, nil
 	}
 	return e, transform.SameTree, nil
+}
+
+// filter builds a filter with LIKE that no rule of the planner has replaced, as in UPDATE and
+// DELETE; a nil iterator leaves the node to the engine.
+func (b *Builder) filter(ctx *sql.Context, n *plan.Filter, row sql.Row) (sql.RowIter, error) {
+	e, same, err := transform.Expr(ctx, n.Expression, interruptible)
+	if same || err != nil {
+		return nil, err
+	}
+	return b.Engine.Build(ctx, plan.NewFilter(e, n.Child), row)
 }
 
 // WithChildren implements sql.Expression.

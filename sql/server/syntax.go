@@ -13,6 +13,7 @@ import (
 	"github.com/godwitdb/godwit/sql/changefeed"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
+	"github.com/godwitdb/godwit/sql/statements"
 )
 
 // Statements that are not MySQL's, in the syntax of CockroachDB where it has one:
