@@ -164,7 +164,7 @@ func (d *database) CreateTrigger(ctx *sql.Context, def sql.TriggerDefinition) er
 	}
 	return d.create(ctx, schema.IxTrigger, &schema.ObjectDesc{DB: d.name, Name: def.Name, Seq: schema.ObjectSeq(),
 		Trigger: &def, Definer: session.DefinerOf(ctx)}, func() error {
-		return sql.ErrTriggerCreateStatementInvalid.New("a trigger of this name exists: " + def.Name)
+		return mysql.NewSQLError(1359, "HY000", "Trigger '%s.%s' already exists", d.name, def.Name)
 	})
 }
 

@@ -81,6 +81,8 @@ var engineErrors = []engineError{
 	{regexp.MustCompile(`^You are not allowed to create a user with GRANT$`), 1410, "42000"},
 	{regexp.MustCompile(`^Expression #\d+ of .* is not in GROUP BY clause and contains nonaggregated column `), 1055, "42000"},
 	{textOf(sql.ErrNonAggregatedColumnWithoutGroupBy), 1140, "42000"},
+	{textOf(sql.ErrExistingView), 1050, "42S01"},
+	{textOf(sql.ErrStoredProcedureAlreadyExists), 1304, "42000"},
 }
 
 // states are the SQLSTATEs of errors to which the engine gives a number only.
