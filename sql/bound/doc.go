@@ -14,5 +14,5 @@
 // given back when it is made anew, or when the statement ends.
 //
 // The iterators also look whether the statement has been interrupted. So do the expressions by
-// which rows are sorted.
+// which rows are sorted, and LIKE.
 package bound

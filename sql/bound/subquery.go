@@ -20,7 +20,7 @@ func (b *Builder) Install(a *analyzer.Analyzer) {
 }
 
 // subqueries is put around the rule of the engine that makes expressions with subqueries ready to
-// be executed: they keep the rows of their queries.
+// be executed: they keep the rows of their queries. LIKE becomes one that can be interrupted.
 func (b *Builder) subqueries(finalize analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *sql.Context, a *analyzer.Analyzer, n sql.Node, scope *plan.Scope, sel analyzer.RuleSelector,
 		flags *sql.QueryFlags) (sql.Node, transform.TreeIdentity, error) {
@@ -32,7 +32,7 @@ func (b *Builder) subqueries(finalize analyzer.RuleFunc) analyzer.RuleFunc {
 			transform.TreeIdentity, error) {
 			q, ok := e.(*plan.Subquery)
 			if !ok {
-				return e, transform.SameTree, nil
+				return interruptible(ctx, e)
 			}
 			return q.WithExecBuilder(&subquery{b: b}), transform.NewTree, nil
 		})

@@ -58,6 +58,9 @@ func (c *catalog) Resolve(db, name string) (algebra.Table, *algebra.View, error)
 	if c.as != nil {
 		defer rights.With(c.ctx, c.db, *c.as)()
 	}
+	if rights.IsGrantTable(db, name) {
+		return nil, nil, left("system table")
+	}
 	d, err := c.cat.Database(c.ctx, db)
 	if err != nil {
 		if err := c.unseen(db, name); err != nil {

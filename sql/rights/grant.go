@@ -43,6 +43,9 @@ func revoking(n *plan.Revoke, cat *analyzer.Catalog) *columnGrant {
 func (g *columnGrant) columns(ctx *sql.Context, db, table string) (out []string, err error) {
 	defer With(ctx, g.DB, All())()
 	missing := mysql.NewSQLError(1146, "42S02", "Table '%s.%s' doesn't exist", db, table)
+	if IsGrantTable(db, table) {
+		db = GrantTables
+	}
 	d, err := g.Catalog.Database(ctx, db)
 	if err != nil {
 		return nil, missing

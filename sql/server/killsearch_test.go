@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"strings"
 	"testing"
 )
 
@@ -14,12 +15,21 @@ func TestKillSearches(t *testing.T) {
 	k, killer := conn(t, c), conn(t, c)
 	id := query(t, k, "SELECT CONNECTION_ID()")[0]
 	const text, part = "REPEAT('a', 2000000)", "REPEAT('a', 500000), 'b'"
+	const engines = "SELECT @@div_precision_increment, " // which go-mysql-server runs once that is set
 	for _, q := range []string{
 		"SELECT LOCATE(CONCAT(" + part + "), " + text + ")",
 		"SELECT " + text + " LIKE CONCAT('%', " + part + ", '%')",
 		"SELECT COUNT(*) FROM t WHERE CONCAT(b, " + text + ") LIKE CONCAT('%', " + part + ", '%c%')",
 		"SELECT JSON_SEARCH(JSON_ARRAY(" + text + "), 'one', CONCAT('%', " + part + ", '%c%'))",
+		engines + text + " LIKE CONCAT('%', " + part + ", '%')",
+		engines + "a FROM t WHERE CONCAT(b, " + text + ") LIKE CONCAT('%', " + part + ", '%c%')",
+		engines + "a FROM t WHERE EXISTS (SELECT 1 FROM t x WHERE x.a = t.a AND CONCAT(t.b, " + text + ") NOT LIKE CONCAT('%', " + part +
+			", '%c%'))",
+		"UPDATE t SET a = 2 WHERE CONCAT(b, " + text + ") LIKE CONCAT('%', " + part + ", '%c%')",
 	} {
+		if strings.HasPrefix(q, engines) {
+			exec(t, k, "SET div_precision_increment = 5")
+		}
 		ended := make(chan error, 1)
 		go func() {
 			_, err := k.ExecContext(context.Background(), q)

@@ -136,6 +136,7 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 	rewrite.Times(stmt)
 	rewrite.Zoned(ctx, stmt)
 	rewrite.EventTimes(ctx, stmt)
+	rights.NameGrantTables(ctx, query, stmt)
 	p.useView(ctx, query, stmt)
 	p.note(ctx, query, stmt, err)
 	return stmt, q, rest, err
@@ -176,6 +177,7 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 	rewrite.Tree(stmt, query, err == nil)
 	rewrite.Times(stmt)
 	rewrite.Zoned(ctx, stmt)
+	rights.NameGrantTables(ctx, query, stmt)
 	p.note(ctx, query, stmt, err)
 	return stmt, n, err
 }

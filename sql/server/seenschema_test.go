@@ -47,7 +47,8 @@ func TestInformationSchemaHides(t *testing.T) {
 		"SHOW CREATE TABLE clandestine.kids", "SHOW INDEX FROM clandestine.kids", "DESCRIBE clandestine.kids",
 		"EXPLAIN SELECT * FROM clandestine_view", "EXPLAIN FORMAT=TREE SELECT * FROM clandestine.kids", "SHOW GRANTS FOR clandestine_user",
 		"SHOW CREATE USER clandestine_user", "USE clandestine", "SHOW TABLES FROM clandestine", "SHOW TRIGGERS FROM clandestine",
-		"SELECT * FROM mysql.user", "SELECT * FROM mysql.db", "SELECT * FROM mysql.tables_priv", "SELECT * FROM mysql.procs_priv",
+		"SELECT * FROM mysql.user", "SELECT * FROM mysql.db", "SELECT * FROM mysql.tables_priv", "SELECT * FROM mysql.columns_priv",
+		"SELECT * FROM mysql.procs_priv",
 		"SELECT * FROM mysql.role_edges", "SELECT * FROM performance_schema.events_statements_summary_by_digest",
 		"CALL clandestine_proc(1)", "TABLE clandestine.kids", "CREATE TEMPORARY TABLE x LIKE clandestine.kids"}
 	for _, name := range query(t, root, "SELECT LOWER(table_name) FROM information_schema.tables WHERE table_schema = 'information_schema'") {

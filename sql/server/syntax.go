@@ -13,6 +13,7 @@ import (
 	"github.com/godwitdb/godwit/sql/changefeed"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
+	"github.com/godwitdb/godwit/sql/statements"
 )
 
 // Statements that are not MySQL's, in the syntax of CockroachDB where it has one:
@@ -147,7 +148,7 @@ func (p *parser) locality(db, table, text string) sqlparser.Statement {
 
 func (p *parser) godwit(topic string) sqlparser.Statement {
 	if topic == "statement cost" {
-		return inject(ignoreAuth, &ownNode{g: p.g, name: "SHOW GODWIT STATEMENT COST", sch: costSchema(), run: showCost})
+		return inject(ignoreAuth, &ownNode{g: p.g, name: "SHOW GODWIT STATEMENT COST", sch: statements.CostSchema(), run: statements.ShowCost})
 	}
 	return p.showTopic(topic)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/sql/ddl"
+	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/statements"
 	"github.com/godwitdb/godwit/sql/virtual"
@@ -190,6 +191,8 @@ func (g *gateway) tables() (out []virtual.Table) {
 // nothing in it.
 func (g *gateway) systemDatabase(name string) sql.Database {
 	switch {
+	case name == rights.GrantTables:
+		return rights.OpenGrantTables(g.engine.Analyzer.Catalog.MySQLDb)
 	case strings.EqualFold(name, statements.Schema):
 		return g.statements.Database()
 	case strings.EqualFold(name, ddl.SystemDatabase) && (g.cluster != nil || g.settings != nil):

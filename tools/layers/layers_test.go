@@ -133,7 +133,7 @@ var allowed = map[string][]string{
 	"sql/ddl":      {"sql/function", "sql/program", "sql/schema", "sql/session", "sql/table", "sql/token"},
 	"sql/fast":     {"kv/patch", "sql/rights", "sql/schema", "sql/schema/rowfmt", "sql/session", "sql/table", "sql/zone"},
 	// bound counts what the engine keeps, and knows nothing of tables
-	"sql/bound": {"sql/admit", "sql/exec", "sql/rules"},
+	"sql/bound": {"sql/admit", "sql/exec", "sql/expr/collate", "sql/rules"},
 	// archive is bytes, place is where they lie: neither knows a table, and fuzzing is fast
 	"sql/backup/archive": nil, "sql/backup/place": nil,
 	// backup reads and writes rows by the contract of transactions, without the engine's plans
@@ -171,8 +171,8 @@ var allowed = map[string][]string{
 	// virtual knows how a table looks that is not stored, and not what it says
 	"sql/virtual":    {"sql/session"},
 	"sql/statements": {"sql/ddl", "sql/digest", "sql/session", "sql/virtual"},
-	// rights hides the passwords of statements that it shows
-	"sql/rights":  {"obs/audit", "sql/schema", "sql/session"},
+	// rights hides the passwords of statements that it shows, and has tables of its own
+	"sql/rights":  {"obs/audit", "sql/schema", "sql/session", "sql/virtual"},
 	"sql/audited": {"sql/bound", "sql/session", "obs/audit"},
 	"sql/sqltest": nil,
 	// expr computes, exec moves batches: neither knows what a table, a key or a session is, so that
