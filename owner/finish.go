@@ -267,8 +267,18 @@ func (r *Replica) abandoned(x *txns.Txn, now time.Time) bool {
 		return true
 	}
 	gateway := x.ID.Gateway()
-	return idle > r.cfg.TxnOrphan && gateway != r.cfg.Self && r.cfg.Gone(gateway, x.Last)
+	if gateway == r.cfg.Self {
+		// It says so by a call. A request that came to a leader before this one, and was repeated
+		// here, may take a lock after its gateway has told the other one that it is over.
+		return idle > ownSilence
+	}
+	return idle > r.cfg.TxnOrphan && r.cfg.Gone(gateway, x.Last)
 }
+
+// ownSilence is the same for transactions of this node's own gateway, which names them every
+// second from the second tick after their beginning on: two seconds apart at most, and a second for
+// a busy machine.
+const ownSilence = 3 * time.Second
 
 // expire aborts unprepared transactions that gave no sign of life, and
 // returns prepared ones that are due to be resolved.

@@ -60,8 +60,9 @@ func (s *script) declare() string {
 	if w, ok := s.arg("timeout"); ok {
 		x.meta.LockTimeoutNs = int64(s.span(w))
 	}
-	if ts := s.moment("began"); ts != 0 {
-		x.id = base.MakeTxnID(ts, 9, uint32(len(s.txns)))
+	ts, gateway := s.moment("began"), s.number("gateway", 9)
+	if ts != 0 || gateway != 9 {
+		x.id = base.MakeTxnID(max(ts, 1), base.NodeID(gateway), uint32(len(s.txns)))
 		x.meta.Id = x.id[:]
 	}
 	switch w, _ := s.arg("policy"); w {
