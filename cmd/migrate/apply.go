@@ -216,7 +216,7 @@ func (a *applier) tryApply(ctx context.Context, all []statement, end position) (
 	case p.at == end:
 		return errThere
 	case p.at != a.at:
-		return fmt.Errorf("Godwit is at %s of the log, and not at %s: does another import follow the same source?", p.at, a.at)
+		return fmt.Errorf("the target is at %s of the log, and not at %s: does another import follow the same source?", p.at, a.at)
 	}
 	keys := false
 	for _, s := range all {

@@ -105,6 +105,9 @@ func (r *run) run(ctx context.Context) (err error) {
 		if err := checkFollow(ctx, r.source); err != nil {
 			return err
 		}
+		if err := checkHold(ctx, r.source); err != nil {
+			return err
+		}
 	}
 	if err := r.prepare(ctx); err != nil {
 		return err

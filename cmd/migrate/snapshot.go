@@ -156,6 +156,27 @@ func mayNot(err error) bool {
 	return false
 }
 
+// checkHold says, before anything is made, why a snapshot would have no position in the log.
+func checkHold(ctx context.Context, source *sql.DB) error {
+	c, err := source.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := holdWriters(ctx, c); err != nil {
+		return fmt.Errorf("the source's log cannot be followed, since its writers cannot be held up for a snapshot (the user needs "+
+			"RELOAD): %w", err)
+	}
+	_, err = masterStatus(ctx, c)
+	if _, gone := c.ExecContext(context.WithoutCancel(ctx), "UNLOCK TABLES"); err == nil {
+		err = gone
+	}
+	if err != nil {
+		return fmt.Errorf("the source's log cannot be followed (the user needs REPLICATION CLIENT): %w", err)
+	}
+	return nil
+}
+
 // checkFollow says why the binary log of the source cannot be followed, if so.
 func checkFollow(ctx context.Context, q queryer) error {
 	for _, x := range []struct{ variable, want, say string }{

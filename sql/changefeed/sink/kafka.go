@@ -179,7 +179,7 @@ func (k *kafka) produce(ctx context.Context, rs []*kgo.Record) error {
 	if errors.As(failed, &ke) && slices.Contains([]*kerr.Error{kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidTopicException}, ke) {
 		return &PermanentError{fmt.Sprintf("Kafka at %s: %v", strings.Join(k.a.Hosts, ","), failed)}
 	}
-	return fmt.Errorf("Kafka at %s: %w", strings.Join(k.a.Hosts, ","), failed)
+	return fmt.Errorf("the brokers of Kafka at %s: %w", strings.Join(k.a.Hosts, ","), failed)
 }
 
 // Mark implements Sink: each partition of each topic gets the mark, behind what it marks.
@@ -195,7 +195,7 @@ func (k *kafka) Mark(ctx context.Context, topics []string, m Mark) error {
 	defer cancel()
 	res, err := req.RequestWith(ctx, k.c)
 	if err != nil {
-		return fmt.Errorf("Kafka at %s: %w", strings.Join(k.a.Hosts, ","), err)
+		return fmt.Errorf("the brokers of Kafka at %s: %w", strings.Join(k.a.Hosts, ","), err)
 	}
 	var out []*kgo.Record
 	for _, t := range res.Topics {
