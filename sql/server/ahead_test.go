@@ -155,8 +155,8 @@ func TestChangesByBatch(t *testing.T) {
 		}
 	}
 	for name, k := range counts {
-		// A call for each row would be 90 more. What the server does beside the statement makes some
-		// calls, too, and more of them fall into it on a busy machine.
+		// A call for each row would be 90 more. What the server does beside the statement makes
+		// some calls, too, and more of them fall into it on a busy machine.
 		if len(k) != 2 || k[1] > k[0]+12 || k[1] > 40 {
 			t.Errorf("%s: %v kv calls for 30 and 120 rows", name, k)
 		}
