@@ -46,6 +46,7 @@ type DB struct {
 	region base.RegionID
 	node   base.NodeID
 	calls  *atomic.Int64
+	traced *atomic.Int64
 }
 
 var (
@@ -75,17 +76,21 @@ func New(shards int, regions ...string) *DB {
 		versions: map[string][]version{}, txns: map[*txn]struct{}{}, released: make(chan struct{}),
 		topo: t, metaCh: make(chan struct{}),
 	}
-	return &DB{store: s, region: 1, node: 1, calls: new(atomic.Int64)}
+	return &DB{store: s, region: 1, node: 1, calls: new(atomic.Int64), traced: new(atomic.Int64)}
 }
 
 // Gateway is another gateway of the same store, in a region.
 func (d *DB) Gateway(region base.RegionID) *DB {
-	return &DB{store: d.store, region: region, node: base.NodeID(region), calls: new(atomic.Int64)}
+	return &DB{store: d.store, region: region, node: base.NodeID(region), calls: new(atomic.Int64), traced: new(atomic.Int64)}
 }
 
 // Calls counts Get, Scan and Commit calls made through this gateway: each
 // would be at least one trip in a cluster.
 func (d *DB) Calls() int64 { return d.calls.Load() }
+
+// Traced counts those of transactions with a trace, which sessions give to all of theirs: what a
+// gateway does beside its statements has none.
+func (d *DB) Traced() int64 { return d.traced.Load() }
 
 // Begin implements kv.DB.
 func (d *DB) Begin(opts kv.Options) kv.Txn {

@@ -60,6 +60,9 @@ var errDone = base.Errorf(base.CodeInvalid, "the transaction has ended")
 // begin checks that the transaction is usable and takes the store's mutex; it counts a call.
 func (t *txn) begin() error {
 	t.db.calls.Add(1)
+	if t.opts.Trace != nil {
+		t.db.traced.Add(1)
+	}
 	return t.enter()
 }
 
