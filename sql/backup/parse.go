@@ -1,9 +1,7 @@
 package backup
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -11,6 +9,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/sql/phrase"
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
@@ -125,7 +124,7 @@ func words(q string, most int) (out []string) {
 	for len(out) < most {
 		q = strings.TrimLeft(q, " \t\r\n")
 		n := 0
-		for n < len(q) && isWord(q[n]) {
+		for n < len(q) && phrase.IsWord(q[n]) {
 			n++
 		}
 		if n == 0 {
@@ -136,10 +135,6 @@ func words(q string, most int) (out []string) {
 	return out
 }
 
-func isWord(c byte) bool {
-	return c == '_' || c == '$' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80
-}
-
 // Parse reads a statement; nil if it is none of them. One that is wrong is one that fails when it
 // is run.
 func Parse(q string) *Statement {
@@ -148,13 +143,13 @@ func Parse(q string) *Statement {
 		return nil
 	}
 	st := &Statement{}
-	p := &reader{rest: q}
+	p := &reader{phrase.Reader{Rest: q}}
 	w := words(q, 1)[0]
-	p.word(w)
+	p.Word(w)
 	switch w {
 	case string(verbBackup):
 		st.verb = verbBackup
-		if p.word("LOG") {
+		if p.Word("LOG") {
 			st.verb = verbLog
 		}
 		p.targets(st)
@@ -165,11 +160,11 @@ func Parse(q string) *Statement {
 		p.place(st, "FROM")
 	case "SHOW":
 		st.verb = verbShow
-		p.must("BACKUP")
+		p.Must("BACKUP")
 		switch {
-		case p.word("SCHEDULES"):
+		case p.Word("SCHEDULES"):
 			st.verb = verbSchedules
-		case p.word("LOG"):
+		case p.Word("LOG"):
 			st.verb = verbShowLog
 			p.place(st, "FROM")
 		default:
@@ -180,224 +175,92 @@ func Parse(q string) *Statement {
 		p.create(st)
 	case "DROP":
 		st.verb = verbDrop
-		p.must("BACKUP")
-		p.must("SCHEDULE")
-		st.schedule = p.ident()
+		p.Must("BACKUP")
+		p.Must("SCHEDULE")
+		st.schedule = p.Ident()
 	case "FLASHBACK":
 		st.verb = verbFlashback
 		p.targets(st)
-		p.must("TO")
+		p.Must("TO")
 		p.asOf(st)
 	case "UNDROP":
 		st.verb = verbUndrop
 		p.targets(st)
 	case "CANCEL":
 		st.verb = verbCancel
-		p.must("JOB")
-		st.job = p.number("the number of a job, as SHOW JOBS shows it")
+		p.Must("JOB")
+		st.job = p.Number("the number of a job, as SHOW JOBS shows it")
 	default:
 		st.verb = verbVerify
-		p.must("BACKUP")
+		p.Must("BACKUP")
 		p.place(st, "")
 	}
 	if st.place != "" || st.live() {
 		p.tail(st)
 	}
-	if p.err == nil && strings.Trim(p.rest, "; \t\r\n") != "" {
-		p.fail("")
-	}
-	st.err = p.err
+	p.End()
+	st.err = p.Err
 	return st
 }
 
 // reader reads a statement from the left. After the first error it reads nothing more.
-type reader struct {
-	rest string
-	err  error
-}
-
-func (p *reader) fail(want string) {
-	if p.err != nil {
-		return
-	}
-	near := strings.TrimSpace(p.rest)
-	if i := strings.IndexAny(near, "'\""); i >= 0 {
-		near = near[:i] + "..." // it may be a passphrase
-	}
-	if len(near) > 60 {
-		near = near[:60] + "..."
-	}
-	if want != "" {
-		want = ": " + want + " is expected there"
-	}
-	p.err = schema.Invalid(fmt.Sprintf("the statement cannot be read near %q%s", near, want))
-}
-
-func (p *reader) space() { p.rest = strings.TrimLeft(p.rest, " \t\r\n") }
-
-// word takes a keyword if it comes next.
-func (p *reader) word(w string) bool {
-	p.space()
-	n := len(w)
-	if p.err != nil || len(p.rest) < n || !strings.EqualFold(p.rest[:n], w) || len(p.rest) > n && isWord(p.rest[n]) {
-		return false
-	}
-	p.rest = p.rest[n:]
-	return true
-}
-
-func (p *reader) must(w string) {
-	if !p.word(w) {
-		p.fail(w)
-	}
-}
-
-// sign takes a character if it comes next.
-func (p *reader) sign(c byte) bool {
-	p.space()
-	if p.err != nil || p.rest == "" || p.rest[0] != c {
-		return false
-	}
-	p.rest = p.rest[1:]
-	return true
-}
-
-// ident takes a name, with or without backticks.
-func (p *reader) ident() string {
-	p.space()
-	if p.err != nil {
-		return ""
-	}
-	if strings.HasPrefix(p.rest, "`") {
-		for i := 1; i < len(p.rest); i++ {
-			switch {
-			case p.rest[i] != '`':
-			case i+1 < len(p.rest) && p.rest[i+1] == '`':
-				i++
-			case i == 1:
-				p.fail("a name")
-				return ""
-			default:
-				s := strings.ReplaceAll(p.rest[1:i], "``", "`")
-				p.rest = p.rest[i+1:]
-				return s
-			}
-		}
-		p.fail("the end of a name")
-		return ""
-	}
-	n := 0
-	for n < len(p.rest) && isWord(p.rest[n]) {
-		n++
-	}
-	if n == 0 {
-		p.fail("a name")
-		return ""
-	}
-	s := p.rest[:n]
-	p.rest = p.rest[n:]
-	return s
-}
-
-// text takes a string.
-func (p *reader) text(what string) string {
-	p.space()
-	if p.err != nil || p.rest == "" || p.rest[0] != '\'' && p.rest[0] != '"' {
-		p.fail(what + " in quotes")
-		return ""
-	}
-	quote := p.rest[0]
-	var b strings.Builder
-	for i := 1; i < len(p.rest); i++ {
-		switch c := p.rest[i]; {
-		case c == '\\' && i+1 < len(p.rest):
-			i++
-			b.WriteByte(p.rest[i])
-		case c != quote:
-			b.WriteByte(c)
-		case i+1 < len(p.rest) && p.rest[i+1] == quote:
-			i++
-			b.WriteByte(c)
-		default:
-			p.rest = p.rest[i+1:]
-			return b.String()
-		}
-	}
-	p.fail("the end of " + what)
-	return ""
-}
+type reader struct{ phrase.Reader }
 
 // create takes what comes behind CREATE.
 func (p *reader) create(st *Statement) {
-	p.must("BACKUP")
-	p.must("SCHEDULE")
-	st.schedule = p.ident()
-	p.must("FOR")
+	p.Must("BACKUP")
+	p.Must("SCHEDULE")
+	st.schedule = p.Ident()
+	p.Must("FOR")
 	p.targets(st)
 	p.place(st, "INTO")
-	p.must("EVERY")
+	p.Must("EVERY")
 	st.every = p.duration()
-	if p.word("FULL") {
-		p.must("EVERY")
+	if p.Word("FULL") {
+		p.Must("EVERY")
 		st.fullEvery = p.duration()
 	}
-	if p.word("KEEP") {
+	if p.Word("KEEP") {
 		st.keep = p.duration()
 	}
 }
 
 // duration takes a number and a unit.
 func (p *reader) duration() time.Duration {
-	n := p.number("a number of MINUTE, HOUR, DAY or WEEK")
+	n := p.Number("a number of MINUTE, HOUR, DAY or WEEK")
 	for unit, d := range map[string]time.Duration{"MINUTE": time.Minute, "HOUR": time.Hour, "DAY": 24 * time.Hour,
 		"WEEK": 7 * 24 * time.Hour} {
-		if p.word(unit) || p.word(unit+"S") {
+		if p.Word(unit) || p.Word(unit+"S") {
 			if n > uint64(mostInterval/d) {
-				p.fail("a time of 10 years at most")
+				p.Fail("a time of 10 years at most")
 			}
 			return time.Duration(n) * d
 		}
 	}
-	p.fail("MINUTE, HOUR, DAY or WEEK")
+	p.Fail("MINUTE, HOUR, DAY or WEEK")
 	return 0
 }
 
 // mostInterval bounds the times of a schedule.
 const mostInterval = 3660 * 24 * time.Hour
 
-// number takes a positive whole number.
-func (p *reader) number(what string) uint64 {
-	p.space()
-	n := 0
-	for n < len(p.rest) && p.rest[n] >= '0' && p.rest[n] <= '9' {
-		n++
-	}
-	v, err := strconv.ParseUint(p.rest[:n], 10, 63)
-	if err != nil || v == 0 {
-		p.fail(what)
-		return 0
-	}
-	p.rest = p.rest[n:]
-	return v
-}
-
 // dotted takes a name of a table, or of a database.
 func (p *reader) dotted() name {
-	n := name{Table: p.ident()}
-	if p.sign('.') {
-		n.DB, n.Table = n.Table, p.ident()
+	n := name{Table: p.Ident()}
+	if p.Sign('.') {
+		n.DB, n.Table = n.Table, p.Ident()
 	}
 	return n
 }
 
 func (p *reader) targets(st *Statement) {
 	switch {
-	case p.word("DATABASE"), p.word("SCHEMA"):
-		for more := true; more; more = p.sign(',') {
-			st.databases = append(st.databases, p.ident())
+	case p.Word("DATABASE"), p.Word("SCHEMA"):
+		for more := true; more; more = p.Sign(',') {
+			st.databases = append(st.databases, p.Ident())
 		}
-	case p.word("TABLE"):
-		for more := true; more; more = p.sign(',') {
+	case p.Word("TABLE"):
+		for more := true; more; more = p.Sign(',') {
 			st.tables = append(st.tables, p.dotted())
 		}
 	}
@@ -405,16 +268,16 @@ func (p *reader) targets(st *Statement) {
 
 func (p *reader) place(st *Statement, before string) {
 	if before != "" {
-		p.must(before)
+		p.Must(before)
 	}
-	st.place = p.text("the place of the backup")
+	st.place = p.Text("the place of the backup")
 }
 
 func (p *reader) tail(st *Statement) {
 	moves := st.verb == verbBackup || st.verb == verbRestore || st.live()
-	for moves && p.word("AS") {
+	for moves && p.Word("AS") {
 		switch {
-		case st.asOf == nil && !st.live() && p.word("OF"):
+		case st.asOf == nil && !st.live() && p.Word("OF"):
 			p.asOf(st)
 		case (st.verb == verbRestore || st.live()) && st.as == nil:
 			n := p.dotted()
@@ -423,56 +286,56 @@ func (p *reader) tail(st *Statement) {
 			}
 			st.as = &n
 		default:
-			p.fail("")
+			p.Fail("")
 			return
 		}
 	}
-	if p.word("WITH") {
-		for more := true; more; more = p.sign(',') {
+	if p.Word("WITH") {
+		for more := true; more; more = p.Sign(',') {
 			p.option(st)
 		}
 	}
 }
 
 func (p *reader) asOf(st *Statement) {
-	if !p.word("TIMESTAMP") && p.word("SYSTEM") {
-		p.must("TIME")
+	if !p.Word("TIMESTAMP") && p.Word("SYSTEM") {
+		p.Must("TIME")
 	}
-	p.space()
-	if p.rest != "" && (p.rest[0] == '\'' || p.rest[0] == '"') {
-		st.asOf = p.text("a time")
+	p.Space()
+	if p.Rest != "" && (p.Rest[0] == '\'' || p.Rest[0] == '"') {
+		st.asOf = p.Text("a time")
 		return
 	}
 	n := 0
-	for n < len(p.rest) && strings.IndexByte("0123456789.-+", p.rest[n]) >= 0 {
+	for n < len(p.Rest) && strings.IndexByte("0123456789.-+", p.Rest[n]) >= 0 {
 		n++
 	}
 	if n == 0 {
-		p.fail("a time in quotes, or a number of seconds")
+		p.Fail("a time in quotes, or a number of seconds")
 		return
 	}
-	st.asOf, p.rest = p.rest[:n], p.rest[n:]
+	st.asOf, p.Rest = p.Rest[:n], p.Rest[n:]
 }
 
 func (p *reader) option(st *Statement) {
 	switch {
-	case st.verb == verbBackup && p.word("INCREMENTAL"):
+	case st.verb == verbBackup && p.Word("INCREMENTAL"):
 		st.incremental = true
-	case (st.verb == verbBackup || st.verb == verbCreate) && p.word("SKIP_VERIFY"):
+	case (st.verb == verbBackup || st.verb == verbCreate) && p.Word("SKIP_VERIFY"):
 		st.skipVerify = true
-	case slices.Contains([]verb{verbBackup, verbLog, verbCreate}, st.verb) && p.word("SKIP_MULTI_MASTER"):
+	case slices.Contains([]verb{verbBackup, verbLog, verbCreate}, st.verb) && p.Word("SKIP_MULTI_MASTER"):
 		st.skipMultiMaster = true
-	case (st.verb == verbBackup || st.verb == verbRestore || st.live()) && p.word("DETACHED"):
+	case (st.verb == verbBackup || st.verb == verbRestore || st.live()) && p.Word("DETACHED"):
 		st.detached = true
-	case (st.verb == verbRestore || st.live()) && p.word("SKIP_MISSING_FOREIGN_KEYS"):
+	case (st.verb == verbRestore || st.live()) && p.Word("SKIP_MISSING_FOREIGN_KEYS"):
 		st.skipForeignKeys = true
-	case !st.live() && p.word("ENCRYPTION_PASSPHRASE"):
-		p.sign('=')
-		if st.passphrase = p.text("a passphrase"); st.passphrase == "" {
-			p.fail("a passphrase that is not empty")
+	case !st.live() && p.Word("ENCRYPTION_PASSPHRASE"):
+		p.Sign('=')
+		if st.passphrase = p.Text("a passphrase"); st.passphrase == "" {
+			p.Fail("a passphrase that is not empty")
 		}
 	default:
-		p.fail("an option of " + string(st.verb))
+		p.Fail("an option of " + string(st.verb))
 	}
 }
 

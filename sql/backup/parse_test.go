@@ -75,9 +75,9 @@ func TestParse(t *testing.T) {
 		"BACKUP INTO 'x' AS y":                            `error: the statement cannot be read near "y"`,
 		"BACKUP INTO 'x' WITH FOO 'secret'":               `error: the statement cannot be read near "FOO ...": an option of BACKUP is expected there`,
 		"RESTORE FROM 'x' WITH INCREMENTAL":               `error: the statement cannot be read near "INCREMENTAL": an option of RESTORE is expected there`,
-		"RESTORE FROM 'x' AS OF 1 AS OF 2 AS a":           `error: the statement cannot be read near "2 AS a"`,
+		"RESTORE FROM 'x' AS OF 1 AS OF 2 AS a":           `error: the statement cannot be read near "2 AS a": the end of the statement is expected there`,
 		"BACKUP INTO 'x' WITH ENCRYPTION_PASSPHRASE = ''": `error: the statement cannot be read near "": a passphrase that is not empty is expected there`,
-		"BACKUP INTO 'x'; DROP TABLE t":                   `error: the statement cannot be read near "; DROP TABLE t"`,
+		"BACKUP INTO 'x'; DROP TABLE t":                   `error: the statement cannot be read near "; DROP TABLE t": the end of the statement is expected there`,
 	} {
 		got := Parse(q).text()
 		if i := strings.Index(got, "(errno"); i >= 0 {

@@ -3,7 +3,6 @@ package changefeed
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 
 	"github.com/godwitdb/godwit/sql/changefeed/event"
 	"github.com/godwitdb/godwit/sql/changefeed/sink"
+	"github.com/godwitdb/godwit/sql/phrase"
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
@@ -99,231 +99,107 @@ type options struct {
 // Parse reads a statement; nil if it is none of them. One that is wrong is one that fails when it
 // is run.
 func Parse(q string) *Statement {
-	p := &reader{rest: q}
+	p := &reader{phrase.Reader{Rest: q}}
 	st := &Statement{}
 	switch {
-	case p.word("CREATE") && p.word("CHANGEFEED"):
+	case p.Word("CREATE") && p.Word("CHANGEFEED"):
 		st.verb = verbCreate
 		p.create(st)
-	case p.again(q) && p.word("SHOW") && (p.word("CHANGEFEEDS") || p.is("CHANGEFEED")):
+	case p.again(q) && p.Word("SHOW") && (p.Word("CHANGEFEEDS") || p.Is("CHANGEFEED")):
 		st.verb = verbShow
-		if p.word("CHANGEFEED") && !p.word("JOBS") {
-			p.must("JOB")
-			st.job = p.number()
+		if p.Word("CHANGEFEED") && !p.Word("JOBS") {
+			p.Must("JOB")
+			st.job = p.Number(aJob)
 		}
-	case p.again(q) && p.word("PAUSE") && p.word("JOB"):
+	case p.again(q) && p.Word("PAUSE") && p.Word("JOB"):
 		st.verb = verbPause
-		st.job = p.number()
-	case p.again(q) && p.word("RESUME") && p.word("JOB"):
+		st.job = p.Number(aJob)
+	case p.again(q) && p.Word("RESUME") && p.Word("JOB"):
 		st.verb = verbResume
-		st.job = p.number()
+		st.job = p.Number(aJob)
 	default:
 		return nil
 	}
-	if p.err == nil && strings.Trim(p.rest, "; \t\r\n") != "" {
-		p.fail("the end of the statement")
-	}
-	st.err = p.err
+	p.End()
+	st.err = p.Err
 	return st
 }
 
 // reader reads a statement from the left. After the first error it reads nothing more.
-type reader struct {
-	rest string
-	err  error
+type reader struct{ phrase.Reader }
+
+// aJob is what is expected where a job is named.
+const aJob = "the number of a job, as SHOW CHANGEFEEDS shows it,"
+
+// filled takes a text that is not empty.
+func (p *reader) filled(what string) string {
+	s := p.Text(what)
+	if s == "" {
+		p.Fail(what)
+	}
+	return s
 }
 
 // again begins anew.
-func (p *reader) again(q string) bool { p.rest = q; return true }
-
-// fail notes an error. It shows nothing of what is in quotes, which may be a password.
-func (p *reader) fail(want string) {
-	if p.err != nil {
-		return
-	}
-	near := strings.TrimSpace(p.rest)
-	if i := strings.IndexAny(near, "'\""); i >= 0 {
-		near = near[:i] + "..."
-	}
-	if len(near) > 60 {
-		near = near[:60] + "..."
-	}
-	p.err = schema.Invalid(fmt.Sprintf("the statement cannot be read near %q: %s is expected there", near, want))
-}
-
-func (p *reader) wrong(format string, args ...any) {
-	if p.err == nil {
-		p.err = schema.Invalid(fmt.Sprintf(format, args...))
-	}
-}
-
-func (p *reader) space() { p.rest = strings.TrimLeft(p.rest, " \t\r\n") }
-
-func isWord(c byte) bool {
-	return c == '_' || c == '$' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80
-}
-
-// is reports whether a keyword comes next.
-func (p *reader) is(w string) bool {
-	p.space()
-	n := len(w)
-	return p.err == nil && len(p.rest) >= n && strings.EqualFold(p.rest[:n], w) && (len(p.rest) == n || !isWord(p.rest[n]))
-}
-
-// word takes a keyword if it comes next.
-func (p *reader) word(w string) bool {
-	if !p.is(w) {
-		return false
-	}
-	p.rest = p.rest[len(w):]
-	return true
-}
-
-func (p *reader) must(w string) {
-	if !p.word(w) {
-		p.fail(w)
-	}
-}
-
-// sign takes a character if it comes next.
-func (p *reader) sign(c byte) bool {
-	p.space()
-	if p.err != nil || p.rest == "" || p.rest[0] != c {
-		return false
-	}
-	p.rest = p.rest[1:]
-	return true
-}
-
-// ident takes a name, with or without backticks.
-func (p *reader) ident() string {
-	p.space()
-	if p.err != nil {
-		return ""
-	}
-	if !strings.HasPrefix(p.rest, "`") {
-		n := 0
-		for n < len(p.rest) && isWord(p.rest[n]) {
-			n++
-		}
-		if n == 0 {
-			p.fail("a name")
-		}
-		s := p.rest[:n]
-		p.rest = p.rest[n:]
-		return s
-	}
-	return p.quoted("a name", false)
-}
-
-// quoted takes what is between two of the character that comes next.
-func (p *reader) quoted(what string, escapes bool) string {
-	quote := p.rest[0]
-	var b strings.Builder
-	for i := 1; i < len(p.rest); i++ {
-		switch c := p.rest[i]; {
-		case escapes && c == '\\' && i+1 < len(p.rest):
-			i++
-			b.WriteByte(p.rest[i])
-		case c != quote:
-			b.WriteByte(c)
-		case i+1 < len(p.rest) && p.rest[i+1] == quote:
-			i++
-			b.WriteByte(c)
-		case b.Len() == 0:
-			p.fail(what)
-			return ""
-		default:
-			p.rest = p.rest[i+1:]
-			return b.String()
-		}
-	}
-	p.fail("the end of " + what)
-	return ""
-}
-
-// text takes a string in quotes that is not empty.
-func (p *reader) text(what string) string {
-	p.space()
-	if p.err != nil || p.rest == "" || p.rest[0] != '\'' && p.rest[0] != '"' {
-		p.fail(what + " in quotes")
-		return ""
-	}
-	return p.quoted(what, true)
-}
-
-func (p *reader) number() uint64 {
-	p.space()
-	n := 0
-	for n < len(p.rest) && p.rest[n] >= '0' && p.rest[n] <= '9' {
-		n++
-	}
-	v, err := strconv.ParseUint(p.rest[:n], 10, 63)
-	if err != nil || v == 0 {
-		p.fail("the number of a job, as SHOW CHANGEFEEDS shows it,")
-		return 0
-	}
-	p.rest = p.rest[n:]
-	return v
-}
+func (p *reader) again(q string) bool { p.Rest = q; return true }
 
 func (p *reader) create(st *Statement) {
-	p.must("FOR")
-	p.word("TABLE")
-	for more := true; more && p.err == nil; more = p.sign(',') {
-		p.word("TABLE")
-		n := name{Table: p.ident()}
-		if p.sign('.') {
-			n.DB, n.Table = n.Table, p.ident()
+	p.Must("FOR")
+	p.Word("TABLE")
+	for more := true; more && p.Err == nil; more = p.Sign(',') {
+		p.Word("TABLE")
+		n := name{Table: p.Ident()}
+		if p.Sign('.') {
+			n.DB, n.Table = n.Table, p.Ident()
 		}
 		st.tables = append(st.tables, n)
 	}
-	p.must("INTO")
-	st.sink = p.text("the sink")
+	p.Must("INTO")
+	st.sink = p.filled("the sink")
 	st.o = options{Format: event.Format{Envelope: event.Wrapped}, OnError: onErrorFail, Policy: policyBackfill,
 		Protect: defaultProtect}
 	given := map[string]bool{}
-	if p.word("WITH") {
-		for more := true; more && p.err == nil; more = p.sign(',') {
+	if p.Word("WITH") {
+		for more := true; more && p.Err == nil; more = p.Sign(',') {
 			p.option(st, given)
 		}
 	}
-	if p.err == nil {
-		p.err = st.check()
+	if p.Err == nil {
+		p.Err = st.check()
 	}
 }
 
 // option takes an option and its value.
 func (p *reader) option(st *Statement, given map[string]bool) {
-	key := strings.ToLower(p.ident())
-	if p.err == nil && key == "" {
-		p.fail("an option")
+	key := strings.ToLower(p.Ident())
+	if p.Err == nil && key == "" {
+		p.Fail("an option")
 	}
 	o, known := optionsByName[key]
 	switch {
-	case p.err != nil:
+	case p.Err != nil:
 		return
 	case !known:
-		p.wrong("CREATE CHANGEFEED has no option %s; it has %s", key, strings.Join(optionNames(), ", "))
+		p.Wrong("CREATE CHANGEFEED has no option %s; it has %s", key, strings.Join(optionNames(), ", "))
 		return
 	case given[key]:
-		p.wrong("option %s is given twice", key)
+		p.Wrong("option %s is given twice", key)
 		return
 	}
 	given[key] = true
-	value, has := "", p.sign('=')
+	value, has := "", p.Sign('=')
 	if has {
-		value = p.text("the value of " + key)
+		value = p.filled("the value of " + key)
 	}
 	switch {
-	case p.err != nil:
+	case p.Err != nil:
 	case has && !o.value:
-		p.wrong("option %s has no value", key)
+		p.Wrong("option %s has no value", key)
 	case !has && o.value && !o.bare:
-		p.wrong("option %s takes a value: %s = '...'", key, key)
+		p.Wrong("option %s takes a value: %s = '...'", key, key)
 	default:
 		if why := o.set(st, value); why != "" {
-			p.wrong("option %s: %s", key, why)
+			p.Wrong("option %s: %s", key, why)
 		}
 	}
 }

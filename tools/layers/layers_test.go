@@ -137,7 +137,9 @@ var allowed = map[string][]string{
 	// archive is bytes, place is where they lie: neither knows a table, and fuzzing is fast
 	"sql/backup/archive": nil, "sql/backup/place": nil,
 	// backup reads and writes rows by the contract of transactions, without the engine's plans
-	"sql/backup": {"kv/hold", "kv/job", "sql/backup/archive", "sql/backup/place", "sql/ddl", "sql/rights", "sql/schema",
+	// phrase reads words, and knows no statement
+	"sql/phrase": {"sql/schema"},
+	"sql/backup": {"kv/hold", "kv/job", "sql/backup/archive", "sql/backup/place", "sql/ddl", "sql/phrase", "sql/rights", "sql/schema",
 		"sql/session", "sql/table"},
 	// feed tells what was committed: it knows rows and definitions, and no statement
 	"sql/feed": {"kv/hold", "sql/schema"},
@@ -146,7 +148,7 @@ var allowed = map[string][]string{
 	// event words rows, sink sends bytes: neither knows jobs
 	"sql/changefeed/event": {"sql/schema"}, "sql/changefeed/sink": {"sql/backup/place"},
 	// changefeed runs feeds as jobs, and reads what package feed reads for it
-	"sql/changefeed": {"kv/hold", "kv/job", "sql/changefeed/event", "sql/changefeed/sink", "sql/ddl", "sql/feed", "sql/rights",
+	"sql/changefeed": {"kv/hold", "kv/job", "sql/changefeed/event", "sql/changefeed/sink", "sql/ddl", "sql/feed", "sql/phrase", "sql/rights",
 		"sql/schema", "sql/session"},
 	// sockets know nothing of SQL
 	"sql/quick": nil,
