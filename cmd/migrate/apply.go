@@ -53,6 +53,9 @@ func (a *applier) columns(ctx context.Context) func(name) (*table, error) {
 			return t, nil
 		}
 		t, err := readTable(ctx, a.r.target, n)
+		if errors.Is(err, errGone) {
+			return nil, unknown{fmt.Errorf("the target has not what the source has changed: %w", err)}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -75,7 +78,7 @@ func (a *applier) statements(ctx context.Context, group []*change) (out []statem
 			}
 			rows, t, err := parseRows(e, a.maps, a.columns(ctx))
 			if err != nil {
-				return nil, unknown{err}
+				return nil, err
 			}
 			if t != nil {
 				out = append(out, statementsOf(rows, t)...)
@@ -188,7 +191,7 @@ func (a *applier) apply(ctx context.Context, group []*change) error {
 			a.at = end // the answer to an earlier COMMIT was lost
 			return nil
 		}
-		if n := numberOf(err); n != errDeadlock && n != errLockWait || i == tries || ctx.Err() != nil {
+		if !passing(err) || i == tries || ctx.Err() != nil {
 			return err
 		}
 		pause(ctx, time.Duration(i+1)*20*time.Millisecond)
@@ -216,7 +219,7 @@ func (a *applier) tryApply(ctx context.Context, all []statement, end position) (
 	case p.at == end:
 		return errThere
 	case p.at != a.at:
-		return fmt.Errorf("the target is at %s of the log, and not at %s: does another import follow the same source?", p.at, a.at)
+		return unknown{fmt.Errorf("the target is at %s of the log, and not at %s: does another import follow the same source?", p.at, a.at)}
 	}
 	keys := false
 	for _, s := range all {
@@ -231,8 +234,8 @@ func (a *applier) tryApply(ctx context.Context, all []statement, end position) (
 			return fmt.Errorf("%s: a change of the source cannot be applied: %w", s.of, err)
 		}
 		if n, err := res.RowsAffected(); err != nil || n != s.rows {
-			return errors.Join(err, fmt.Errorf("%s: a row that the source changed is not in Godwit: somebody else has changed the table. "+
-				"Import anew with --overwrite", s.of))
+			return unknown{errors.Join(err, fmt.Errorf("%s: a row that the source changed is not in Godwit: somebody else has changed "+
+				"the table. Import anew with --overwrite", s.of))}
 		}
 	}
 	if keys {
@@ -257,8 +260,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// tableWords are the definitions that are followed: those of tables, indexes and databases. What
-// is defined otherwise is read at the cut-over.
+// followed reports whether a definition is one of tables, indexes and databases. What is defined
+// otherwise is read at the cut-over.
 func followed(text string) bool {
 	words := strings.Fields(strings.ToUpper(first(stripComments(text), 400)))
 	if len(words) < 2 {

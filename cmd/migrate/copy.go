@@ -76,8 +76,16 @@ func (r *run) write(ctx context.Context, batches <-chan *batch) error {
 	}
 	defer c.Close()
 	for b := range batches {
+		open := false
 		err := again(ctx, func() error {
 			_, err := c.ExecContext(ctx, string(b.text))
+			if open && numberOf(err) == errDuplicate {
+				return nil // they were committed at the first try
+			}
+			open = open || outcomeOpen(err)
+			if outcomeOpen(err) && len(b.of.key) == 0 {
+				return fmt.Errorf("it has no key that would show whether they have been (--overwrite begins anew): %v", err)
+			}
 			return err
 		})
 		b.done.Done()
@@ -88,18 +96,14 @@ func (r *run) write(ctx context.Context, batches <-chan *batch) error {
 	return nil
 }
 
-// again calls f until it meets neither a deadlock nor a lock that it waited for too long.
+// again calls f until it meets nothing that may go away by itself.
 func again(ctx context.Context, f func() error) error {
 	for i := 0; ; i++ {
 		err := f()
-		if n := numberOf(err); n != errDeadlock && n != errLockWait || i == tries {
+		if !passing(err) || i == tries || ctx.Err() != nil {
 			return err
 		}
-		select {
-		case <-time.After(time.Duration(i+1) * 10 * time.Millisecond):
-		case <-ctx.Done():
-			return err
-		}
+		pause(ctx, time.Duration(i+1)*10*time.Millisecond)
 	}
 }
 

@@ -206,7 +206,8 @@ type rowsEvent struct {
 
 const flagNoForeignKeys = 2
 
-// parseRows decodes rows with the columns that the target has for the table.
+// parseRows decodes rows with the columns that the target has for the table. What cannot be decoded
+// is unknown; other errors are those of asking for the columns.
 func parseRows(e *event, maps map[uint64]*tableMap, columns func(name) (*table, error)) (*rowsEvent, *table, error) {
 	s := &scan{b: e.body}
 	m := maps[s.num(6)]
@@ -216,19 +217,19 @@ func parseRows(e *event, maps map[uint64]*tableMap, columns func(name) (*table, 
 	}
 	n := s.size()
 	if s.bad || m == nil || n == 0 || n != len(m.types) {
-		return nil, nil, fmt.Errorf("rows without a table map: %w", errShort)
+		return nil, nil, unknown{fmt.Errorf("rows without a table map: %w", errShort)}
 	}
 	t, err := columns(m.name)
 	if err != nil || t == nil {
 		return nil, nil, err
 	}
 	if len(t.columns) != n {
-		return nil, nil, fmt.Errorf("table %s has %d columns in Godwit, and %d in the source's log", m.name, len(t.columns), n)
+		return nil, nil, unknown{fmt.Errorf("table %s has %d columns in Godwit, and %d in the source's log", m.name, len(t.columns), n)}
 	}
 	for range 1 + btoi(e.kind == eventUpdateV1 || e.kind == eventUpdateV2) {
 		for i := range n { // the columns that are there
 			if i%8 == 0 && len(s.b) > i/8 && s.b[i/8]|0xff<<min(8, n-i) != 0xff {
-				return nil, nil, fmt.Errorf("rows of %s lack columns: SET GLOBAL binlog_row_image = 'FULL' at the source", m.name)
+				return nil, nil, unknown{fmt.Errorf("rows of %s lack columns: SET GLOBAL binlog_row_image = 'FULL' at the source", m.name)}
 			}
 		}
 		s.take((n + 7) / 8)
@@ -238,17 +239,20 @@ func parseRows(e *event, maps map[uint64]*tableMap, columns func(name) (*table, 
 		var c rowChange
 		if e.kind != eventWriteV1 && e.kind != eventWriteV2 {
 			if c.before, err = parseRow(s, m, t); err != nil {
-				return nil, nil, err
+				return nil, nil, unknown{err}
 			}
 		}
 		if e.kind != eventDeleteV1 && e.kind != eventDeleteV2 {
 			if c.after, err = parseRow(s, m, t); err != nil {
-				return nil, nil, err
+				return nil, nil, unknown{err}
 			}
 		}
 		out.rows = append(out.rows, c)
 	}
-	return out, t, s.err()
+	if s.bad {
+		return nil, nil, unknown{errShort}
+	}
+	return out, t, nil
 }
 
 func btoi(b bool) int {

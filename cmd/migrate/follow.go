@@ -17,6 +17,7 @@ type follower struct {
 	latest time.Time
 	clock  time.Duration // how far the source's clock is behind this one's
 	said   time.Time
+	closed bool // the source was made read only
 }
 
 // item is what a stream brings: a change, or that there is nothing more, or its end.
@@ -41,24 +42,21 @@ func (r *run) follow(ctx context.Context, from position) error {
 			return nil
 		case ctx.Err() != nil:
 			r.say("stopped at %s: the same command goes on from there", f.a.at)
+			f.warn()
 			return context.Cause(ctx)
 		case errors.As(err, &no):
+			f.warn()
 			return fmt.Errorf("the source does not send its log from %s on: %w", f.a.at, no.error)
-		case errors.As(err, &strange), numberOf(err) != 0 && !again1(err):
+		case errors.As(err, &strange), numberOf(err) != 0 && !passing(err):
+			f.warn()
 			return err
 		}
-		r.say("the connection was lost, and is made again: %v", err)
+		r.say("trying again: %v", err)
 		if f.a.at != before {
 			wait = time.Second
 		}
 		pause(ctx, wait)
 	}
-}
-
-// again1 reports whether an error may go away by itself.
-func again1(err error) bool {
-	n := numberOf(err)
-	return n == errDeadlock || n == errLockWait || n == 1053 || n == 1040
 }
 
 // once follows one connection. It returns nil after a cut-over.
@@ -234,6 +232,7 @@ func (f *follower) beginCut(ctx context.Context) (*cut, error) {
 		c.Close()
 		return nil, fmt.Errorf("the source cannot be made read only: %w", err)
 	}
+	f.closed = true
 	// MySQL keeps administrators out by a variable of its own, which MariaDB 10 lacks.
 	if _, err := c.ExecContext(ctx, "SET GLOBAL super_read_only = 1"); err != nil && numberOf(err) != errNoSuchVar {
 		c.Close()
@@ -245,6 +244,13 @@ func (f *follower) beginCut(ctx context.Context) (*cut, error) {
 	}
 	f.say("the source is read only; its log ends at %s", k.until)
 	return k, nil
+}
+
+// warn says what an end before the cut-over leaves behind.
+func (f *follower) warn() {
+	if f.closed {
+		f.say("the source is still read only: SET GLOBAL read_only = 0 there lets its clients go on")
+	}
 }
 
 // finish makes what is left, once all rows are there.

@@ -40,6 +40,7 @@ type run struct {
 	o              Options
 	source, target *sql.DB
 	cat            *catalog
+	skipped        []name // tables that could not be made
 	mu             sync.Mutex
 	report         Report
 }
@@ -165,11 +166,6 @@ func (r *run) skipWhatFailed(ctx context.Context) error {
 // copyAll makes the tables and copies their rows.
 func (r *run) copyAll(ctx context.Context) (reached, error) {
 	var none reached
-	if !r.o.Overwrite {
-		if err := r.refuseExisting(ctx); err != nil {
-			return none, err
-		}
-	}
 	snap, err := r.makeAndTake(ctx)
 	if err != nil {
 		return none, err
@@ -196,9 +192,9 @@ func (r *run) copyAll(ctx context.Context) (reached, error) {
 // makeAndTake makes the tables as they are in the snapshot that it takes: a definition that the
 // source changes in between would be in neither.
 func (r *run) makeAndTake(ctx context.Context) (*snapshot, error) {
-	overwrite, known := r.o.Overwrite, len(r.report.Left)
-	defer func() { r.o.Overwrite = overwrite }()
+	known := len(r.report.Left)
 	for range tries {
+		r.report.Left, r.report.Notes, r.skipped = r.report.Left[:known], nil, nil
 		shape, err := shapeOf(ctx, r.source, r.cat.databases)
 		if err != nil {
 			return nil, err
@@ -206,6 +202,11 @@ func (r *run) makeAndTake(ctx context.Context) (*snapshot, error) {
 		cat, err := readCatalog(ctx, r.source, r.cat.databases)
 		if err == nil {
 			r.cat = cat
+			if !r.o.Overwrite {
+				if err := r.refuseExisting(ctx); err != nil {
+					return nil, err
+				}
+			}
 			err = r.makeTables(ctx, r.source)
 		}
 		if errors.Is(err, errGone) || numberOf(err) == errNoTable {
@@ -223,8 +224,9 @@ func (r *run) makeAndTake(ctx context.Context) (*snapshot, error) {
 		}
 		snap.close()
 		r.say("the source's definitions changed meanwhile: the tables are made again")
-		r.o.Overwrite = true // those of this attempt
-		r.report.Left, r.report.Notes = r.report.Left[:known], nil
+		if err := r.takeBackAll(ctx); err != nil {
+			return nil, err
+		}
 	}
 	return nil, errors.New("the source changes its definitions all the time: import when it does not")
 }
@@ -294,11 +296,9 @@ func progressOf(ctx context.Context, q queryer, source, lock string) (p reached,
 // mark notes a state.
 func (r *run) mark(ctx context.Context, state string, at position) error {
 	_, err := r.target.ExecContext(ctx, "REPLACE INTO "+progressDB+".sources VALUES (?, ?, ?, ?)", r.o.From.Host, state, at.file, at.off)
-	for _, l := range r.report.Left {
-		for _, t := range r.cat.tables {
-			if err == nil && t.String() == l.What {
-				_, err = r.target.ExecContext(ctx, "REPLACE INTO "+progressDB+".skipped VALUES (?, ?, ?)", r.o.From.Host, t.db, t.of)
-			}
+	for _, n := range r.skipped {
+		if err == nil {
+			_, err = r.target.ExecContext(ctx, "REPLACE INTO "+progressDB+".skipped VALUES (?, ?, ?)", r.o.From.Host, n.db, n.of)
 		}
 	}
 	return err

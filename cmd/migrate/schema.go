@@ -57,7 +57,7 @@ func (r *run) makeTables(ctx context.Context, source queryer) error {
 		case why == "":
 			made, kept = append(made, t.name), append(kept, t)
 		default:
-			r.report.Left = append(r.report.Left, Left{t.String(), why})
+			r.report.Left, r.skipped = append(r.report.Left, Left{t.String(), why}), append(r.skipped, t.name)
 			failed = append(failed, fmt.Errorf("%s: %s", t, why))
 		}
 	}
@@ -80,6 +80,20 @@ func takeBack(ctx context.Context, c *sql.Conn, made []name) error {
 		all = append(all, err)
 	}
 	return errors.Join(all...)
+}
+
+// takeBackAll drops the tables that makeTables has made.
+func (r *run) takeBackAll(ctx context.Context) error {
+	c, err := makeSession(ctx, r.target)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	var made []name
+	for _, t := range r.cat.tables {
+		made = append(made, t.name)
+	}
+	return takeBack(ctx, c, made)
 }
 
 func (r *run) makeDatabase(ctx context.Context, source queryer, c *sql.Conn, db string) error {

@@ -90,7 +90,27 @@ const (
 	errNoSuchVar = 1193
 	errSyntax    = 1064
 	errNoTable   = 1146
+	errDuplicate = 1062
+	errShutdown  = 1053
+	errFull      = 1040
+	errUnknown   = 1105
 )
+
+// passing reports whether an error of a server may go away by itself: deadlocks, waits, a server
+// that ends or is full, and a COMMIT of which Godwit does not know whether it happened.
+func passing(err error) bool {
+	switch numberOf(err) {
+	case errDeadlock, errLockWait, errShutdown, errFull:
+		return true
+	}
+	return outcomeOpen(err)
+}
+
+// outcomeOpen reports whether a statement may have been committed.
+func outcomeOpen(err error) bool {
+	var e *mysql.MySQLError
+	return errors.As(err, &e) && e.Number == errUnknown && strings.HasPrefix(e.Message, "The outcome of the commit is unknown")
+}
 
 // queryer is a pool or one session of it.
 type queryer interface {

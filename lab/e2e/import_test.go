@@ -101,8 +101,8 @@ func fillSource(t *testing.T, db *sql.DB) {
 	}
 }
 
-// checkImport demands that all tables were compared and are equal.
-func checkImport(t *testing.T, r *migrate.Report, tables ...string) {
+// checkImport demands that all tables were compared and are equal, and how many objects are left.
+func checkImport(t *testing.T, r *migrate.Report, left int, tables ...string) {
 	t.Helper()
 	said := map[string]string{}
 	for _, c := range r.Tables {
@@ -113,8 +113,8 @@ func checkImport(t *testing.T, r *migrate.Report, tables ...string) {
 			t.Errorf("shop.%s: %q", n, said["shop."+n])
 		}
 	}
-	if len(r.Left) > 0 {
-		t.Errorf("not imported: %v", r.Left)
+	if len(r.Left) != left {
+		t.Errorf("not imported: %v, and %d objects cannot be", r.Left, left)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestImportFromGodwit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkImport(t, r, sourceTables...)
+	checkImport(t, r, 0, sourceTables...)
 	exec1(t, db, "USE shop")
 	for q, want := range map[string]string{
 		"SELECT shop.tax(10)": "12.000000",
@@ -165,7 +165,7 @@ func TestImportFromGodwit(t *testing.T) {
 	if r, err = imports(t.Context(), t, from, to, migrate.Options{Overwrite: true}); err != nil {
 		t.Fatal(err)
 	}
-	checkImport(t, r, sourceTables...)
+	checkImport(t, r, 0, sourceTables...)
 }
 
 // maria is a MariaDB server of its own.
@@ -243,6 +243,7 @@ func shopClient(ctx context.Context, db *sql.DB, seed uint64) (done int, err err
 		func() string { return "UPDATE keyless SET b = CONCAT('x', a) ORDER BY RAND() LIMIT 1" },
 		func() string { return "DELETE FROM keyless ORDER BY RAND() LIMIT 1" },
 		func() string { return "CALL add_customer(UUID())" },
+		func() string { return "INSERT INTO odd (a) VALUES (1)" },
 	}
 	definitions := []string{
 		"ALTER TABLE orders ADD COLUMN extra VARCHAR(10) DEFAULT 'e' AFTER cust, ADD INDEX (total)",
@@ -305,6 +306,8 @@ func TestImportFollows(t *testing.T) {
 	admin := client(m.addr, "")
 	defer admin.Close()
 	fillSource(t, admin)
+	// A table that Godwit refuses: it is left out, and what changes in it is not followed.
+	exec1(t, admin, "CREATE TABLE shop.odd (a INT, b INT GENERATED ALWAYS AS (a + 1) VIRTUAL, CHECK (a > 0))")
 	exec1(t, admin, "CREATE USER w@localhost")
 	exec1(t, admin, "GRANT ALL ON shop.* TO w@localhost")
 	from, to := "mysql://root@"+m.addr+"/shop", "mysql://root@"+c.nodes[0].sql
@@ -340,7 +343,7 @@ func TestImportFollows(t *testing.T) {
 				time.AfterFunc(2*time.Second, func() { c.nodes[0].kill(); c.nodes[0].start(t) })
 			}
 		}}
-		r, err := imports(part, t, from, to, migrate.Options{Follow: true, Log: log})
+		r, err := imports(part, t, from, to, migrate.Options{Follow: true, SkipFailed: true, Log: log})
 		if err == nil || part.Err() == nil {
 			t.Fatalf("following ended by itself: %v, %v", err, r)
 		}
@@ -348,13 +351,13 @@ func TestImportFollows(t *testing.T) {
 		cancel()
 	}
 	c.nodes[0].awaitSQL(t)
-	r, err := imports(ctx, t, from, to, migrate.Options{CutOver: true})
+	r, err := imports(ctx, t, from, to, migrate.Options{CutOver: true, SkipFailed: true})
 	clients.Wait()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%v transactions of clients; read only for %s", total, r.ReadOnly)
-	checkImport(t, r, append(sourceTables, "copied", "t4")...)
+	checkImport(t, r, 1, append(sourceTables, "copied", "t4")...)
 	var n int
 	if scan1(t, c.nodes[1].open(t, "shop"), &n, "SELECT COUNT(*) FROM third"); n != 2 {
 		t.Errorf("the view that was made while it was followed has %d rows", n)

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -23,23 +22,7 @@ func TestFunctionsEnd(t *testing.T) {
 	id := query(t, k, "SELECT CONNECTION_ID()")[0]
 	for _, q := range []string{"SELECT forever(a) FROM t", "SELECT joins()", "UPDATE t SET a = forever(a)", "CALL calls()",
 		"INSERT INTO u VALUES (1)", "SELECT a FROM t ORDER BY forever(a)"} {
-		ended := make(chan error, 1)
-		go func() {
-			_, err := k.ExecContext(context.Background(), q)
-			ended <- err
-		}()
-		eventually(t, "the statement begins", func() bool {
-			for _, p := range s.g.engine.ProcessList.Processes() {
-				if p.Query == q {
-					return true
-				}
-			}
-			return false
-		})
-		exec(t, killer, "KILL QUERY "+id)
-		if got := errNumber(t, <-ended); got != 1317 {
-			t.Errorf("%s was killed: error %d, want 1317", q, got)
-		}
+		killOne(t, s, k, killer, id, q)
 	}
 	exec(t, k, "CREATE FUNCTION keeps() RETURNS INT BEGIN DECLARE n INT; DECLARE c CURSOR FOR SELECT x.b FROM t x, t y; "+
 		"OPEN c; CLOSE c; RETURN 1; END")

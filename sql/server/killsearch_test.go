@@ -2,9 +2,38 @@ package server
 
 import (
 	"context"
+	"database/sql"
 	"strings"
 	"testing"
 )
+
+// killOne kills a statement that runs for long, once it is in the list of processes. It must not
+// end by itself, and be told why it ended.
+func killOne(t *testing.T, s *Server, k, killer *sql.Conn, id, q string) {
+	t.Helper()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := k.ExecContext(context.Background(), q)
+		ended <- err
+	}()
+	eventually(t, "the statement begins", func() bool {
+		select {
+		case err := <-ended:
+			t.Fatalf("%.40s has ended by itself: %v", q, err)
+		default:
+		}
+		for _, p := range s.g.engine.ProcessList.Processes() {
+			if p.Query == q {
+				return true
+			}
+		}
+		return false
+	})
+	exec(t, killer, "KILL QUERY "+id)
+	if got := errNumber(t, <-ended); got != 1317 {
+		t.Errorf("%.40s was killed: error %d, want 1317", q, got)
+	}
+}
 
 // TestKillSearches: a search in a long text that would take hours, all of it one call of a function
 // for one row, ends when it is killed.
@@ -30,28 +59,7 @@ func TestKillSearches(t *testing.T) {
 		if strings.HasPrefix(q, engines) {
 			exec(t, k, "SET div_precision_increment = 5")
 		}
-		ended := make(chan error, 1)
-		go func() {
-			_, err := k.ExecContext(context.Background(), q)
-			ended <- err
-		}()
-		eventually(t, "the statement begins", func() bool {
-			select {
-			case err := <-ended:
-				t.Fatalf("%.40s has ended by itself: %v", q, err)
-			default:
-			}
-			for _, p := range s.g.engine.ProcessList.Processes() {
-				if p.Query == q {
-					return true
-				}
-			}
-			return false
-		})
-		exec(t, killer, "KILL QUERY "+id)
-		if got := errNumber(t, <-ended); got != 1317 {
-			t.Errorf("%s was killed: error %d, want 1317", q, got)
-		}
+		killOne(t, s, k, killer, id, q)
 	}
 	if n := s.g.query.Memory().Used(); n != 0 {
 		t.Errorf("%d bytes were not given back", n)
@@ -74,28 +82,7 @@ func TestKillParser(t *testing.T) {
 		"SELECT COUNT(*) FROM t WHERE a IN (" + string(list) + "2)",
 		"CREATE TABLE u (a INT) COMMENT '" + string(list[:100]) + "' SELECT 1 IN (" + string(list) + "2)",
 	} {
-		ended := make(chan error, 1)
-		go func() {
-			_, err := k.ExecContext(context.Background(), q)
-			ended <- err
-		}()
-		eventually(t, "the statement begins", func() bool {
-			select {
-			case err := <-ended:
-				t.Fatalf("%.40s has ended by itself: %v", q, err)
-			default:
-			}
-			for _, p := range s.g.engine.ProcessList.Processes() {
-				if p.Query == q {
-					return true
-				}
-			}
-			return false
-		})
-		exec(t, killer, "KILL QUERY "+id)
-		if got := errNumber(t, <-ended); got != 1317 {
-			t.Errorf("%.40s was killed: error %d, want 1317", q, got)
-		}
+		killOne(t, s, k, killer, id, q)
 	}
 	eventually(t, "the parsers end, and give all memory back", func() bool { return s.g.query.Memory().Used() == 0 })
 	expect(t, k, "SELECT COUNT(*) FROM t WHERE a IN ("+string(list[:1<<20])+"2)", "2")
