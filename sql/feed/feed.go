@@ -241,11 +241,11 @@ func (r *Reader) keep(ctx context.Context, h *hold.Hold) {
 			r.mu.Lock()
 			h.Advance(r.safe)
 			r.late = r.late || r.env.DB.Time().Sub(r.safe) > r.o.MostBehind
-			late := r.late
+			late, safe := r.late, r.safe
 			r.mu.Unlock()
 			if late {
 				r.env.Log.Warn("a follower of changes is too far behind: old versions are not kept for it any longer",
-					"why", r.o.Why, "since", r.safe.Time())
+					"why", r.o.Why, "since", safe.Time())
 				r.cancel()
 				continue
 			}
