@@ -9,6 +9,13 @@ type Catalog interface {
 	Resolve(db, name string) (Table, *View, error)
 }
 
+// Historic is a catalog that knows tables as they were.
+type Historic interface {
+	// ResolveAt finds a table as it was, with its definition of then. at is an expression without
+	// columns, the operand of AS OF. Views are as they are now.
+	ResolveAt(at expr.Node, db, name string) (Table, *View, error)
+}
+
 // View is the definition of a view.
 type View struct {
 	DB, Name string

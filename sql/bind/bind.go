@@ -213,6 +213,7 @@ type binder struct {
 	cteNo   int
 	lock    algebra.LockKind // the strongest that a clause asks for
 	vars    *expr.Assigned
+	past    expr.Node // the operand of AS OF of the table or view that is bound; nil: there is none
 }
 
 // scanned is a scan, and what it reads.

@@ -198,6 +198,9 @@ func (c *changer) first(order *ast.OrderByClause, limit *ast.Limit) error {
 // target makes a table of FROM one whose rows are changed.
 func (c *changer) target(b *fromTable) (*Target, error) {
 	s := b.scan
+	if b.past {
+		return nil, refuse(1105, "HY000", "table %s is read AS OF a time and cannot be changed", s.Table.Name())
+	}
 	t, ok := s.Table.(algebra.Target)
 	if !ok {
 		return nil, unsupported("change of a table of another kind")

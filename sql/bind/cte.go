@@ -56,7 +56,7 @@ func (b *binder) with(w *ast.WithClause, outer *scope) error {
 				return fail(1066, "42000", "Not unique table/alias: '%s'", c.Name.O)
 			}
 		}
-		d := &cteDef{name: c.Name.L, names: ciNames(c.ColNameList), body: c.Query, outer: outer, recursive: w.IsRecursive}
+		d := &cteDef{name: c.Name.L, names: tree.Names(c.ColNameList), body: c.Query, outer: outer, recursive: w.IsRecursive}
 		// The body sees those before it, and itself if it is recursive.
 		seen := &cteScope{outer: s.outer, defs: append([]*cteDef(nil), s.defs...)}
 		if w.IsRecursive {

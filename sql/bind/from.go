@@ -59,7 +59,7 @@ func (q *query) source(n *ast.TableSource) (algebra.Rel, []column, error) {
 			return nil, nil, err
 		}
 		q.takes(r.outer)
-		cols, err := derived(r.cols, n.AsName.O, ciNames(n.ColumnNames))
+		cols, err := derived(r.cols, n.AsName.O, tree.Names(n.ColumnNames))
 		return r.rel, cols, err
 	}
 	return nil, nil, unsupported("table reference %T", n.Source)
@@ -77,7 +77,7 @@ func (q *query) lateralTable(n *ast.TableSource) (algebra.Rel, []column, error) 
 			q.lateral[id] = true
 		}
 	}
-	cols, err := derived(r.cols, n.AsName.O, ciNames(n.ColumnNames))
+	cols, err := derived(r.cols, n.AsName.O, tree.Names(n.ColumnNames))
 	return r.rel, cols, err
 }
 
@@ -103,21 +103,6 @@ func (q *query) laterally(j *algebra.Join, lc []column, alias string, right bool
 		a.R = &algebra.Filter{In: j.R, Conds: j.On}
 	}
 	return a, nil
-}
-
-// aliasOf is the name of a table reference for messages.
-func aliasOf(n ast.ResultSetNode) string {
-	if t, ok := n.(*ast.TableSource); ok {
-		return t.AsName.O
-	}
-	return ""
-}
-
-func ciNames(in []ast.CIStr) (out []string) {
-	for _, n := range in {
-		out = append(out, n.O)
-	}
-	return out
 }
 
 // takes notes outer columns that a part of the query uses, which is no subquery of it.
@@ -151,14 +136,17 @@ func derived(in []column, alias string, names []string) ([]column, error) {
 // table binds the name of a table, a view or a common table expression.
 func (q *query) table(n *ast.TableName, alias string) (algebra.Rel, []column, error) {
 	b := q.b
-	if n.AsOf != nil || n.TableSample != nil || len(n.PartitionNames) > 0 {
-		return nil, nil, unsupported("AS OF, TABLESAMPLE or PARTITION")
+	if n.TableSample != nil || len(n.PartitionNames) > 0 {
+		return nil, nil, unsupported("TABLESAMPLE or PARTITION")
 	}
 	if alias == "" {
 		alias = n.Name.O
 	}
 	if n.Schema.O == "" {
 		if d := b.ctes.find(n.Name.L); d != nil {
+			if n.AsOf != nil {
+				return nil, nil, refuse(1064, "42000", "%s is a common table expression: write AS OF behind the tables in it", n.Name.O)
+			}
 			return q.cte(d, alias)
 		}
 		if n.Name.L == "dual" && b.db == "" {
@@ -172,7 +160,16 @@ func (q *query) table(n *ast.TableName, alias string) (algebra.Rel, []column, er
 	if db == "" {
 		return nil, nil, fail(1046, "3D000", "No database selected")
 	}
-	t, v, err := b.s.Catalog.Resolve(db, n.Name.O)
+	past := b.past
+	if n.AsOf != nil {
+		at, err := q.moment(n.AsOf.TsExpr)
+		if err != nil {
+			return nil, nil, err
+		}
+		b.past = at
+		defer func() { b.past = past }()
+	}
+	t, v, err := b.resolve(db, n.Name.O)
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -188,9 +185,34 @@ func (q *query) table(n *ast.TableName, alias string) (algebra.Rel, []column, er
 	cols = readInto(cols, u.Columns)
 	if s, ok := rel.(*algebra.Scan); ok {
 		b.of = append(b.of, scanned{s, u})
-		q.bases = append(q.bases, &fromTable{scan: s, use: u, cols: slices.Clone(cols)})
+		q.bases = append(q.bases, &fromTable{scan: s, use: u, cols: slices.Clone(cols), past: b.past != nil})
 	}
 	return rel, cols, err
+}
+
+// moment binds the operand of AS OF.
+func (q *query) moment(n ast.ExprNode) (expr.Node, error) {
+	x := &exprs{q: q, s: &scope{q: q}, clause: "AS OF"}
+	at, err := x.scalar(n)
+	if err != nil {
+		return nil, err
+	}
+	if expr.HasSub(at) {
+		return nil, refuse(1064, "42000", "AS OF takes no subquery: read the time into a variable before")
+	}
+	return at, nil
+}
+
+// resolve finds a table or view, as it was where AS OF says so.
+func (b *binder) resolve(db, name string) (algebra.Table, *algebra.View, error) {
+	if b.past == nil {
+		return b.s.Catalog.Resolve(db, name)
+	}
+	c, ok := b.s.Catalog.(algebra.Historic)
+	if !ok {
+		return nil, nil, unsupported("AS OF")
+	}
+	return c.ResolveAt(b.past, db, name)
 }
 
 // rename makes an account the one with whose rights tables are read from now on.
@@ -220,7 +242,7 @@ func (q *query) scan(t algebra.Table, n *ast.TableName, alias string) (algebra.R
 		})
 	}
 	for _, h := range n.IndexHints {
-		names := ciNames(h.IndexNames)
+		names := tree.Names(h.IndexNames)
 		for _, name := range names {
 			if !hasIndex(t, name) {
 				return nil, nil, fail(1176, "42000", "Key '%s' doesn't exist in table '%s'", name, alias)
@@ -360,7 +382,7 @@ func (q *query) join(n *ast.Join) (algebra.Rel, []column, error) {
 		q.facts = append(q.facts, j.On...)
 	}
 	if len(q.lateral) > 0 {
-		if a, err := q.laterally(j, lc, aliasOf(n.Right), n.Tp == ast.RightJoin); a != nil || err != nil {
+		if a, err := q.laterally(j, lc, tree.AliasOf(n.Right), n.Tp == ast.RightJoin); a != nil || err != nil {
 			return a, cols, err
 		}
 	}

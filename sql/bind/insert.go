@@ -60,7 +60,7 @@ type Cell struct {
 func (c *changer) insert(n *ast.InsertStmt, alias tree.RowAlias) error {
 	c.out.Kind = Insert
 	if len(n.PartitionNames) > 0 {
-		return unsupported("AS OF, TABLESAMPLE or PARTITION")
+		return unsupported("TABLESAMPLE or PARTITION")
 	}
 	t, err := c.intoTable(n.Table)
 	if err != nil {

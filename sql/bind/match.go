@@ -178,7 +178,7 @@ func (x *exprs) matches(n *ast.MatchAgainst) ([]expr.Node, error) {
 	whole := len(m.index.Keys) == 0 || !own
 	if !whole {
 		var sets [][]fulltext.Term
-		sets, whole = needed(m.search.Terms)
+		sets, whole = fulltext.Needed(m.search.Terms)
 		for _, ts := range sets {
 			c, err := x.found(m, ts)
 			if err != nil {
@@ -192,33 +192,6 @@ func (x *exprs) matches(n *ast.MatchAgainst) ([]expr.Node, error) {
 		return append(out, c), err
 	}
 	return out, nil
-}
-
-// needed are sets of words: a row that is found has a word of each set. whole says that the text of
-// the row is to be looked at, too.
-func needed(terms []fulltext.Term) (sets [][]fulltext.Term, whole bool) {
-	var some []fulltext.Term
-	must, plain := false, true
-	for _, t := range terms {
-		word := t.Group == nil && t.Phrase == nil
-		if whole = whole || t.Not || !word; t.Must {
-			must = true
-			if word {
-				sets = append(sets, []fulltext.Term{t})
-			} else if t.Phrase != nil {
-				for _, l := range (fulltext.Search{Terms: []fulltext.Term{{Phrase: t.Phrase}}}).Leaves() {
-					sets = append(sets, []fulltext.Term{l})
-				}
-			}
-		}
-		if plain = plain && word; !t.Not {
-			some = append(some, t)
-		}
-	}
-	if !must && plain {
-		sets = [][]fulltext.Term{some}
-	}
-	return sets, whole
 }
 
 // found is the condition that a row has one of some words.

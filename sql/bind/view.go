@@ -33,6 +33,7 @@ type fromTable struct {
 	use  Use
 	cols []column // by position
 	path []*level // the views it is seen through, outermost first
+	past bool     // it is read as it was
 }
 
 // blocked reports whether rows of the table cannot be changed through its views.

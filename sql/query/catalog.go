@@ -6,7 +6,9 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/fulltext"
 	"github.com/dolthub/go-mysql-server/sql/mysql_db"
+	"github.com/dolthub/vitess/go/mysql"
 
+	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/access"
 	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/bind"
@@ -22,7 +24,7 @@ type catalog struct {
 	ctx    *sql.Context
 	cat    sql.Catalog
 	reads  *access.Statement
-	tables map[[2]string]*access.Table
+	tables map[tableKey]*access.Table
 	// changes: the statement changes rows.
 	changes bool
 	// as are the rights with which tables are looked up; nil: the user's.
@@ -51,7 +53,58 @@ func left(reason string) error { return &bind.Unsupported{Reason: reason} }
 
 // Resolve implements algebra.Catalog.
 func (c *catalog) Resolve(db, name string) (algebra.Table, *algebra.View, error) {
-	key := [2]string{strings.ToLower(db), strings.ToLower(name)}
+	return c.find(db, name, 0)
+}
+
+// ResolveAt implements algebra.Historic.
+func (c *catalog) ResolveAt(at expr.Node, db, name string) (algebra.Table, *algebra.View, error) {
+	ts, err := c.moment(at)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.find(db, name, ts)
+}
+
+// maxMoment bounds the characters of the operand of AS OF.
+const maxMoment = 64
+
+// moment is the time that the operand of AS OF names.
+func (c *catalog) moment(at expr.Node) (base.Timestamp, error) {
+	if c.caller == nil {
+		return 0, left("AS OF")
+	}
+	v, err := expr.EvalConst(at, c.caller.env)
+	if err == nil {
+		v, err = expr.Converted(v, at.Type(), expr.TextType(maxMoment, sql.Collation_utf8mb4_bin, expr.CoerceImplicit), c.caller.env)
+	}
+	if err != nil {
+		return 0, &bind.Refusal{Err: err}
+	}
+	s := session.Of(c.ctx)
+	if s == nil {
+		return 0, left("AS OF")
+	}
+	text := v.S
+	if v.IsNull() {
+		text = "NULL"
+	}
+	ts, err := s.PastTime(c.ctx, text)
+	if err != nil {
+		return 0, &bind.Refusal{Err: mysql.NewSQLError(mysql.ERUnknownError, mysql.SSUnknownSQLState, "%s", err.Error())}
+	}
+	return ts, nil
+}
+
+// tableKey names a table that a statement uses, in lower case; at is the time of the past at which
+// it is read, 0 is the present.
+type tableKey struct {
+	db, name string
+	at       base.Timestamp
+}
+
+// find finds a table, as it was at a time of the past unless that is 0.
+func (c *catalog) find(db, name string, at base.Timestamp) (algebra.Table, *algebra.View, error) {
+	key := tableKey{strings.ToLower(db), strings.ToLower(name), at}
 	if t := c.tables[key]; t != nil {
 		return t, nil, nil
 	}
@@ -68,7 +121,12 @@ func (c *catalog) Resolve(db, name string) (algebra.Table, *algebra.View, error)
 		}
 		return nil, nil, left("unknown database")
 	}
-	t, ok, err := d.GetTableInsensitive(c.ctx, name)
+	if s := session.Of(c.ctx); s != nil && s.NextAsOf != 0 {
+		if _, err := s.Started(c.ctx); err != nil { // the definition is that of its time
+			return nil, nil, left("error of the catalog")
+		}
+	}
+	t, ok, err := c.look(d, name, at)
 	if err != nil {
 		return nil, nil, left("error of the catalog")
 	}
@@ -83,28 +141,52 @@ func (c *catalog) Resolve(db, name string) (algebra.Table, *algebra.View, error)
 		return nil, nil, left("system table")
 	}
 	a := c.reads.Table(st)
-	if c.changes {
+	if c.changes && at == 0 {
+		if st.Access.AsOf != 0 {
+			return nil, nil, left("change of the past")
+		}
 		a = c.reads.Target(st)
 	}
+	if err := c.complete(d, a); err != nil {
+		return nil, nil, err
+	}
+	c.tables[key] = a
+	return a, nil, nil
+}
+
+// look asks a database for a table.
+func (c *catalog) look(d sql.Database, name string, at base.Timestamp) (sql.Table, bool, error) {
+	if at == 0 {
+		return d.GetTableInsensitive(c.ctx, name)
+	}
+	if v, ok := d.(sql.VersionedDatabase); ok {
+		return v.GetTableInsensitiveAsOf(c.ctx, name, int64(at))
+	}
+	return nil, false, left("AS OF")
+}
+
+// complete gives a table its virtual columns, and its full-text indexes.
+func (c *catalog) complete(d sql.Database, a *access.Table) error {
+	st := a.Stored()
 	for _, col := range a.Columns() {
 		if col.Type.Kind == expr.Opaque {
-			return nil, nil, left("column of a type that only the old engine knows")
+			return left("column of a type that only the old engine knows")
 		}
 	}
 	if st.Def.Virtual {
 		nodes, err := bind.Computed(a, c.facts(), func(pos int) bool { return st.Def.Cols[pos].Desc.Virtual })
 		if err != nil {
-			return nil, nil, left("virtual columns")
+			return left("virtual columns")
 		}
 		a.Compute(nodes)
 	}
-	if st.Def.HasFulltext() {
-		if err := c.search(d, a); err != nil {
-			return nil, nil, err
-		}
+	if !st.Def.HasFulltext() {
+		return nil
 	}
-	c.tables[key] = a
-	return a, nil, nil
+	if st.Access.AsOf != 0 {
+		return left("full text AS OF")
+	}
+	return c.search(d, a)
 }
 
 // search finds the words of the full-text indexes of a table.

@@ -14,6 +14,7 @@ import (
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/opt"
 	"github.com/godwitdb/godwit/sql/session"
+	"github.com/godwitdb/godwit/sql/token"
 )
 
 // explainHead is the beginning of an EXPLAIN whose formats are MySQL's.
@@ -34,7 +35,7 @@ func explainOf(text string) *explained {
 		return nil
 	}
 	x := &explained{query: text[len(m[0]):], format: strings.ToLower(m[2]), analyze: m[1] != ""}
-	if kindOf(x.query) != reading {
+	if token.VerbOf(x.query) != token.Reading {
 		return nil
 	}
 	switch {

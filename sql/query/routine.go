@@ -458,10 +458,10 @@ func (p *routine) run(f *program.Frame, text string) error {
 		return mysql.NewSQLError(1422, "HY000", "Explicit or implicit commit is not allowed in stored function or trigger.")
 	}
 	p.s.Stmt = p.statement()
-	switch kindOf(text) {
-	case reading:
+	switch token.VerbOf(text) {
+	case token.Reading:
 		return p.query(f, text)
-	case changing:
+	case token.Changing:
 		res, done, err := p.r.change(p.ctx, p.s, p.inside(f), text, false, noParams)
 		if done || err != nil {
 			if res != nil {
@@ -620,7 +620,7 @@ func (p *routine) keep(res *sqltypes.Result) error {
 // engine has go-mysql-server run a statement, with the values of variables in it.
 func (p *routine) engine(f *program.Frame, text string) (sch sql.Schema, rows []sql.Row, err error) {
 	if f.Names() || p.sub {
-		if k := kindOf(text); k == reading || k == changing {
+		if k := token.VerbOf(text); k == token.Reading || k == token.Changing {
 			text = p.substituted(f, text)
 		}
 	}

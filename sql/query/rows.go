@@ -15,15 +15,15 @@ import (
 // false if the engine has to run it.
 func (r *Runner) Rows(ctx *sql.Context, s *session.Session, text string,
 	params []expr.Node) (sch sql.Schema, rows []sql.Row, done bool, err error) {
-	kind := kindOf(text)
-	if kind == calling && !r.Off {
+	kind := token.VerbOf(text)
+	if kind == token.Calling && !r.Off {
 		return r.callRows(ctx, s, text, params)
 	}
-	if r.Off || kind == other || kind == setting || kind == calling {
+	if r.Off || kind == token.Other || kind == token.Setting || kind == token.Calling {
 		return nil, nil, false, nil
 	}
 	given := func(sql.CollationID) ([]expr.Node, error) { return params, nil }
-	if kind == changing {
+	if kind == token.Changing {
 		res, done, err := r.change(ctx, s, nil, text, false, given)
 		if err != nil || !done {
 			return nil, nil, done, engineError(err)

@@ -30,6 +30,7 @@ import (
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
+	"github.com/godwitdb/godwit/sql/token"
 	"github.com/godwitdb/godwit/sql/weigh"
 )
 
@@ -88,7 +89,7 @@ func (r *Runner) SessionBudget() *exec.Mem {
 // hold up nobody.
 func (r *Runner) Turn(ctx *sql.Context, s *session.Session, text string) admit.Turn {
 	class := admit.Reading
-	if kindOf(text) == changing || s.Explicit(ctx) {
+	if token.VerbOf(text) == token.Changing || s.Explicit(ctx) {
 		class = admit.Locking
 	}
 	t := r.Turns.Turn(class)
@@ -150,14 +151,14 @@ func (r *Runner) Try(ctx context.Context, s *session.Session, c *mysql.Conn, tex
 	if r.Off {
 		return false, nil
 	}
-	kind := kindOf(text)
-	if kind == calling {
+	kind := token.VerbOf(text)
+	if kind == token.Calling {
 		return r.call(ctx, s, c, text, p, sent, send)
 	}
-	if kind == doing && p == nil {
+	if kind == token.Doing && p == nil {
 		return r.do(ctx, s, c, text, sent, send)
 	}
-	if kind == setting {
+	if kind == token.Setting {
 		binds := map[string]*querypb.BindVariable{}
 		if p != nil {
 			binds = p.BindVars
@@ -165,7 +166,7 @@ func (r *Runner) Try(ctx context.Context, s *session.Session, c *mysql.Conn, tex
 		given := func(coll sql.CollationID) ([]expr.Node, error) { return params(binds, coll) }
 		return r.set(ctx, s, c, text, given, sent, send)
 	}
-	if kind == other {
+	if kind == token.Other {
 		if x := explainOf(text); x != nil && p == nil {
 			return r.explain(ctx, s, c, text, x, sent, send)
 		}
@@ -186,7 +187,7 @@ func (r *Runner) Try(ctx context.Context, s *session.Session, c *mysql.Conn, tex
 	}
 	defer r.Engine.ProcessList.EndQuery(sctx)
 	given := func(coll sql.CollationID) ([]expr.Node, error) { return params(binds, coll) }
-	if kind == changing {
+	if kind == token.Changing {
 		res, done, err := r.change(sctx, s, nil, text, true, given)
 		if err != nil {
 			return done, clientError(err)
@@ -267,6 +268,7 @@ func (r *Runner) prepareIn(ctx *sql.Context, s *session.Session, in *inside, tex
 	params func(sql.CollationID) ([]expr.Node, error),
 	build func(*statement, string, []expr.Node) error) (*statement, error) {
 	st := &statement{r: r, s: s, ctx: ctx, mem: r.Budget(), turn: r.Turn(ctx, s, text), in: in}
+	idle := s.Txn() == nil
 	err := st.ready()
 	var given []expr.Node
 	if err == nil {
@@ -279,22 +281,32 @@ func (r *Runner) prepareIn(ctx *sql.Context, s *session.Session, in *inside, tex
 		return st, nil
 	}
 	st.close()
+	err = r.told(ctx, text, err)
+	if err != nil && idle && s.Txn() != nil && !s.Explicit(ctx) {
+		s.SetTransaction(nil) // SET TRANSACTION ... AS OF was for this statement
+	}
+	return nil, err
+}
+
+// told is what the client is told of an error of the binder or planner; nil: the engine runs the
+// statement, which is counted.
+func (r *Runner) told(ctx *sql.Context, text string, err error) error {
 	var refused *bind.Refusal
 	if errors.As(err, &refused) {
 		if refused.Kind != nil {
-			return nil, &codedError{Kind: refused.Kind, Me: refused.Err.(*mysql.SQLError)}
+			return &codedError{Kind: refused.Kind, Me: refused.Err.(*mysql.SQLError)}
 		}
-		return nil, refused.Err
+		return refused.Err
 	}
 	var me *mysql.SQLError
 	if errors.As(err, &me) && seen[me.Num] {
-		return nil, err
+		return err
 	}
 	if r.skipsLocks(ctx, text) {
-		return nil, session.ErrSkipsLocks(reasonOf(err)) // the engine would wait
+		return session.ErrSkipsLocks(reasonOf(err)) // the engine would wait
 	}
 	r.Fallbacks.add(reasonOf(err))
-	return nil, nil
+	return nil
 }
 
 // skipsLocks reports whether a statement has NOWAIT or SKIP LOCKED anywhere. Most have neither
@@ -318,8 +330,6 @@ func (st *statement) ready() error {
 	switch {
 	case st.in == nil && (st.s.Nested() || st.s.Speculation != nil):
 		return left("in a procedure")
-	case st.s.NextAsOf != 0 || t != nil && t.AsOf != 0:
-		return left("AS OF")
 	case t != nil && (t.Over || t.Schema != nil):
 		return left("transaction with changes of the schema")
 	}
@@ -345,7 +355,7 @@ func (st *statement) begin(text string) (bind.Stmt, error) {
 	}
 	st.cat = &catalog{
 		command: commandOf(text, st.in),
-		ctx:     st.ctx, cat: st.r.Engine.Analyzer.Catalog, reads: access.New(st.ctx), tables: map[[2]string]*access.Table{},
+		ctx:     st.ctx, cat: st.r.Engine.Analyzer.Catalog, reads: access.New(st.ctx), tables: map[tableKey]*access.Table{},
 		db: st.r.Engine.Analyzer.Catalog.MySQLDb, caller: st,
 	}
 	if st.env, err = st.r.environment(st.ctx); err != nil {
@@ -730,7 +740,7 @@ func (c *catalog) stored(db, name string) *table.Table {
 	if c == nil || name == "" {
 		return nil
 	}
-	if t := c.tables[[2]string{strings.ToLower(db), strings.ToLower(name)}]; t != nil {
+	if t := c.tables[tableKey{db: strings.ToLower(db), name: strings.ToLower(name)}]; t != nil {
 		return t.Stored()
 	}
 	return nil

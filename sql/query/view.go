@@ -89,7 +89,7 @@ func (r *Runner) updatable(ctx *sql.Context, v *algebra.View) bool {
 		was := s.Stmt.ViewDefiner
 		defer func() { s.Stmt.ViewDefiner = was }()
 	}
-	cat := &catalog{ctx: ctx, cat: r.Engine.Analyzer.Catalog, reads: access.New(ctx), tables: map[[2]string]*access.Table{},
+	cat := &catalog{ctx: ctx, cat: r.Engine.Analyzer.Catalog, reads: access.New(ctx), tables: map[tableKey]*access.Table{},
 		changes: true, db: r.Engine.Analyzer.Catalog.MySQLDb}
 	cat.facts = func() *bind.Session { return r.facts(ctx, ctx, cat, nil) }
 	defer cat.reads.Close()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/zone"
 )
 
 // asOfTime reads the operand of AS OF: a time, a date string, seconds since the
@@ -20,13 +21,20 @@ func (e *Env) asOfTime(ctx *sql.Context, v any) (base.Timestamp, error) {
 	if err != nil {
 		return 0, err
 	}
+	loc, err := zone.Of(ctx)
+	if err != nil {
+		return 0, err
+	}
 	now := e.DB.Time()
 	ts, ok := base.Timestamp(0), true
 	switch x := v.(type) {
 	case time.Time:
+		if x.Location() == time.UTC { // what the session's clock shows
+			x = time.Date(x.Year(), x.Month(), x.Day(), x.Hour(), x.Minute(), x.Second(), x.Nanosecond(), loc)
+		}
 		ts = base.FromTime(x)
 	case string:
-		ts, ok = timeOfText(now, strings.TrimSpace(x))
+		ts, ok = timeOfText(now, strings.TrimSpace(x), loc)
 	case decimal.Decimal:
 		ts = timeOfSeconds(now, x)
 	case float64:
@@ -46,15 +54,18 @@ func (e *Env) asOfTime(ctx *sql.Context, v any) (base.Timestamp, error) {
 	return ts, nil
 }
 
-// timeOfText reads a negative interval, a date, or seconds since 1970.
-func timeOfText(now base.Timestamp, text string) (base.Timestamp, bool) {
+// timeOfText reads a negative interval, a date by the clock of a zone, or seconds since 1970.
+func timeOfText(now base.Timestamp, text string, loc *time.Location) (base.Timestamp, bool) {
 	if d, err := time.ParseDuration(text); err == nil {
 		return now.Add(d), d <= 0
 	}
 	for _, layout := range []string{"2006-01-02 15:04:05.999999999", time.RFC3339Nano, "2006-01-02"} {
-		if t, err := time.ParseInLocation(layout, text, time.UTC); err == nil {
+		if t, err := time.ParseInLocation(layout, text, loc); err == nil {
 			return base.FromTime(t), true
 		}
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return timeOfInt(now, n), true
 	}
 	d, err := decimal.NewFromString(text)
 	return timeOfSeconds(now, d), err == nil

@@ -158,8 +158,8 @@ func (s *Session) setToken(v any) error {
 	return nil
 }
 
-// pastTime is the operand of AS OF, which must not lie in the future.
-func (s *Session) pastTime(ctx *sql.Context, v any) (base.Timestamp, error) {
+// PastTime is the operand of AS OF, which must not lie in the future.
+func (s *Session) PastTime(ctx *sql.Context, v any) (base.Timestamp, error) {
 	ts, err := s.env.asOfTime(ctx, v)
 	if err != nil {
 		return 0, err
@@ -172,7 +172,7 @@ func (s *Session) pastTime(ctx *sql.Context, v any) (base.Timestamp, error) {
 
 // setNextAsOf has the next transaction, or autocommit statement, read at a time of the past.
 func (s *Session) setNextAsOf(ctx *sql.Context, v any) error {
-	ts, err := s.pastTime(ctx, v)
+	ts, err := s.PastTime(ctx, v)
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (s *Session) setNextAsOf(ctx *sql.Context, v any) error {
 // startAsOf begins a transaction that reads at a time of the past. As every START TRANSACTION it
 // commits the one before.
 func (s *Session) startAsOf(ctx *sql.Context, v any) error {
-	ts, err := s.pastTime(ctx, v)
+	ts, err := s.PastTime(ctx, v)
 	if err != nil {
 		return err
 	}

@@ -195,7 +195,7 @@ var allowed = map[string][]string{
 	"sql/algebra": {"sql/expr", "sql/jsontable"},
 	"sql/bind":    {"sql/algebra", "sql/bind/tree", "sql/expr", "sql/expr/fulltext", "sql/jsontable"},
 	// tree knows texts only
-	"sql/bind/tree": {"sql/jsontable"},
+	"sql/bind/tree": {"sql/jsontable", "sql/token"},
 	// token splits texts, program runs control flow: neither knows a statement
 	"sql/token": nil, "sql/weigh": {"sql/token"}, "sql/program": {"sql/expr", "sql/token"},
 	"sql/opt": {"sql/algebra", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar"},

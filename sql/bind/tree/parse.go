@@ -76,7 +76,7 @@ func Parse(text string, m Mode) (ast.StmtNode, error) {
 	if !m.NoBackslashEscapes {
 		text = signIntervals(text)
 	}
-	text, tables := cutJSONTables(text, m)
+	text, tables := cutJSONTables(plainAsOf(text, m), m)
 	stmts, _, err := p.Parse(text, "", "")
 	if err != nil {
 		if plain, alias := cutRowAlias(text); alias.Name != "" {

@@ -371,3 +371,30 @@ func (d *Doc) weight(ts []Term) (w float64) {
 	}
 	return w
 }
+
+// Needed are sets of words: a row that is found has a word of each set. whole says that the text of
+// the row is to be looked at, too.
+func Needed(terms []Term) (sets [][]Term, whole bool) {
+	var some []Term
+	must, plain := false, true
+	for _, t := range terms {
+		word := t.Group == nil && t.Phrase == nil
+		if whole = whole || t.Not || !word; t.Must {
+			must = true
+			if word {
+				sets = append(sets, []Term{t})
+			} else if t.Phrase != nil {
+				for _, l := range (Search{Terms: []Term{{Phrase: t.Phrase}}}).Leaves() {
+					sets = append(sets, []Term{l})
+				}
+			}
+		}
+		if plain = plain && word; !t.Not {
+			some = append(some, t)
+		}
+	}
+	if !must && plain {
+		sets = [][]Term{some}
+	}
+	return sets, whole
+}

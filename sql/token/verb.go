@@ -1,26 +1,27 @@
-package query
+package token
 
 import "strings"
 
-// kind is what a statement does, as far as its first words tell.
-type kind uint8
+// Verb is what a statement does, as far as its first words tell.
+type Verb uint8
 
+// The kinds of statements.
 const (
-	other    kind = iota
-	reading       // SELECT
-	changing      // UPDATE, DELETE, INSERT, REPLACE
-	setting       // SET
-	calling       // CALL
-	doing         // DO
+	Other    Verb = iota
+	Reading       // SELECT
+	Changing      // UPDATE, DELETE, INSERT, REPLACE
+	Setting       // SET
+	Calling       // CALL
+	Doing         // DO
 )
 
-// kindOf reads the first words of a statement.
-func kindOf(text string) kind {
+// VerbOf reads the first words of a statement.
+func VerbOf(text string) Verb {
 	text = strings.TrimLeft(text, " \t\r\n(")
 	for strings.HasPrefix(text, "/*") && !strings.HasPrefix(text, "/*!") {
 		i := strings.Index(text, "*/")
 		if i < 0 {
-			return other
+			return Other
 		}
 		text = strings.TrimLeft(text[i+2:], " \t\r\n(")
 	}
@@ -29,33 +30,33 @@ func kindOf(text string) kind {
 		n++
 	}
 	if n == 0 || n > 7 || n == len(text) {
-		return other
+		return Other
 	}
 	switch strings.ToLower(text[:n]) {
 	case "select", "values", "table":
-		return reading
+		return Reading
 	case "call":
-		return calling
+		return Calling
 	case "do":
-		return doing
+		return Doing
 	case "set":
-		return setting
+		return Setting
 	case "with":
 		return behindWith(text[n:])
 	case "update", "delete", "insert", "replace":
-		return changing
+		return Changing
 	}
-	return other
+	return Other
 }
 
 // behindWith is what a statement does that begins with common table expressions.
-func behindWith(text string) kind {
-	found := reading
+func behindWith(text string) Verb {
+	found := Reading
 	words(text, func(w string, depth int) bool {
 		if depth == 0 && (w == "update" || w == "delete") {
-			found = changing
+			found = Changing
 		}
-		return depth > 0 || w != "select" && found == reading
+		return depth > 0 || w != "select" && found == Reading
 	})
 	return found
 }
@@ -88,8 +89,4 @@ func words(text string, f func(w string, depth int) bool) {
 		}
 		i++
 	}
-}
-
-func wordByte(b byte) bool {
-	return b == '_' || b == '$' || b >= '0' && b <= '9' || b|0x20 >= 'a' && b|0x20 <= 'z' || b >= 0x80
 }

@@ -1,0 +1,19 @@
+package tree
+
+import "github.com/pingcap/tidb/pkg/parser/ast"
+
+// AliasOf is the name of a table reference for messages.
+func AliasOf(n ast.ResultSetNode) string {
+	if t, ok := n.(*ast.TableSource); ok {
+		return t.AsName.O
+	}
+	return ""
+}
+
+// Names are names as they were written.
+func Names(in []ast.CIStr) (out []string) {
+	for _, n := range in {
+		out = append(out, n.O)
+	}
+	return out
+}
