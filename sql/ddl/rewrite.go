@@ -102,10 +102,16 @@ func (t *Table) RewriteInserter(ctx *sql.Context, o, n sql.PrimaryKeySchema, oc,
 		d.Cols[p].Nullable = false
 		d.PK = append(d.PK, d.Cols[p].ID)
 	}
+	var in sql.RowInserter
 	if m.temporary != nil {
-		return t.rewriteTemporary(m, d)
+		in, err = t.rewriteTemporary(m, d)
+	} else {
+		in, err = t.rewrite(ctx, m, d, "ALTER TABLE")
 	}
-	return t.rewrite(ctx, m, d, "ALTER TABLE")
+	if err != nil || nc == nil {
+		return in, err
+	}
+	return table.Shifted(ctx, in, oc, nc, n.Schema.IndexOfColName(nc.Name))
 }
 
 // rewrittenColumn is a column c of the table as it will be: that of old, the new one nc that takes

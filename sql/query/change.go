@@ -192,7 +192,7 @@ func (c *change) plan() error {
 	if c.c.Rel == nil {
 		return nil
 	}
-	if callsUUID(c.c) {
+	if callsUUID(c.c.Query) {
 		return left("UUID in a change")
 	}
 	c.out = c.c.Out
@@ -290,7 +290,7 @@ func (c *change) linked(t *bind.Target, def *schema.Table, by []sql.ForeignKeyCo
 }
 
 // callsUUID reports whether values come from UUID(): the engine makes keys of the client's region.
-func callsUUID(c *bind.Change) bool {
+func callsUUID(q *bind.Query) bool {
 	found := false
 	var look func(algebra.Rel) bool
 	look = func(r algebra.Rel) bool {
@@ -309,7 +309,7 @@ func callsUUID(c *bind.Change) bool {
 		}
 		return !found
 	}
-	algebra.Walk(c.Rel, look)
+	algebra.Walk(q.Rel, look)
 	return found
 }
 

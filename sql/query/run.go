@@ -135,6 +135,8 @@ type statement struct {
 	shown bool // EXPLAIN
 	in    *inside
 	calls calls
+	tree  bind.Stmt // what is run, in place of a text; nil: there is a text
+	uuid  bool      // a tree calls UUID()
 }
 
 // inside is where a statement of a stored program stands; nil is the statement of a client.
@@ -330,7 +332,7 @@ func (st *statement) ready() error {
 	switch {
 	case st.in == nil && (st.s.Nested() || st.s.Speculation != nil):
 		return left("in a procedure")
-	case t != nil && (t.Over || t.Schema != nil):
+	case t != nil && (t.Over || t.Schema != nil && st.s.Fill == nil):
 		return left("transaction with changes of the schema")
 	}
 	if intVar(st.ctx, "div_precision_increment") != expr.DefaultDivScale {
@@ -346,7 +348,9 @@ func (st *statement) ready() error {
 // begin parses the text, and makes what binding and running it need.
 func (st *statement) begin(text string) (bind.Stmt, error) {
 	parse := func(text string) (bind.Stmt, error) { return st.r.parsed(st.ctx, text) }
-	if st.in != nil {
+	if st.tree != nil {
+		parse = func(string) (bind.Stmt, error) { return st.tree, nil }
+	} else if st.in != nil {
 		parse = st.in.parse
 	}
 	tree, err := parse(text)
@@ -402,6 +406,7 @@ func (st *statement) makeTree(tree bind.Stmt, params []expr.Node) error {
 	if (st.locks || st.s.Explicit(st.ctx)) && st.cat.ordered() {
 		return left("ordering by timestamps")
 	}
+	st.uuid = st.tree != nil && callsUUID(q)
 	showTimestamps(q)
 	st.out, st.page = q.Out, pageOf(q)
 	options := st.r.Options

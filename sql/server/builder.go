@@ -64,7 +64,7 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 	case *plan.TriggerBeginEndBlock:
 		return b.body(ctx, s, n, row)
 	case *plan.CreateTable, *plan.TableCopier, *plan.AddColumn, *plan.CreateForeignKey, *plan.AlterIndex, *plan.Truncate:
-		return b.buildDefinition(ctx, s, n)
+		return b.buildDefinition(ctx, s, n, row)
 	case *plan.Call:
 		if s.Calling == n {
 			return nil, nil
@@ -146,10 +146,13 @@ func (b *builder) prepareChange(ctx *sql.Context, s *session.Session, n sql.Node
 }
 
 // buildDefinition builds nodes that change the schema.
-func (b *builder) buildDefinition(ctx *sql.Context, s *session.Session, n sql.Node) (sql.RowIter, error) {
+func (b *builder) buildDefinition(ctx *sql.Context, s *session.Session, n sql.Node, row sql.Row) (sql.RowIter, error) {
 	switch n := n.(type) {
 	case *plan.CreateTable:
-		return nil, b.createTable(s, n)
+		if err := b.createTable(s, n); err != nil || s.Fill == nil {
+			return nil, err
+		}
+		return b.fill(ctx, s, n, row)
 	case *plan.TableCopier:
 		return nil, ddl.SelectedCollations(ctx, n)
 	case *plan.AddColumn:
@@ -165,6 +168,25 @@ func (b *builder) buildDefinition(ctx *sql.Context, s *session.Session, n sql.No
 		return b.truncate(ctx, s, n)
 	}
 	return nil, nil
+}
+
+// fill makes a table, and gives it its rows.
+func (b *builder) fill(ctx *sql.Context, s *session.Session, n *plan.CreateTable, row sql.Row) (sql.RowIter, error) {
+	fill := s.Fill
+	s.Fill = nil // the engine comes back here
+	it, err := b.base.ExecBuilder.Build(ctx, n, row)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := sql.RowIterToRows(ctx, it); err != nil {
+		return nil, err
+	}
+	s.Fill = fill
+	res, err := fill(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return sql.RowsToRowIter(sql.NewRow(res)), nil
 }
 
 // writes reports whether a plan may change something.

@@ -115,13 +115,15 @@ func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb 
 		ctx, stop := h.left(ctx, s, c, query)
 		defer stop()
 		times := &timeColumns{g: h.g, s: s}
-		return h.Handler.ComQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
-			*sent = true
-			times.mend(ctx, r)
-			bitsAreBytes(r)
-			f.Learn(r)
-			finish(s, r)
-			return cb(r, more)
+		return h.engine(ctx, s, c, query, func(query string) error {
+			return h.Handler.ComQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
+				*sent = true
+				times.mend(ctx, r)
+				bitsAreBytes(r)
+				f.Learn(r)
+				finish(s, r)
+				return cb(r, more)
+			})
 		})
 	}))
 }
@@ -153,15 +155,17 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 		ctx, stop := h.left(ctx, s, c, query)
 		defer stop()
 		times := &timeColumns{g: h.g, s: s}
-		rest, err = h.Handler.ComMultiQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
-			*sent = true
-			times.mend(ctx, r)
-			bitsAreBytes(r)
-			f.Learn(r)
-			finish(s, r)
-			return cb(r, more)
+		return h.engine(ctx, s, c, query, func(query string) (err error) {
+			rest, err = h.Handler.ComMultiQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
+				*sent = true
+				times.mend(ctx, r)
+				bitsAreBytes(r)
+				f.Learn(r)
+				finish(s, r)
+				return cb(r, more)
+			})
+			return err
 		})
-		return err
 	})
 	return rest, over(err)
 }
@@ -198,6 +202,22 @@ func (h *handler) left(ctx context.Context, s *session.Session, c *mysql.Conn, q
 	ctx, done := bound.With(ctx, h.g.query.Budget(), h.g.query.Turn(sql.NewContext(ctx, sql.WithSession(s)), s, query))
 	ctx, away := quick.WhileThere(ctx, c.Conn)
 	return ctx, func() { away(); done() }
+}
+
+// engine has the engine run a statement. The query of CREATE TABLE ... SELECT is run by our own.
+func (h *handler) engine(ctx context.Context, s *session.Session, c *mysql.Conn, query string, run func(query string) error) error {
+	made, err := h.g.query.Selected(ctx, s, c, query)
+	if err != nil {
+		return err
+	}
+	if made != nil {
+		s.Fill = made.Fill
+		err = run(made.Text)
+		if s.Fill = nil; !made.Left {
+			return err
+		}
+	}
+	return run(query)
 }
 
 // leastInfo is the least length of the information of an OK packet. The protocol library puts a '#'

@@ -10,6 +10,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/mysql_db"
 	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/go-mysql-server/sql/types"
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
@@ -29,6 +30,10 @@ type Session struct {
 	Binds map[string]*querypb.BindVariable
 	// Speculation is what the session was made for; nil for the sessions of clients.
 	Speculation Speculation
+
+	// Fill gives the table that the statement makes its rows, in the same transaction; nil: it gets
+	// none.
+	Fill func(ctx *sql.Context) (types.OkResult, error)
 
 	// FirstContext is that of the connection's first statement on the fast path; nil before.
 	FirstContext *sql.Context

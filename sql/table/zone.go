@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
 	"github.com/dolthub/go-mysql-server/sql/types"
@@ -57,7 +58,7 @@ func Zoned(ctx *sql.Context, s *session.Session, n sql.Node) error {
 	case *plan.AlterDefaultSet:
 		if t := tableOf(n.Table); t != nil && n.Default != nil && n.Default.IsLiteral() {
 			if i := t.Def.Desc.ColByName(n.ColumnName); i >= 0 && stamp(t.Def.Cols[i].Type) {
-				return errZone("SET DEFAULT of a TIMESTAMP")
+				n.Default = inUTC(n.Default, loc)
 			}
 		}
 	case *plan.TableCopier:
@@ -68,6 +69,17 @@ func Zoned(ctx *sql.Context, s *session.Session, n sql.Node) error {
 		}
 	}
 	return nil
+}
+
+// inUTC is a literal of a session's zone as definitions have it.
+func inUTC(d *sql.ColumnDefaultValue, loc *time.Location) *sql.ColumnDefaultValue {
+	utc, ok := zone.Declared(d.Expr.String(), loc)
+	if !ok {
+		return d
+	}
+	out := *d
+	out.Expr = expression.NewLiteral(utc, types.LongText)
+	return &out
 }
 
 func stamp(t sql.Type) bool { return t.Type() == sqltypes.Timestamp }
@@ -102,18 +114,26 @@ func zonedTable(t sql.Table) error {
 	return nil
 }
 
-// zonedModify refuses changes between TIMESTAMPs and other types.
+// zonedModify refuses changes between TIMESTAMPs and other types, but for DATETIMEs, which Shifted
+// brings to the other form, where nothing is computed of the column before.
 func zonedModify(ctx *sql.Context, n *plan.ModifyColumn) error {
 	t := tableOf(n.Table)
 	if t == nil {
 		return nil
 	}
 	i := t.Def.Desc.ColByName(n.Column())
-	if i >= 0 && stamp(t.Def.Cols[i].Type) != stamp(n.NewColumn().Type) {
-		return errZone("MODIFY COLUMN from or to TIMESTAMP")
+	if i < 0 {
+		return nil
 	}
-	return nil
+	was, is := t.Def.Cols[i].Type, n.NewColumn().Type
+	if stamp(was) == stamp(is) || dated(was) && dated(is) && len(t.Def.Desc.Checks) == 0 && !computes(t) {
+		return nil
+	}
+	return errZone("MODIFY COLUMN from or to TIMESTAMP")
 }
+
+// dated reports whether a type is TIMESTAMP or DATETIME.
+func dated(t sql.Type) bool { return stamp(t) || t.Type() == sqltypes.Datetime }
 
 // zonedInsert has the editor bring the rows of a file to UTC, and refuses other rows, and what is
 // asked of rows before the editor has them.
@@ -161,18 +181,67 @@ func (e *Editor) inUTC(ctx *sql.Context, row sql.Row) (sql.Row, error) {
 	out := row.Copy()
 	for i, c := range e.Def.Cols {
 		at, ok := out[i].(time.Time)
-		if !ok || !stamp(c.Type) || at.Equal(types.ZeroTime) {
+		if !ok || !stamp(c.Type) {
 			continue
 		}
-		moment, skipped, err := zone.Instant(ctx, at)
-		if err != nil {
+		var err error
+		if out[i], err = momentOf(ctx, at, c.Desc.Name); err != nil {
 			return nil, err
 		}
-		if n := moment.Unix(); n < 1 || n > math.MaxInt32 || skipped && sql.LoadSqlMode(ctx).Strict() {
-			return nil, mysql.NewSQLError(1292, "22007", "Incorrect datetime value: '%s' for column '%s'",
-				at.Format(time.DateTime), c.Desc.Name)
-		}
-		out[i] = moment
 	}
 	return out, nil
+}
+
+// momentOf is the moment that a time of the session's clock stands for in a TIMESTAMP.
+func momentOf(ctx *sql.Context, at time.Time, column string) (time.Time, error) {
+	if at.Equal(types.ZeroTime) {
+		return at, nil
+	}
+	moment, skipped, err := zone.Instant(ctx, at)
+	if err != nil {
+		return at, err
+	}
+	if n := moment.Unix(); n < 1 || n > math.MaxInt32 || skipped && sql.LoadSqlMode(ctx).Strict() {
+		return at, mysql.NewSQLError(1292, "22007", "Incorrect datetime value: '%s' for column '%s'",
+			at.Format(time.DateTime), column)
+	}
+	return moment, nil
+}
+
+// Shifted takes the rows of a table of which a column changes between TIMESTAMP and DATETIME: a
+// DATETIME is what the session's clock shows at the moment that the TIMESTAMP is. oc is the column
+// as it was, nc as it is to be, at its position in the rows.
+func Shifted(ctx *sql.Context, in sql.RowInserter, oc, nc *sql.Column, at int) (sql.RowInserter, error) {
+	loc, err := zone.Of(ctx)
+	if err != nil || loc == time.UTC || oc == nil || nc == nil || at < 0 || stamp(oc.Type) == stamp(nc.Type) {
+		return in, err
+	}
+	return &shifted{in, nc, at, loc}, nil
+}
+
+type shifted struct {
+	sql.RowInserter
+	col *sql.Column
+	at  int
+	loc *time.Location
+}
+
+// Insert implements sql.RowInserter.
+func (s *shifted) Insert(ctx *sql.Context, row sql.Row) error {
+	v, ok := row[s.at].(time.Time)
+	if !ok || v.Equal(types.ZeroTime) {
+		return s.RowInserter.Insert(ctx, row)
+	}
+	row = row.Copy()
+	if stamp(s.col.Type) {
+		moment, err := momentOf(ctx, v, s.col.Name)
+		if err != nil {
+			return err
+		}
+		row[s.at] = moment
+		return s.RowInserter.Insert(ctx, row)
+	}
+	v = v.In(s.loc)
+	row[s.at] = time.Date(v.Year(), v.Month(), v.Day(), v.Hour(), v.Minute(), v.Second(), v.Nanosecond(), time.UTC)
+	return s.RowInserter.Insert(ctx, row)
 }
