@@ -61,8 +61,11 @@ func (r *Runner) Selected(ctx context.Context, s *session.Session, c *mysql.Conn
 		o.cols = st.selected()
 		return nil
 	})
-	if st == nil {
+	if st == nil && err != nil {
 		return nil, clientError(err)
+	}
+	if st == nil {
+		return nil, nil
 	}
 	st.close()
 	if o.Text, err = t.Create(o.cols); err != nil {
