@@ -59,6 +59,8 @@ func blocks(part sqlparser.SQLNode, of map[string]int, self string) int {
 		switch x := x.(type) {
 		case *sqlparser.Select:
 			n++
+		case *sqlparser.CommonTableExpr:
+			return false, nil // it counts where its name is used
 		case *sqlparser.AliasedTableExpr: // names before columns are none of tables
 			if t, ok := x.Expr.(sqlparser.TableName); ok && t.DbQualifier.IsEmpty() {
 				if name := strings.ToLower(t.Name.String()); name != self {
