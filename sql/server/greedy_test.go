@@ -48,6 +48,10 @@ func TestGreedyStatements(t *testing.T) {
 	} {
 		expect(t, old, k.q, k.want)
 	}
+	query(t, old, "SELECT REPEAT('a', 1000000) = 1")
+	if w := query(t, old, "SHOW WARNINGS"); len(w) == 0 || len(w[0]) > 600 {
+		t.Errorf("%d warnings, of which the first has %d bytes", len(w), len(w[0]))
+	}
 	expectErr(t, old, 1436, "SELECT "+long("1+", 20_000)+"1")
 	expectErr(t, old, 1436, ctes+" SELECT COUNT(*) FROM c39")
 	expect(t, c, "SELECT COUNT(*) FROM t t0"+joined(61), "2")
