@@ -3,6 +3,7 @@ package node
 import (
 	"time"
 
+	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/node/meter"
 	"github.com/godwitdb/godwit/obs"
 )
@@ -22,7 +23,7 @@ func (n *Node) unready() string {
 
 // meterSources are what Prometheus is shown of the parts that have no collector of their own.
 func (n *Node) meterSources() meter.Sources {
-	return meter.Sources{Storage: n.meterStorage, Groups: n.meterGroups, SQL: n.meterSQL,
+	return meter.Sources{Storage: n.meterStorage, Groups: n.meterGroups, SQL: n.meterSQL, Queues: n.meterQueues,
 		Ready: func() bool { return n.unready() == "" }, Version: obs.Version()}
 }
 
@@ -81,4 +82,30 @@ func (n *Node) meterSQL() (meter.SQL, bool) {
 	out.Feeds, out.FeedRows, out.FeedBytes, out.FeedMarks, out.FeedErrors, out.FeedLag = f.Running, f.Rows, f.Bytes, f.Marks,
 		f.Failures, f.Lag
 	return out, true
+}
+
+// meterQueues are the queues and pools that no other metric shows.
+func (n *Node) meterQueues() (out []obs.Queue) {
+	add := func(name string, length, most int) {
+		if most > 0 {
+			out = append(out, obs.Queue{Name: name, Length: length, Most: most})
+		}
+	}
+	if n.port != nil {
+		l := wan.LoadOf(n.port)
+		add("node_lobby", l.Unsettled, l.MostUnsettled)
+		add("node_handshakes", l.Handshakes, l.MostHandshakes)
+	}
+	length, most := n.audit.Waiting()
+	add("audit", length, most)
+	length, most = n.tracer.Waiting()
+	add("spans", length, most)
+	length, most = n.mover.Waiting()
+	add("moves", length, most)
+	if srv, err := n.server(); err == nil {
+		for _, q := range srv.Queues() {
+			add(q.Name, q.Length, q.Most)
+		}
+	}
+	return out
 }

@@ -52,7 +52,7 @@ func metrics(t *testing.T) {
 	for name, least := range map[string]float64{"godwit_ready": 1, "godwit_raft_leads": 1, "godwit_raft_leads_serving": 1,
 		"godwit_raft_replicas": 3, "godwit_sql_sessions": 1, "godwit_sql_commits_total": 1, "godwit_sql_memory_limit_bytes": 1 << 20,
 		"godwit_store_syncs_total": 1, "godwit_store_wal_written_bytes_total": 1000, "godwit_raft_log_entries": 1,
-		"godwit_snapshot_reads_total": 1, "godwit_build_info": 1} {
+		"godwit_snapshot_reads_total": 1, "godwit_build_info": 1, "godwit_queue_limit": 1000} {
 		if got := sumOf(families[name]); got < least {
 			t.Errorf("%s is %v, less than %v", name, got, least)
 		}

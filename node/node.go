@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/pprof"
 	"sync/atomic"
@@ -88,6 +89,7 @@ type machinery struct {
 	db      *txn.DB
 	both    *multimaster.DB // db with the rows of epochs
 	mover   *txn.Mover
+	port    net.Listener // for other nodes; nil: there is none
 	holds   holds
 	gateway atomic.Pointer[txn.DB] // db, once it is there
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/node/bundle"
+	"github.com/godwitdb/godwit/node/early"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/obs/audit"
 )
@@ -108,7 +109,7 @@ func (n *Node) start(startCtx context.Context, cfg Config, st *store.Store) erro
 		return errors.Join(fmt.Errorf("listen for MySQL clients: %w (choose another --sql-listen if another process "+
 			"has that address)", err), ln.Close())
 	}
-	calls := newIndoor(newEarly(sqlLn.(*net.TCPListener)))
+	calls := newIndoor(early.New(sqlLn.(*net.TCPListener)))
 	n.addr, n.sqlAddr = ln.Addr().String(), sqlLn.Addr().String()
 	cfg.adopt(n.addr, n.sqlAddr)
 	if err := n.startTraces(&cfg); err != nil {
@@ -119,6 +120,7 @@ func (n *Node) start(startCtx context.Context, cfg Config, st *store.Store) erro
 		split.TLS = files.Server()
 	}
 	frames, web := wan.SplitHTTP(ln, split)
+	n.port = frames
 	mux := http.NewServeMux()
 	self := join.Joiner{UUID: uuid, Region: cfg.Region, Addr: cfg.Advertise, SQL: cfg.SQLAdvertise,
 		Process: rand.Uint64() | 1}

@@ -58,6 +58,14 @@ func NewTracer(ratio float64, queue int) *Tracer {
 // Spans are those that have ended, for who sends them on.
 func (t *Tracer) Spans() <-chan *Span { return t.queue }
 
+// Waiting is how many spans wait to be sent, most how many may.
+func (t *Tracer) Waiting() (n, most int) {
+	if t == nil {
+		return 0, 0
+	}
+	return len(t.queue), cap(t.queue)
+}
+
 // Drop counts spans that were not sent.
 func (t *Tracer) Drop(n int) { t.dropped.Add(uint64(n)) }
 

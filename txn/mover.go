@@ -55,6 +55,9 @@ func NewMover(db *DB, expand Expand) *Mover {
 	return m
 }
 
+// Waiting is how many moves wait, most how many may.
+func (m *Mover) Waiting() (n, most int) { return len(m.queue), cap(m.queue) }
+
 // Propose queues a move; it never blocks. It is what owner.Config.Proposed calls.
 func (m *Mover) Propose(p homing.Proposal) {
 	m.mu.Lock()

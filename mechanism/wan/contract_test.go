@@ -448,7 +448,7 @@ func TestCollector(t *testing.T) {
 				for _, l := range m.Label {
 					s += " " + l.GetName() + "=" + l.GetValue()
 				}
-				if m.GetCounter().GetValue() == 1 {
+				if m.GetCounter().GetValue() == 1 || m.Gauge != nil {
 					found[s] = true
 				}
 			}
@@ -457,6 +457,8 @@ func TestCollector(t *testing.T) {
 			"godwit_wan_messages_total direction=sent kind=read node=1 peer=2 region=2",
 			"godwit_wan_messages_total direction=received kind=read node=1 peer=2 region=2",
 			"godwit_wan_messages_total direction=received kind=read node=2 peer=1 region=1",
+			"godwit_wan_requests kind=read node=2 state=waiting",
+			"godwit_wan_requests_limit node=2 state=running",
 		} {
 			if !found[want] {
 				t.Errorf("no %s in %v", want, found)

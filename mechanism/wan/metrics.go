@@ -4,6 +4,8 @@ import (
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/godwitdb/godwit/wire"
 )
 
 // Collector exposes the counters of a transport to Prometheus; register it.
@@ -28,22 +30,28 @@ func Collector(t Transport, constant prometheus.Labels) prometheus.Collector {
 		connected:  desc("connected", "1 if a stream to the peer is open.", "peer", "region"),
 		queueMsgs:  desc("queue_messages", "Messages waiting to be sent.", "peer", "region"),
 		queueBytes: desc("queue_bytes", "Bytes waiting to be sent.", "peer", "region"),
+		requests:   desc("requests", "Requests of a kind that are answered (running), or wait for that.", "kind", "state"),
+		limit:      desc("requests_limit", "How many of each kind may run, or wait. More are refused.", "state"),
 	}
 }
 
 type collector struct {
 	t                                                                                                  Transport
 	msgs, bytes, stream, wire, writes, overloaded, dropped, connects, connected, queueMsgs, queueBytes *prometheus.Desc
+	requests, limit                                                                                    *prometheus.Desc
 }
 
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{c.msgs, c.bytes, c.stream, c.wire, c.writes, c.overloaded, c.dropped,
-		c.connects, c.connected, c.queueMsgs, c.queueBytes} {
+		c.connects, c.connected, c.queueMsgs, c.queueBytes, c.requests, c.limit} {
 		ch <- d
 	}
 }
 
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	if b, ok := c.t.(interface{ base() *core }); ok {
+		b.base().collect(c, ch)
+	}
 	for _, s := range c.t.Stats() {
 		peer, region := strconv.Itoa(int(s.Peer)), strconv.Itoa(int(s.Region))
 		put := func(d *prometheus.Desc, typ prometheus.ValueType, v float64, labels ...string) {
@@ -72,3 +80,22 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		put(c.queueBytes, prometheus.GaugeValue, float64(s.QueuedBytes))
 	}
 }
+
+// collect shows the requests that the node answers.
+func (c *core) collect(to *collector, ch chan<- prometheus.Metric) {
+	put := func(d *prometheus.Desc, v int, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(v), labels...)
+	}
+	put(to.limit, c.lim.Handlers, "running")
+	put(to.limit, c.lim.Waiting, "waiting")
+	for k, p := range c.pools {
+		if c.handlers[k] == nil {
+			continue
+		}
+		running, waiting := p.load()
+		put(to.requests, running, wire.Kind(k).String(), "running")
+		put(to.requests, waiting, wire.Kind(k).String(), "waiting")
+	}
+}
+
+func (c *core) base() *core { return c }

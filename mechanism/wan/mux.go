@@ -293,6 +293,22 @@ func Settled(conn net.Conn) {
 	}
 }
 
+// PortLoad is what a port of [SplitHTTP] has of what it bounds: connections that have not said who
+// they are, and TLS handshakes that compute.
+type PortLoad struct{ Unsettled, MostUnsettled, Handshakes, MostHandshakes int }
+
+// LoadOf is the load of a listener from [SplitHTTP].
+func LoadOf(l net.Listener) (out PortLoad) {
+	h, ok := l.(*half)
+	if !ok {
+		return out
+	}
+	g := &h.m.gate
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return PortLoad{Unsettled: g.n, MostUnsettled: g.lim.All, Handshakes: len(h.m.places), MostHandshakes: cap(h.m.places)}
+}
+
 // half is one of the two listeners.
 type half struct {
 	m     *mux

@@ -99,6 +99,13 @@ func (p *pool) work(j job) {
 	}
 }
 
+// load is how many handlers are at work, and how many requests wait behind them.
+func (p *pool) load() (running, waiting int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.workers - p.idle, p.n
+}
+
 // close lets queued jobs run out (their contexts have ended) and stops the workers.
 func (p *pool) close() {
 	p.mu.Lock()

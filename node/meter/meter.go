@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/godwitdb/godwit/obs"
 )
 
 // Storage is what a store does and holds.
@@ -64,6 +66,7 @@ type Sources struct {
 	Storage func() Storage
 	Groups  func() Groups
 	SQL     func() (SQL, bool)
+	Queues  func() []obs.Queue
 	Ready   func() bool
 	Version string
 }
@@ -138,6 +141,10 @@ var (
 	feedErrors  = counter("changefeed_failures_total", "Times that a change feed had to try again.")
 	feedLag     = gauge("changefeed_lag_seconds", "How far behind now the feed's resolved moment is, of the feed here that is the farthest.")
 
+	queueLength = prometheus.NewDesc("godwit_queue_length", "How many are in a queue or pool of this node that is bounded.",
+		[]string{"queue"}, nil)
+	queueLimit = prometheus.NewDesc("godwit_queue_limit", "How many may be.", []string{"queue"}, nil)
+
 	reads = prometheus.NewDesc("godwit_snapshot_reads_total", "Snapshot reads, by who answered: this node's replicas at once "+
 		"(local) or after a wait (waited), another node's (served), or owners (asked).", []string{"answer"}, nil)
 )
@@ -161,6 +168,10 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	ready.send(ch, up)
 	c.storage(ch)
 	c.groups(ch)
+	for _, q := range c.from.Queues() {
+		ch <- prometheus.MustNewConstMetric(queueLength, prometheus.GaugeValue, float64(q.Length), q.Name)
+		ch <- prometheus.MustNewConstMetric(queueLimit, prometheus.GaugeValue, float64(q.Most), q.Name)
+	}
 	if s, ok := c.from.SQL(); ok {
 		s.send(ch)
 	}

@@ -126,6 +126,14 @@ func (l *Log) Lost() uint64 {
 	return l.all.Load()
 }
 
+// Waiting is how many events wait to be written, most how many may.
+func (l *Log) Waiting() (n, most int) {
+	if l == nil {
+		return 0, 0
+	}
+	return len(l.events), cap(l.events)
+}
+
 // Write notes an event. It does not wait.
 func (l *Log) Write(e Event) {
 	if l == nil || l.params.Load().Off {

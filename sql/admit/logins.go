@@ -19,6 +19,9 @@ func NewLogins(processors int) *Logins {
 	return &Logins{make(chan struct{}, max(1, processors/2))}
 }
 
+// Taken is how many compute at the moment, most how many may.
+func (l *Logins) Taken() (n, most int) { return len(l.places), cap(l.places) }
+
 // Login is a login's place among others. It has one while it computes, and none while it waits for
 // its client: so nobody waits for a client of another's. The zero value has none.
 type Login struct {

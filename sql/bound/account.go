@@ -23,6 +23,9 @@ type Account struct {
 
 	mu   sync.Mutex
 	kept map[any]*charge // what outlives an iterator, by what keeps it
+	// planned: the root of the plan was built. Its rows are those that fly.
+	planned bool
+	flight  *flight
 }
 
 type accountKey struct{}
@@ -76,6 +79,43 @@ func (a *Account) has(by any, c *charge) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.kept[by] == c
+}
+
+// Keep counts n bytes that something has made, in place of what it has made before: until the
+// statement ends, or it makes something else.
+func Keep(ctx *sql.Context, by any, n int64) error {
+	a := of(ctx)
+	if a == nil {
+		return nil
+	}
+	return a.keep(by).take(n)
+}
+
+// Hold counts what is in use until Back is called. A nil one counts nothing.
+type Hold struct{ charge }
+
+// Holding begins to count for the statement that runs in a context.
+func Holding(ctx *sql.Context) *Hold {
+	a := of(ctx)
+	if a == nil {
+		return nil
+	}
+	return &Hold{charge{a: a}}
+}
+
+// Take counts n bytes more.
+func (h *Hold) Take(n int64) error {
+	if h == nil {
+		return nil
+	}
+	return h.take(n)
+}
+
+// Back gives all back.
+func (h *Hold) Back() {
+	if h != nil {
+		h.back()
+	}
 }
 
 // charge is what one operator has taken. Some of the engine's operators work in several goroutines.

@@ -20,9 +20,6 @@ type Builder struct {
 // Build builds a node that keeps rows, or runs long between two of them; a nil iterator leaves the
 // node to the engine.
 func (b *Builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter, error) {
-	if n, ok := n.(*plan.Filter); ok {
-		return b.filter(ctx, n, row)
-	}
 	if !bounded(n) {
 		return nil, nil
 	}

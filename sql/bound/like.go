@@ -6,6 +6,7 @@ import (
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/expression/function/json"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
 	"github.com/dolthub/go-mysql-server/sql/types"
@@ -32,20 +33,29 @@ type ready struct {
 
 // interruptible replaces expressions that the engine could not be interrupted in.
 func interruptible(_ *sql.Context, e sql.Expression) (sql.Expression, transform.TreeIdentity, error) {
-	if l, ok := e.(*expression.Like); ok {
-		return &like{l, new(atomic.Pointer[ready])}, transform.NewTree, nil
+	switch e := e.(type) {
+	case *expression.Like:
+		return &like{e, new(atomic.Pointer[ready])}, transform.NewTree, nil
+	case *json.JSONSearch:
+		return &jsonSearch{e}, transform.NewTree, nil
 	}
 	return e, transform.SameTree, nil
 }
 
-// filter builds a filter with LIKE that no rule of the planner has replaced, as in UPDATE and
-// DELETE; a nil iterator leaves the node to the engine.
-func (b *Builder) filter(ctx *sql.Context, n *plan.Filter, row sql.Row) (sql.RowIter, error) {
-	e, same, err := transform.Expr(ctx, n.Expression, interruptible)
+// Computes builds a node with expressions that no rule of the planner has made interruptible, as in
+// changes of rows. It is to be asked before anything else is done for a node, since the node is
+// built anew; a nil iterator says that there is nothing to do.
+func (b *Builder) Computes(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter, error) {
+	switch n.(type) {
+	case *plan.Filter, *plan.JoinNode, *plan.Project, *plan.Values, *plan.Set, *plan.UpdateSource, *plan.Update, *plan.InsertInto:
+	default:
+		return nil, nil
+	}
+	n, same, err := transform.OneNodeExpressions(ctx, n, interruptible)
 	if same || err != nil {
 		return nil, err
 	}
-	return b.Engine.Build(ctx, plan.NewFilter(e, n.Child), row)
+	return b.Engine.Build(ctx, n, row)
 }
 
 // WithChildren implements sql.Expression.

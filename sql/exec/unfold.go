@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/expr/jsondoc"
 	"github.com/godwitdb/godwit/sql/jsontable"
 )
 
@@ -73,31 +74,33 @@ func (u *unfold) Next() (*expr.Batch, error) {
 // make makes the rows of the next documents, about a batch of them.
 func (u *unfold) make() error {
 	for ; u.at < len(u.b.Sel) && len(u.made) < expr.BatchSize; u.at++ {
-		i := u.b.Sel[u.at]
-		doc, ok, err := jsontable.Document(u.docs, i, u.ctx.Env)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			continue
-		}
-		err = u.table.Rows(doc, u.ctx.Env, func(row []expr.Value) error {
-			size := int64(8)
-			for _, v := range row {
-				size += int64(len(v.S)) + valueSize
-			}
-			if err := u.ctx.Mem.Grow(size); err != nil {
-				return err
-			}
-			u.taken += size
-			u.made, u.of = append(u.made, slices.Clone(row)), append(u.of, i)
-			return nil
-		})
-		if err != nil {
+		if err := u.one(u.b.Sel[u.at]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// one makes the rows of one document.
+func (u *unfold) one(i int32) error {
+	reading := jsondoc.Reading{Ended: u.ctx.Env.Err, Mem: u.ctx.Mem}
+	defer reading.Done()
+	doc, ok, err := jsontable.Document(u.docs, i, &reading)
+	if err != nil || !ok {
+		return err
+	}
+	return u.table.Rows(doc, u.ctx.Env, func(row []expr.Value) error {
+		size := int64(8)
+		for _, v := range row {
+			size += int64(len(v.S)) + valueSize
+		}
+		if err := u.ctx.Mem.Grow(size); err != nil {
+			return err
+		}
+		u.taken += size
+		u.made, u.of = append(u.made, slices.Clone(row)), append(u.of, i)
+		return nil
+	})
 }
 
 // valueSize is what a value takes beside its text, in bytes.

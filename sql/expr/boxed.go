@@ -66,7 +66,7 @@ func (v *Vec) Unbox(ctx *sql.Context, i int, x any) error {
 		v.A[i] = x
 		return nil
 	}
-	k, t, err := unboxed(ctx, x)
+	k, t, err := Unboxed(ctx, x)
 	if err != nil {
 		return err
 	}
@@ -77,8 +77,8 @@ func (v *Vec) Unbox(ctx *sql.Context, i int, x any) error {
 	return c.Function()(&one, int32(i), v)
 }
 
-// unboxed is a value of the engine with the type that suits it.
-func unboxed(ctx *sql.Context, x any) (Value, Type, error) {
+// Unboxed is a value of the engine with the type that suits it.
+func Unboxed(ctx *sql.Context, x any) (Value, Type, error) {
 	switch x := x.(type) {
 	case bool:
 		return Value{Kind: Int, I: TruthInt(x)}, TypeInt, nil

@@ -1,6 +1,7 @@
 package jsontable
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -213,6 +214,11 @@ type maker struct {
 func (m *maker) rows(t *Table, doc any) (int, error) {
 	parts := t.path.Find(doc)
 	for i, part := range parts {
+		if i%1024 == 1023 {
+			if err := m.env.Err(); err != nil {
+				return 0, err
+			}
+		}
 		nested := false
 		for _, c := range t.cols {
 			var err error
@@ -411,17 +417,17 @@ func (c *column) outOfRange() error {
 	return mysql.NewSQLError(3669, "22003", "Value is out of range for JSON_TABLE's column '%s'", c.Name)
 }
 
-// Document is the document at i of a vector; ok is false if it is NULL.
-func Document(v *expr.Vec, i int32, env *expr.Env) (doc any, ok bool, err error) {
+// Document is the document at i of a vector, which r counts; ok is false if it is NULL.
+func Document(v *expr.Vec, i int32, r *jsondoc.Reading) (doc any, ok bool, err error) {
 	if v.T.Kind == expr.Null || v.IsNull(i) {
 		return nil, false, nil
 	}
 	switch v.T.Kind {
 	case expr.JSON:
-		doc, err = jsondoc.Read(v.S[i])
+		doc, err = jsondoc.ReadAsking(v.S[i], r.Ask)
 	case expr.Text:
-		if doc, err = jsondoc.Parse(v.S[i], env.Err); err != nil {
-			err = env.Or(mysql.NewSQLError(3141, "22032", "Invalid JSON text in argument 1 to function json_table: %s", err))
+		if doc, err = jsondoc.Parse(v.S[i], r.Ask); err != nil {
+			err = cmp.Or[error](r.Err, mysql.NewSQLError(3141, "22032", "Invalid JSON text in argument 1 to function json_table: %s", err))
 		}
 	case expr.Bytes:
 		err = mysql.NewSQLError(3144, "22032", "Cannot create a JSON value from a string with CHARACTER SET 'binary'.")

@@ -31,7 +31,6 @@ import (
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
 	"github.com/godwitdb/godwit/sql/token"
-	"github.com/godwitdb/godwit/sql/weigh"
 )
 
 // Runner runs SELECTs, and statements that change rows, past the engine. There is one for each
@@ -59,9 +58,8 @@ type Runner struct {
 	// Turns are those of the node's statements; nil: none waits.
 	Turns *admit.Pool
 
-	mem   *exec.Mem
-	one   sync.Once
-	lanes *weigh.Lanes // of long texts that are parsed
+	mem *exec.Mem
+	one sync.Once
 	// programs are stored programs that were parsed.
 	programs program.Cache
 }
@@ -104,7 +102,7 @@ func (r *Runner) Memory() *exec.Mem {
 		if limit == 0 {
 			limit = nodeMemory
 		}
-		r.mem, r.lanes = exec.NewMem(nil, limit), weigh.NewLanes(0)
+		r.mem = exec.NewMem(nil, limit)
 	})
 	return r.mem
 }

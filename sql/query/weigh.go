@@ -2,32 +2,41 @@ package query
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/godwitdb/godwit/sql/bind"
+	"github.com/godwitdb/godwit/sql/exec"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/token"
 	"github.com/godwitdb/godwit/sql/weigh"
 )
 
 // Admit refuses a statement that would take too much to parse, whoever parses it, and takes the
-// memory that this needs from the node's budget until done is called.
-func (r *Runner) Admit(s *session.Session, query string) (done func(), err error) {
-	s.Weight, done, err = weigh.Admit(query, func() token.Mode {
-		mode, _ := s.GetSessionVariable(sql.NewContext(context.Background(), sql.WithSession(s)), sql.SqlModeSessionVar)
-		return token.ModeOf(fmt.Sprint(mode))
-	}, func() weigh.Memory { return r.Memory() })
+// memory that this needs from the node's budget until done is called. A long one is among the
+// processes meanwhile, so that it can be killed.
+func (r *Runner) Admit(ctx context.Context, s *session.Session, c *mysql.Conn, query string) (done func(), err error) {
+	ask, end, err := weigh.Listed(ctx, query, func() (*sql.Context, error) { return r.Sessions.NewContextWithQuery(ctx, c, query) },
+		r.Engine.ProcessList)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	s.Weight, done, err = r.weigh(sql.NewContext(context.Background(), sql.WithSession(s)), query, ask, r.Memory)
 	return done, err
 }
 
 // AdmitText does so for a text that no client has sent as it is, such as what PREPARE gets from a
 // variable. No more may be taken than a statement may keep.
 func (r *Runner) AdmitText(ctx *sql.Context, text string) (done func(), err error) {
-	_, done, err = weigh.Admit(text, func() token.Mode { return token.ModeOf(sql.LoadSqlMode(ctx).String()) },
-		func() weigh.Memory { return r.Budget() })
+	_, done, err = r.weigh(ctx, text, func() error { return context.Cause(ctx) }, r.Budget)
 	return done, err
+}
+
+func (r *Runner) weigh(ctx *sql.Context, text string, ask func() error, mem func() *exec.Mem) (int64, func(), error) {
+	return weigh.Admit(text, func() token.Mode { return token.ModeOf(sql.LoadSqlMode(ctx).String()) },
+		func() error { return interrupted(ask()) }, func() weigh.Memory { return mem() })
 }
 
 // Aside waits for f, which parses a text, for as long as the statement may go on.
@@ -37,7 +46,7 @@ func (r *Runner) Aside(ctx *sql.Context, text string, f func()) error {
 		n = max(n, s.Weight)
 	}
 	mem := r.Memory()
-	return r.lanes.Parse(ctx, len(text), func() (func(), error) { return func() { mem.Shrink(n) }, mem.Grow(n) }, f)
+	return weigh.Process.Parse(ctx, len(text), func() (func(), error) { return func() { mem.Shrink(n) }, mem.Grow(n) }, f)
 }
 
 // parsed is a statement's tree, or why there is none: it may have been told to end.

@@ -21,7 +21,29 @@ func Tree(stmt sqlparser.Statement, query string, parsed bool) {
 	if parsed {
 		anyTime(stmt, query)
 		caseOfJSON(stmt, query)
+		longCasts(stmt, query)
 	}
+}
+
+var longCast = regexp.MustCompile(`(?i)\bbinary\s*\(\s*\d{8,}`)
+
+// longCasts lets CAST(x AS BINARY(n)) know max_allowed_packet where n is long: RPAD does, and the
+// engine would fill up what was asked for.
+func longCasts(stmt sqlparser.Statement, query string) {
+	if stmt == nil || !longCast.MatchString(query) {
+		return
+	}
+	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
+		if c, ok := n.(*sqlparser.ConvertExpr); ok && c.Type != nil && c.Type.Length != nil && strings.EqualFold(c.Type.Type, "binary") {
+			plain := *c.Type
+			plain.Length = nil
+			c.Expr = &sqlparser.FuncExpr{Name: sqlparser.NewColIdent("rpad"), Exprs: sqlparser.SelectExprs{
+				&sqlparser.AliasedExpr{Expr: &sqlparser.ConvertExpr{Name: c.Name, Expr: c.Expr, Type: &plain}},
+				&sqlparser.AliasedExpr{Expr: c.Type.Length}, &sqlparser.AliasedExpr{Expr: sqlparser.NewStrVal([]byte{0})}}}
+			c.Type = &plain
+		}
+		return true, nil
+	}, stmt) // it never fails
 }
 
 var namesCollation = regexp.MustCompile(`(?i)\bnames\s+['"]?\w+['"]?\s+collate\s+['"]?(\w+)`)

@@ -39,6 +39,11 @@ var greedyOld = []string{
 	"CALL selects()",
 	"SELECT COUNT(*) FROM information_schema.columns x, information_schema.columns y GROUP BY x.column_name, y.column_name, " +
 		"x.table_name, y.table_name",
+	// Rows on their way to the client, and a row of many values.
+	"SELECT REPEAT('a', 100000) FROM t",
+	"SELECT REPEAT('a', 1000000) FROM information_schema.columns",
+	"SELECT " + strings.Repeat("CONCAT(REPEAT('a', 100000), 'b'), ", 100) + "1",
+	"SELECT " + strings.Repeat("UPPER(REPEAT('a', 100000)), ", 100) + "1",
 }
 
 // newGreedy makes a server whose statements may keep 4 MiB, with a table of 400 rows.
@@ -94,6 +99,13 @@ func TestEngineMemory(t *testing.T) {
 	}
 	if out := query(t, k, "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 1000) SELECT SUM(n) FROM r"); out[0] != "500500" {
 		t.Errorf("recursion: %v", out)
+	}
+	// What is buffered until a result ends. The client is in the middle of reading.
+	if _, err := tryQuery(k, "SELECT x.b, y.b FROM t x, t y"); err == nil {
+		t.Error("a result of 38 MB was buffered")
+	}
+	if n := s.g.query.Memory().Used(); n != 0 {
+		t.Errorf("%d bytes of a buffered result were not given back", n)
 	}
 }
 

@@ -36,6 +36,9 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 	if s == nil {
 		return b.bound.Build(ctx, n, row)
 	}
+	if it, err := b.bound.Root(ctx, n, row); it != nil || err != nil {
+		return it, err
+	}
 	root := !s.Stmt.Planned
 	if root {
 		s.Stmt.Planned = true
@@ -43,6 +46,9 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 		s.Stmt.Writes = writes(ctx, n)
 		b.pre.Begin(s, n)
 		ddl.WarnOfUnkept(ctx, s.Stmt.Tree, ctx.Query())
+	}
+	if it, err := b.bound.Computes(ctx, n, row); it != nil || err != nil {
+		return it, err
 	}
 	if err := session.Unsafe(ctx, s, n); err != nil {
 		return nil, err

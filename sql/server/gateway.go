@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,7 @@ import (
 	"github.com/godwitdb/godwit/sql/fast"
 	"github.com/godwitdb/godwit/sql/feed"
 	"github.com/godwitdb/godwit/sql/infoschema"
+	"github.com/godwitdb/godwit/sql/lent"
 	"github.com/godwitdb/godwit/sql/named"
 	"github.com/godwitdb/godwit/sql/prefetch"
 	selects "github.com/godwitdb/godwit/sql/query"
@@ -101,7 +103,8 @@ func newGateway(cfg Config) *gateway {
 		return rights.Of(ctx, g.engine.Analyzer.Catalog.MySQLDb).Sees(db, name)
 	}
 	locks := named.New()
-	g.Functions = locks.Functions()
+	g.Functions = lent.Functions()
+	maps.Copy(g.Functions, locks.Functions())
 	g.Functions["current_role"] = rights.RoleFunction(func() *mysql_db.MySQLDb { return g.engine.Analyzer.Catalog.MySQLDb })
 	g.Memory = func() session.Budget { return g.query.SessionBudget() }
 	g.Ended = func(s *session.Session) {

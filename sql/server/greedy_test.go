@@ -35,6 +35,25 @@ func TestGreedyStatements(t *testing.T) {
 	} {
 		expect(t, c, k.q, k.want)
 	}
+	old := conn(t, c)
+	exec(t, old, "SET div_precision_increment = 5") // go-mysql-server runs what follows
+	for _, k := range []struct{ q, want string }{
+		{"SELECT SPACE(1000000000)", "NULL"},
+		{"SELECT LENGTH(REPEAT('ab', 1000000000))", "NULL"},
+		{"SELECT LENGTH(LPAD('x', 2000000000, 'y'))", "NULL"},
+		{"SELECT LENGTH(REPLACE(REPEAT('x', 1000000), 'x', REPEAT('y', 1000000)))", "NULL"},
+		{"SELECT LENGTH(CONCAT(" + long("s, ", 999) + "s)) FROM (SELECT REPEAT('x', 1000000) AS s) q", "NULL"},
+		{"SELECT LENGTH(CAST('x' AS BINARY(2000000000)))", "NULL"},
+		{"SELECT LENGTH(JSON_ARRAY(" + long("s, ", 99) + "s)) FROM (SELECT REPEAT('x', 1000000) AS s) q", "NULL"},
+	} {
+		expect(t, old, k.q, k.want)
+	}
+	query(t, old, "SELECT REPEAT('a', 1000000) = 1")
+	if w := query(t, old, "SHOW WARNINGS"); len(w) == 0 || len(w[0]) > 600 {
+		t.Errorf("%d warnings, of which the first has %d bytes", len(w), len(w[0]))
+	}
+	expectErr(t, old, 1436, "SELECT "+long("1+", 20_000)+"1")
+	expectErr(t, old, 1436, ctes+" SELECT COUNT(*) FROM c39")
 	expect(t, c, "SELECT COUNT(*) FROM t t0"+joined(61), "2")
 	for _, k := range []struct {
 		q    string
@@ -46,6 +65,8 @@ func TestGreedyStatements(t *testing.T) {
 		{"SELECT SUM(LENGTH(s)) FROM (SELECT " + "REPEAT('x', 60000000) AS s, " +
 			"REPEAT('y', 60000000) AS u, REPEAT('z', 60000000) AS v, REPEAT('w', 60000000) AS w, REPEAT('q', 60000000) AS k) q " +
 			"GROUP BY s, u, v, w, k", 1038},
+		{"SELECT JSON_LENGTH(CONCAT('[', REPEAT('1,', 20000000), '1]'))", 1038},
+		{"SELECT COUNT(*) FROM JSON_TABLE(CONCAT('[', REPEAT('1,', 20000000), '1]'), '$[*]' COLUMNS (x INT PATH '$')) j", 1038},
 		{"SELECT 1 FROM " + long("t, ", 150_000) + "t", 1436},
 		{"SELECT COUNT(*) FROM t t0" + joined(62), 1116},
 		{"SET SESSION max_allowed_packet = 1073741824", 1621},

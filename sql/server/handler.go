@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime/debug"
@@ -122,7 +123,7 @@ func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb 
 				bitsAreBytes(r)
 				f.Learn(r)
 				finish(s, r)
-				return cb(r, more)
+				return cmp.Or(cb(r, more), bound.Sent(ctx, r.Rows))
 			})
 		})
 	}))
@@ -162,7 +163,7 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 				bitsAreBytes(r)
 				f.Learn(r)
 				finish(s, r)
-				return cb(r, more)
+				return cmp.Or(cb(r, more), bound.Sent(ctx, r.Rows))
 			})
 			return err
 		})
@@ -191,7 +192,7 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.Pr
 			bitsAreBytes(r)
 			f.Learn(r)
 			finish(s, r)
-			return cb(r)
+			return cmp.Or(cb(r), bound.Sent(ctx, r.Rows))
 		})
 	}))
 }
@@ -248,7 +249,7 @@ func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p
 	var began statements.Began
 	if s != nil {
 		began = h.g.statements.Begin(s, query, time.Now())
-		done, err := h.g.query.Admit(s, query)
+		done, err := h.g.query.Admit(ctx, s, c, query)
 		if err != nil {
 			return nil, began.Fail(s, query, err)
 		}
@@ -344,7 +345,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 		return began.Fail(s, query, err)
 	}
 	defer func(slots int64) { pass.Leave(s.Slots.Load() != slots) }(s.Slots.Load())
-	done, err := h.g.query.Admit(s, query)
+	done, err := h.g.query.Admit(ctx, s, c, query)
 	if err != nil {
 		return began.Fail(s, query, err)
 	}

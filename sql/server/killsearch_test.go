@@ -54,7 +54,15 @@ func TestKillSearches(t *testing.T) {
 		engines + "a FROM t WHERE CONCAT(b, " + text + ") LIKE CONCAT('%', " + part + ", '%c%')",
 		engines + "a FROM t WHERE EXISTS (SELECT 1 FROM t x WHERE x.a = t.a AND CONCAT(t.b, " + text + ") NOT LIKE CONCAT('%', " + part +
 			", '%c%'))",
+		engines + "JSON_SEARCH(JSON_ARRAY(" + text + "), 'one', CONCAT('%', " + part + ", '%c%'))",
 		"UPDATE t SET a = 2 WHERE CONCAT(b, " + text + ") LIKE CONCAT('%', " + part + ", '%c%')",
+		"UPDATE t SET b = CONCAT(b, " + text + ") LIKE CONCAT('%', " + part + ", '%c%')",
+		"UPDATE t SET b = JSON_SEARCH(JSON_ARRAY(" + text + "), 'one', CONCAT('%', " + part + ", '%c%'))",
+		"UPDATE t JOIN t u ON CONCAT(u.b, " + text + ") LIKE CONCAT('%', " + part + ", '%c%') SET t.b = 'c'",
+		"INSERT INTO t VALUES (9, " + text + " LIKE CONCAT('%', " + part + ", '%c%'))",
+		"INSERT INTO t VALUES (1, 'c') ON DUPLICATE KEY UPDATE b = " + text + " LIKE CONCAT('%', " + part + ", '%c%')",
+		"SET @x = " + text + " LIKE CONCAT('%', " + part + ", '%c%')",
+		"DO " + text + " LIKE CONCAT('%', " + part + ", '%c%')",
 	} {
 		if strings.HasPrefix(q, engines) {
 			exec(t, k, "SET div_precision_increment = 5")
@@ -86,4 +94,40 @@ func TestKillParser(t *testing.T) {
 	}
 	eventually(t, "the parsers end, and give all memory back", func() bool { return s.g.query.Memory().Used() == 0 })
 	expect(t, k, "SELECT COUNT(*) FROM t WHERE a IN ("+string(list[:1<<20])+"2)", "2")
+}
+
+// TestKillWeighed: a statement can be killed while its text is weighed, before anybody parses it.
+// This one would be refused at the end. Whether KILL is in time depends on the machine.
+func TestKillWeighed(t *testing.T) {
+	s, c := newServer(t)
+	k, killer := conn(t, c), conn(t, c)
+	id := query(t, k, "SELECT CONNECTION_ID()")[0]
+	q := "SELECT 1 IN (" + strings.Repeat("1,", 5<<20) + "2)" + strings.Repeat("+1", 150_000)
+	for range 50 {
+		ended := make(chan error, 1)
+		go func() {
+			_, err := k.ExecContext(context.Background(), q)
+			ended <- err
+		}()
+		var err error
+		for seen := false; err == nil; {
+			select {
+			case err = <-ended:
+			default:
+				for _, p := range s.g.engine.ProcessList.Processes() {
+					seen = seen || p.Query == q
+				}
+				if seen {
+					exec(t, killer, "KILL QUERY "+id)
+					err = <-ended
+				}
+			}
+		}
+		if got := errNumber(t, err); got == 1317 {
+			return
+		} else if got != 1436 {
+			t.Fatal(err)
+		}
+	}
+	t.Error("it was never killed")
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -14,6 +15,7 @@ import (
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/stored"
 	"github.com/godwitdb/godwit/sql/token"
+	"github.com/godwitdb/godwit/sql/weigh"
 )
 
 // parser wraps MySQL's: it notes in the session what only the syntax tree tells, and adds
@@ -69,6 +71,14 @@ func (p *parser) admit(ctx context.Context, query string) (done func(), err erro
 	return p.g.query.AdmitText(sc, query)
 }
 
+// tooDeep is a statement that fails, in place of one that would be analyzed for long; or nil.
+func (p *parser) tooDeep(ctx context.Context, query string) sqlparser.Statement {
+	if err := weigh.ForEngine(ctx, query); err != nil {
+		return p.refused(bound.Interrupted(err))
+	}
+	return nil
+}
+
 // aside waits for f, which parses a text, for as long as the statement may go on.
 func (p *parser) aside(ctx context.Context, query string, f func()) error {
 	sc, ok := ctx.(*sql.Context)
@@ -111,6 +121,9 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 		return nil, "", "", err
 	}
 	defer done()
+	if stmt := p.tooDeep(ctx, query); stmt != nil {
+		return stmt, query, "", nil
+	}
 	var stmt sqlparser.Statement
 	var q, rest string
 	if gone := p.aside(ctx, query, func() { stmt, q, rest, err = p.Parser.ParseWithOptions(ctx, rewrite.Text(query), delim, multi, o) }); gone != nil {
@@ -156,6 +169,9 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 		return nil, 0, err
 	}
 	defer done()
+	if stmt := p.tooDeep(ctx, query); stmt != nil {
+		return stmt, len(query), nil
+	}
 	var text string
 	var stmt sqlparser.Statement
 	var n int
@@ -211,7 +227,7 @@ func (p *parser) prepares(ctx context.Context, stmt sqlparser.Statement) sqlpars
 
 // refuse makes a statement fail that go-mysql-server would take and do something else.
 func (p *parser) refuse(stmt sqlparser.Statement, text string) sqlparser.Statement {
-	err := ddl.Refused(stmt, text)
+	err := cmp.Or(ddl.Refused(stmt, text), weigh.Expanded(stmt))
 	if err == nil {
 		return stmt
 	}

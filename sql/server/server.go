@@ -130,6 +130,7 @@ type Server struct {
 	close sync.Once
 
 	h       *handler
+	lobby   *lobby
 	remotes *remotes
 }
 
@@ -167,9 +168,9 @@ func New(cfg Config) (*Server, error) {
 			return nil, err
 		}
 	}
-	s := &Server{g: g, ln: ln, drain: cfg.Drain, remotes: newRemotes(cfg.MaxForwarded)}
+	s := &Server{g: g, ln: ln, drain: cfg.Drain, remotes: newRemotes(cfg.MaxForwarded), lobby: newLobby(quick.Listener(ln))}
 	scfg := server.Config{
-		Protocol: "tcp", Address: ln.Addr().String(), Listener: newLobby(quick.Listener(ln)), Version: serverVersion,
+		Protocol: "tcp", Address: ln.Addr().String(), Listener: s.lobby, Version: serverVersion,
 		TLSConfig: cfg.TLS, ProtocolListenerFactory: g.listen,
 		Options: []server.Option{
 			func(e *sqle.Engine, sm *server.SessionManager, h mysql.Handler) (

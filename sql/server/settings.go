@@ -54,7 +54,7 @@ func settingKey(name string) base.Key {
 func (p *parser) clusterSetting(q string) sqlparser.Statement {
 	if m := reShowSetting.FindStringSubmatch(q); m != nil {
 		name := strings.ToLower(m[1])
-		return inject(ignoreAuth, &ownNode{g: p.g, name: "SHOW CLUSTER SETTINGS",
+		return inject(processAuth, &ownNode{g: p.g, name: "SHOW CLUSTER SETTINGS",
 			sch: textSchema("variable", "value", "default", "description"),
 			run: func(*sql.Context) ([]sql.Row, error) { return p.g.showSettings(name) }})
 	}

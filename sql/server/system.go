@@ -11,11 +11,13 @@ import (
 	"github.com/dolthub/vitess/go/sqltypes"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/statements"
 	"github.com/godwitdb/godwit/sql/virtual"
+	"github.com/godwitdb/godwit/sql/weigh"
 )
 
 // Topic is a state of the cluster, or a list of its events.
@@ -208,4 +210,14 @@ func (s *Server) Statements() *statements.Recorder { return s.g.statements }
 // Memory is what statements keep in memory, and what they may, in bytes.
 func (s *Server) Memory() (used, limit int64) {
 	return s.g.query.Memory().Used(), s.g.query.Memory().Limit()
+}
+
+// Queues are what the server bounds besides sessions and memory.
+func (s *Server) Queues() []obs.Queue {
+	parsers, mostParsers := weigh.Process.Taken()
+	logins, mostLogins := s.lobby.logins.Taken()
+	s.lobby.mu.Lock()
+	defer s.lobby.mu.Unlock()
+	return []obs.Queue{obs.QueueOf("sql_parsers", parsers, mostParsers), obs.QueueOf("sql_lobby", s.lobby.n, s.lobby.total),
+		obs.QueueOf("sql_logins", logins, mostLogins), obs.QueueOf("sql_forwarded", len(s.remotes.slots), cap(s.remotes.slots))}
 }

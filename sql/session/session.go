@@ -430,9 +430,18 @@ func (s *Session) Warn(w *sql.Warning) {
 		return
 	}
 	if s.BaseSession.WarningCount() < mostWarnings {
+		if len(w.Message) > warningBytes {
+			short := *w
+			short.Message = strings.Clone(strings.ToValidUTF8(w.Message[:warningBytes], ""))
+			w = &short
+		}
 		s.BaseSession.Warn(w)
 	}
 }
+
+// warningBytes is how long a warning is at most, as in MySQL. Those of the engine have the whole
+// value in them that is wrong.
+const warningBytes = 512
 
 func (s *Session) keeps(name string) bool {
 	_, ok := s.before[name]

@@ -15,6 +15,9 @@ const asideBytes = 256 << 10
 // statement that is told to end goes, and its lane is taken until the parser has come to its end.
 type Lanes struct{ taken chan struct{} }
 
+// Process are the lanes of this process, whose processors all its nodes share.
+var Process = NewLanes(0)
+
 // NewLanes makes lanes, for half of the processors if n is 0.
 func NewLanes(n int) *Lanes {
 	if n == 0 {
@@ -23,8 +26,8 @@ func NewLanes(n int) *Lanes {
 	return &Lanes{make(chan struct{}, n)}
 }
 
-// Taken is how many texts are parsed at the moment.
-func (l *Lanes) Taken() int { return len(l.taken) }
+// Taken is how many texts are parsed at the moment, most how many may be.
+func (l *Lanes) Taken() (n, most int) { return len(l.taken), cap(l.taken) }
 
 // Parse calls f, which parses a text of n bytes and touches nothing that the session uses, and
 // waits for it, but no longer than the statement may go on: the error is the context's cause. Then
@@ -75,18 +78,21 @@ type Memory interface {
 }
 
 // Admit refuses a text that would take too much to parse, and takes the memory that it needs until
-// done is called. n is how much that is, 0 of a short text.
-func Admit(text string, mode func() token.Mode, mem func() Memory) (n int64, done func(), err error) {
+// done is called. n is how much that is, 0 of a short text. An error of ask ends it.
+func Admit(text string, mode func() token.Mode, ask func() error, mem func() Memory) (n int64, done func(), err error) {
 	if len(text) < Least {
 		return 0, func() {}, nil
 	}
-	w := Of(text, mode())
-	if err := w.Refused(); err != nil {
+	w, err := Of(text, mode(), ask)
+	if err == nil {
+		err = w.Refused()
+	}
+	if err != nil {
 		return 0, nil, err
 	}
 	m := mem()
 	n = int64(w.Tokens) * TokenBytes
-	if err := m.Grow(n); err != nil {
+	if err = m.Grow(n); err != nil {
 		return 0, nil, err
 	}
 	return n, func() { m.Shrink(n) }, nil

@@ -3,8 +3,10 @@
 package weigh
 
 import (
+	"context"
 	"strings"
 
+	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/godwitdb/godwit/sql/token"
@@ -51,9 +53,11 @@ type Weight struct {
 	Digits int
 }
 
-// Of looks at a text without parsing it.
-func Of(query string, m token.Mode) Weight {
-	var w Weight
+// askEvery is how many bytes are looked at until it is asked again whether to go on.
+const askEvery = 256 << 10
+
+// Of looks at a text without parsing it. An error of ask, which is asked now and then, ends it.
+func Of(query string, m token.Mode, ask func() error) (w Weight, err error) {
 	type level struct {
 		here  int  // operators since the last comma
 		joins bool // the commas are between tables, of which each depends on those before
@@ -64,7 +68,13 @@ func Of(query string, m token.Mode) Weight {
 		here++
 		w.Deep = max(w.Deep, sum+here)
 	}
-	for i := 0; i < len(query); {
+	for i, next := 0, askEvery; i < len(query); {
+		if i >= next {
+			if err := ask(); err != nil {
+				return w, err
+			}
+			next = i + askEvery
+		}
 		c := query[i]
 		if end := skipped(query, i, m); end > i {
 			w.Tokens++
@@ -113,7 +123,7 @@ func Of(query string, m token.Mode) Weight {
 		}
 		i++
 	}
-	return w
+	return w, nil
 }
 
 // operators are the words that make an expression, or a query, deeper.
@@ -141,16 +151,7 @@ func tokenByte(c byte) bool {
 func skipped(s string, i int, m token.Mode) int {
 	switch c := s[i]; {
 	case c == '\'' || c == '"' || c == '`':
-		escapes := !m.NoBackslashEscapes && (c == '\'' || c == '"' && !m.ANSIQuotes)
-		for k := i + 1; k < len(s); k++ {
-			switch {
-			case s[k] == '\\' && escapes:
-				k++
-			case s[k] == c:
-				return k + 1
-			}
-		}
-		return len(s)
+		return quoted(s, i, !m.NoBackslashEscapes && (c == '\'' || c == '"' && !m.ANSIQuotes))
 	case c == '/' && strings.HasPrefix(s[i:], "/*") && !strings.HasPrefix(s[i:], "/*!"):
 		if n := strings.Index(s[i+2:], "*/"); n >= 0 {
 			return i + 2 + n + 2
@@ -163,4 +164,52 @@ func skipped(s string, i int, m token.Mode) int {
 		return len(s)
 	}
 	return i
+}
+
+// quoted is where the string or quoted name ends that begins at i. Long ones are documents and
+// pictures: they are looked through at the speed of memory.
+func quoted(s string, i int, escapes bool) int {
+	c, escape := s[i], -1
+	for k := i + 1; k < len(s); {
+		if escapes && escape < k {
+			if escape = strings.IndexByte(s[k:], '\\'); escape < 0 {
+				escape = len(s)
+			} else {
+				escape += k
+			}
+		}
+		end := strings.IndexByte(s[k:], c)
+		switch {
+		case end < 0:
+			return len(s)
+		case !escapes || k+end < escape:
+			return k + end + 1
+		}
+		k = escape + 2
+	}
+	return len(s)
+}
+
+// mostForEngine is how many operators may depend on each other in what go-mysql-server parses: it
+// derives types in time that grows with the square of that, and cannot be interrupted there. So
+// many take some tenths of a second.
+const mostForEngine = 2000
+
+// leastForEngine is how long a text is at least that could have so many.
+const leastForEngine = 2 * mostForEngine
+
+var errTooDeepForEngine = mysql.NewSQLError(1436, "HY000", "Thread stack overrun: more than %d operators of the statement "+
+	"depend on each other, which only our own engine takes: split it, or use IN", mostForEngine)
+
+// ForEngine is why go-mysql-server is not given a text.
+func ForEngine(ctx context.Context, query string) error {
+	sctx, ok := ctx.(*sql.Context)
+	if !ok || len(query) < leastForEngine {
+		return nil
+	}
+	w, err := Of(query, token.ModeOf(sql.LoadSqlMode(sctx).String()), ctx.Err)
+	if err == nil && w.Deep > mostForEngine {
+		err = errTooDeepForEngine
+	}
+	return err
 }

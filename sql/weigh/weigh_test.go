@@ -1,8 +1,13 @@
 package weigh
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/sql/token"
 )
@@ -36,9 +41,71 @@ func TestWeigh(t *testing.T) {
 		{"SELECT 1 /* " + many("+") + " */ -- " + many("+") + "\n # " + many("+") + "\n", 0, 2, token.Mode{}},
 		{"SELECT 1 /*! " + many("+1") + " */", 1000, 2000, token.Mode{}},
 	} {
-		w := Of(c.text, c.mode)
-		if w.Deep < c.deep || w.Deep > c.deep+10 || w.Tokens < c.tokens {
+		w, err := Of(c.text, c.mode, goOn)
+		if err != nil || w.Deep < c.deep || w.Deep > c.deep+10 || w.Tokens < c.tokens {
 			t.Errorf("%.30s...: %+v, want %d deep and at least %d tokens", c.text, w, c.deep, c.tokens)
+		}
+	}
+}
+
+func goOn() error { return nil }
+
+// TestWeighAsks: a long text is not looked at to its end when the statement is told to end.
+func TestWeighAsks(t *testing.T) {
+	killed, asked := errors.New("killed"), 0
+	text := "SELECT 1 IN (" + strings.Repeat("1, '\\'', ", askEvery/2) + "1)"
+	w, err := Of(text, token.Mode{}, func() error {
+		if asked++; asked == 2 {
+			return killed
+		}
+		return nil
+	})
+	if err != killed || w.Tokens > len(text)/4 {
+		t.Errorf("%v after %d of %d bytes", err, w.Tokens, len(text))
+	}
+}
+
+// TestForEngine: what the engine would take long to analyze is refused.
+func TestForEngine(t *testing.T) {
+	long := func(n int) string { return "SELECT " + strings.Repeat("1 + ", n) + "1" }
+	if err := ForEngine(sql.NewEmptyContext(), long(mostForEngine-1)); err != nil {
+		t.Error(err)
+	}
+	if err := ForEngine(sql.NewEmptyContext(), long(mostForEngine+1)); err != errTooDeepForEngine {
+		t.Error(err)
+	}
+}
+
+// TestExpanded: a statement that uses its WITHs too often is refused, wherever they stand, and one
+// that uses them seldom is not.
+func TestExpanded(t *testing.T) {
+	chain := func(n, uses int) string {
+		q := "c0 AS (SELECT 1 AS a)"
+		for i := 1; i < n; i++ {
+			q += fmt.Sprintf(", c%d AS (SELECT c%d.a FROM c%d", i, i-1, i-1) + strings.Repeat(fmt.Sprintf(", c%d x", i-1), uses-1) + ")"
+		}
+		return q
+	}
+	for _, c := range []struct {
+		q    string
+		want error
+	}{
+		{"SELECT a FROM t", nil},
+		{"WITH " + chain(100, 1) + " SELECT a FROM c99", nil},
+		{"WITH " + chain(13, 2) + " SELECT a FROM c12", nil},
+		{"WITH " + chain(40, 2) + " SELECT a FROM c39", errBlocks},
+		{"INSERT INTO t WITH " + chain(40, 2) + " SELECT a FROM c39", errBlocks},
+		{"SELECT (WITH " + chain(40, 2) + " SELECT a FROM c39)", errBlocks},
+		{"WITH o AS (WITH " + chain(12, 2) + " SELECT a FROM c11), p AS (SELECT x.a FROM o x, o y), q AS (SELECT x.a FROM p x, p y) SELECT a FROM q, q z",
+			errBlocks},
+		{"WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 9) SELECT n FROM r", nil},
+	} {
+		stmt, err := sqlparser.Parse(c.q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Expanded(stmt); err != c.want {
+			t.Errorf("%.60s...: %v, want %v", c.q, err, c.want)
 		}
 	}
 }
@@ -49,8 +116,8 @@ func FuzzWeigh(f *testing.F) {
 		f.Add(q, true, false)
 	}
 	f.Fuzz(func(t *testing.T, q string, ansi, plain bool) {
-		w := Of(q, token.Mode{ANSIQuotes: ansi, NoBackslashEscapes: plain})
-		if w.Tokens > len(q) || w.Deep > len(q) || w.Tokens < 0 || w.Deep < 0 {
+		w, err := Of(q, token.Mode{ANSIQuotes: ansi, NoBackslashEscapes: plain}, goOn)
+		if err != nil || w.Tokens > len(q) || w.Deep > len(q) || w.Tokens < 0 || w.Deep < 0 {
 			t.Errorf("%q weighs %+v", q, w)
 		}
 	})

@@ -133,7 +133,9 @@ var allowed = map[string][]string{
 	"sql/ddl":      {"sql/function", "sql/program", "sql/schema", "sql/session", "sql/table", "sql/token"},
 	"sql/fast":     {"kv/patch", "sql/rights", "sql/schema", "sql/schema/rowfmt", "sql/session", "sql/table", "sql/zone"},
 	// bound counts what the engine keeps, and knows nothing of tables
-	"sql/bound": {"sql/admit", "sql/exec", "sql/expr/collate", "sql/rules"},
+	"sql/bound": {"sql/admit", "sql/exec", "sql/expr/collate", "sql/expr/jsondoc", "sql/rules"},
+	// lent computes for the engine what package expr does, and counts it to the statement
+	"sql/lent": {"sql/bound", "sql/expr", "sql/expr/fn", "sql/function"},
 	// archive is bytes, place is where they lie: neither knows a table, and fuzzing is fast
 	"sql/backup/archive": nil, "sql/backup/place": nil,
 	// backup reads and writes rows by the contract of transactions, without the engine's plans
@@ -152,10 +154,10 @@ var allowed = map[string][]string{
 		"sql/schema", "sql/session"},
 	// sockets know nothing of SQL
 	"sql/quick": nil,
-	"sql/server": {"sql/admit", "sql/audited", "sql/backup", "sql/backup/place", "sql/binlog", "sql/changefeed", "sql/changefeed/sink", "sql/bound", "sql/feed", "sql/quick", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/named", "sql/prefetch", "sql/ddl", "sql/fast", "sql/query",
+	"sql/server": {"sql/admit", "sql/audited", "sql/backup", "sql/backup/place", "sql/binlog", "sql/changefeed", "sql/changefeed/sink", "sql/bound", "sql/feed", "sql/quick", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/lent", "sql/named", "sql/prefetch", "sql/ddl", "sql/fast", "sql/query",
 		"sql/statements", "sql/virtual", "sql/describe", "sql/infile", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/digest", "sql/events",
 		"sql/function", "sql/stored",
-		"sql/token", "sql/zone", "obs/audit"},
+		"sql/token", "sql/weigh", "sql/zone", "obs", "obs/audit"},
 	// events says when what is run, and where, and runs nothing itself
 	"sql/events": {"kv/job", "sql/ddl", "sql/rights", "sql/schema", "sql/session"},
 	// stored makes and shows stored functions, and calls none
@@ -190,7 +192,7 @@ var allowed = map[string][]string{
 	"sql/order": nil,
 	// jsontable reads a syntax, and makes rows of documents; it asks for none
 	"sql/jsontable": {"sql/expr", "sql/expr/jsondoc"},
-	"sql/exec":      {"base/sealed", "sql/admit", "sql/expr", "sql/expr/fn", "sql/jsontable", "sql/order"},
+	"sql/exec":      {"base/sealed", "sql/admit", "sql/expr", "sql/expr/fn", "sql/expr/jsondoc", "sql/jsontable", "sql/order"},
 	// algebra is the form of a query: who binds, plans or describes tables meets here
 	"sql/algebra": {"sql/expr", "sql/jsontable"},
 	"sql/bind":    {"sql/algebra", "sql/bind/tree", "sql/expr", "sql/expr/fulltext", "sql/jsontable"},
@@ -217,11 +219,13 @@ var allowed = map[string][]string{
 	// bundle hides what strangers may not see, and knows no part of the node
 	"node/bundle": {"obs/audit"},
 	// meter shows figures that it is told
-	"node/meter": nil,
+	"node/meter": {"obs"},
+	// early talks to clients before there is SQL
+	"node/early": nil,
 	// the adviser reads which tables the text of a digest names
 	"node": append([]string{
 		"sql/bind/tree", "sql/describe", "sql/schema",
-		"node/bundle", "node/console", "node/meter",
+		"node/bundle", "node/console", "node/early", "node/meter",
 		"owner", "owner/gauge", "owner/homing", "owner/rewind", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "obs/audit", "obs/otlp",
 		"cluster/join", "kv/hold", "sql/admit", "sql/backup", "sql/backup/place", "sql/changefeed/sink", "sql/digest", "sql/server", "policy/advice", "policy/epoch", "policy/placement", "policy/plan",
 		"mechanism/wan/overlay", "mechanism/ident",
@@ -279,8 +283,8 @@ var onlyIn = map[string]struct {
 	},
 	"github.com/dolthub/go-mysql-server": {
 		[]string{"sql/assign", "sql/backup", "sql/changefeed", "sql/changefeed/event", "sql/bind", "sql/binlog", "sql/bound", "sql/expr", "sql/expr/collate", "sql/expr/exprtest", "sql/expr/fn", "sql/exec", "sql/feed",
-			"sql/function", "sql/infile", "sql/jsontable", "sql/named", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/access", "sql/prefetch",
-			"sql/ddl", "sql/fast", "sql/query", "sql/opt", "sql/audited", "sql/server", "sql/statements", "sql/virtual", "sql/describe", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/events", "sql/stored", "sql/zone"},
+			"sql/function", "sql/infile", "sql/jsontable", "sql/lent", "sql/named", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/access", "sql/prefetch",
+			"sql/ddl", "sql/fast", "sql/query", "sql/opt", "sql/audited", "sql/server", "sql/statements", "sql/virtual", "sql/describe", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/events", "sql/stored", "sql/weigh", "sql/zone"},
 		"its API moves; the packages below sql/ follow it",
 	},
 	"gocloud.dev": {

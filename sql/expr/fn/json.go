@@ -1,6 +1,7 @@
 package fn
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -22,6 +23,7 @@ type jsonCall struct {
 	i    int32
 	err  error
 	null bool // an argument is NULL, and so is the result
+	docs jsondoc.Reading
 }
 
 // doc is an argument as a document: a text is parsed.
@@ -37,12 +39,12 @@ func (c *jsonCall) doc(k int) any {
 	var d any
 	switch x.T.Kind {
 	case expr.JSON:
-		d, c.err = jsondoc.ReadAsking(x.S[c.i], c.env.Err)
+		d, c.err = jsondoc.ReadAsking(x.S[c.i], c.docs.Ask)
 	case expr.Text:
 		var err error
-		if d, err = jsondoc.Parse(x.S[c.i], c.env.Err); err != nil {
-			c.err = c.env.Or(mysql.NewSQLError(3141, "22032", "Invalid JSON text in argument %d to function %s: %s", k+1, c.name,
-				err))
+		if d, err = jsondoc.Parse(x.S[c.i], c.docs.Ask); err != nil {
+			c.err = cmp.Or[error](c.docs.Err, mysql.NewSQLError(3141, "22032", "Invalid JSON text in argument %d to function %s: %s", k+1,
+				c.name, err))
 		}
 	case expr.Bytes:
 		c.err = mysql.NewSQLError(3144, "22032", "Cannot create a JSON value from a string with CHARACTER SET 'binary'.")
@@ -123,7 +125,8 @@ func jsonOf(names string, least, most int, t expr.Type, f func(c *jsonCall, v *e
 		make: func(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
 			name := strings.Fields(names)[0]
 			return func(a []*expr.Vec, i int32, v *expr.Vec) error {
-				c := &jsonCall{name: name, env: k.Env, a: a, i: i}
+				c := &jsonCall{name: name, env: k.Env, a: a, i: i, docs: jsondoc.Reading{Ended: k.Env.Err, Mem: k.Env.Mem}}
+				defer c.docs.Done()
 				f(c, v)
 				if c.err != nil {
 					return c.err
@@ -469,47 +472,16 @@ func jsonSearch(c *jsonCall) (any, bool) {
 		return nil, false
 	}
 	like := collate.Of(sql.Collation_utf8mb4_bin).NewLike(pattern, escape)
-	var allowed map[string]bool
+	var paths []*jsondoc.Path
 	for k := 4; k < len(c.a); k++ {
-		p := c.path(k, false)
+		paths = append(paths, c.path(k, false))
 		if c.err != nil || c.null {
 			return nil, false
 		}
-		if allowed == nil {
-			allowed = map[string]bool{}
-		}
-		p.Walk(d, func(path string) { allowed[path] = true })
 	}
-	var out []any
-	jsondoc.Texts(d, func(path, s string) bool {
-		fits, err := like.Match(s, c.env.Err)
-		if err != nil {
-			c.err = err
-			return false
-		}
-		if fits && (allowed == nil || below(allowed, path)) {
-			out = append(out, path)
-		}
-		return all || len(out) == 0
-	})
-	if c.err != nil {
-		return nil, false
+	v, ok, err := jsondoc.Search(d, paths, all, func(s string) (bool, error) { return like.Match(s, c.env.Err) })
+	if err != nil {
+		c.err = err
 	}
-	switch len(out) {
-	case 0:
-		return nil, false
-	case 1:
-		return out[0], true
-	}
-	return out, true
-}
-
-// below reports whether a path leads to one of the parts, or into one.
-func below(parts map[string]bool, path string) bool {
-	for p := range parts {
-		if path == p || strings.HasPrefix(path, p+".") || strings.HasPrefix(path, p+"[") {
-			return true
-		}
-	}
-	return false
+	return v, ok
 }

@@ -629,3 +629,41 @@ func texts(path string, v any, f func(path, text string) bool) bool {
 	}
 	return true
 }
+
+// Search is JSON_SEARCH: the path to the first text of a document that fits, or an array of those
+// to all of them; ok is false if there is none. With paths, what counts is what they lead to, with
+// what is below. An error of fits ends the search.
+func Search(doc any, paths []*Path, all bool, fits func(text string) (bool, error)) (v any, ok bool, err error) {
+	allowed := map[string]bool{}
+	for _, p := range paths {
+		p.Walk(doc, func(path string) { allowed[path] = true })
+	}
+	var out []any
+	Texts(doc, func(path, s string) bool {
+		var found bool
+		if found, err = fits(s); err != nil {
+			return false
+		}
+		if found && (len(paths) == 0 || below(allowed, path)) {
+			out = append(out, path)
+		}
+		return all || len(out) == 0
+	})
+	switch {
+	case err != nil || len(out) == 0:
+		return nil, false, err
+	case len(out) == 1:
+		return out[0], true, nil
+	}
+	return out, true, nil
+}
+
+// below reports whether a path leads to one of the parts, or into one.
+func below(parts map[string]bool, path string) bool {
+	for p := range parts {
+		if path == p || strings.HasPrefix(path, p+".") || strings.HasPrefix(path, p+"[") {
+			return true
+		}
+	}
+	return false
+}

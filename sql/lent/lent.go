@@ -1,0 +1,338 @@
+package lent
+
+import (
+	"context"
+	"math"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/apd/v3"
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
+	builtin "github.com/dolthub/go-mysql-server/sql/expression/function"
+	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/shopspring/decimal"
+
+	"github.com/godwitdb/godwit/sql/bound"
+	"github.com/godwitdb/godwit/sql/expr"
+	_ "github.com/godwitdb/godwit/sql/expr/fn" // registers the functions that are lent
+	"github.com/godwitdb/godwit/sql/function"
+)
+
+// ours are functions that our engine computes.
+var ours = strings.Fields(`concat concat_ws find_in_set hex insert quote repeat replace space to_base64`)
+
+// theirs are functions of the engine whose results are counted.
+var theirs = strings.Fields(`char elt export_set from_base64 json_array json_array_append json_array_insert json_insert json_merge
+	json_merge_patch json_merge_preserve json_object json_pretty json_quote json_replace json_set json_unquote lcase left
+	lower lpad ltrim make_set mid regexp_replace regexp_substr reverse right rpad rtrim soundex substr substring substring_index ucase
+	unhex upper`)
+
+// Functions are the functions that the engine uses in place of its own, by names in lower case.
+func Functions() map[string]sql.Function {
+	engine := map[string]sql.Function{}
+	for _, f := range builtin.BuiltIns {
+		engine[strings.ToLower(f.FunctionName())] = f
+	}
+	out := map[string]sql.Function{}
+	for _, name := range append(ours, theirs...) {
+		f, ok := function.Lookup(name)
+		if !ok {
+			f, ok = engine[name]
+		}
+		if ok {
+			out[name] = sql.FunctionN{Name: name, Fn: func(ctx *sql.Context, args ...sql.Expression) (sql.Expression, error) {
+				return of(ctx, name, f, args)
+			}}
+		}
+	}
+	return out
+}
+
+func of(ctx *sql.Context, name string, f sql.Function, args []sql.Expression) (sql.Expression, error) {
+	e, err := f.NewInstance(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	c := &counted{Expression: e, name: name}
+	for _, n := range ours {
+		if n == name {
+			return &lent{counted: c}, nil
+		}
+	}
+	return c, nil
+}
+
+// counted is a call of a function of the engine, whose result counts to the statement until the
+// next one is made.
+type counted struct {
+	sql.Expression
+	name string
+	kept atomic.Bool
+}
+
+// FunctionName implements sql.FunctionExpression.
+func (c *counted) FunctionName() string { return c.name }
+
+// Description implements sql.FunctionExpression.
+func (c *counted) Description() string { return "" }
+
+// CollationCoercibility implements sql.CollationCoercible.
+func (c *counted) CollationCoercibility(ctx *sql.Context) (sql.CollationID, byte) {
+	return sql.GetCoercibility(ctx, c.Expression)
+}
+
+// WithChildren implements sql.Expression.
+func (c *counted) WithChildren(ctx *sql.Context, children ...sql.Expression) (sql.Expression, error) {
+	e, err := c.Expression.WithChildren(ctx, children...)
+	if err != nil {
+		return nil, err
+	}
+	return &counted{Expression: e, name: c.name}, nil
+}
+
+// DebugString implements sql.DebugStringer.
+func (c *counted) DebugString(ctx *sql.Context) string { return sql.DebugString(ctx, c.Expression) }
+
+// Eval implements sql.Expression.
+func (c *counted) Eval(ctx *sql.Context, row sql.Row) (any, error) {
+	if ok, err := c.padded(ctx, row); err != nil || !ok {
+		return nil, err
+	}
+	v, err := c.Expression.Eval(ctx, row)
+	if err != nil {
+		return nil, err
+	}
+	return c.result(ctx, v)
+}
+
+// padded reports whether LPAD or RPAD may make as long a text as it is told to.
+func (c *counted) padded(ctx *sql.Context, row sql.Row) (bool, error) {
+	children := c.Children()
+	if c.name != "lpad" && c.name != "rpad" || len(children) < 2 {
+		return true, nil
+	}
+	v, err := children[1].Eval(ctx, row)
+	if err != nil || v == nil {
+		return true, err
+	}
+	if v, _, err = types.Int64.Convert(ctx, v); err != nil {
+		return true, nil // the engine words the error
+	}
+	return v.(int64) < 0 || env(ctx).Fits(c.name, int(v.(int64))), nil
+}
+
+// env has the limit of results, and takes warnings.
+func env(ctx *sql.Context) *expr.Env {
+	return &expr.Env{MaxPacket: packet(ctx), Warn: func(code int, msg string) { ctx.Warn(code, "%s", msg) }}
+}
+
+// result counts a result; it is NULL if it is too long.
+func (c *counted) result(ctx *sql.Context, v any) (any, error) {
+	e := env(ctx)
+	n := size(v, e.PacketLimit())
+	if !e.Fits(c.name, n) {
+		return nil, nil
+	}
+	if n < large && !c.kept.Load() {
+		return v, nil
+	}
+	c.kept.Store(n >= large)
+	return v, bound.Keep(ctx, c, int64(n))
+}
+
+// large is how long a value is that is counted.
+const large = 64 << 10
+
+// size is how long a text or a document is; beyond most it is not looked at any more.
+func size(v any, most int) int {
+	n := 0
+	var add func(v any)
+	add = func(v any) {
+		if n > most {
+			return
+		}
+		switch v := v.(type) {
+		case string:
+			n += len(v)
+		case []byte:
+			n += len(v)
+		case types.JSONDocument:
+			add(v.Val)
+		case []any:
+			n += 2 * len(v)
+			for _, x := range v {
+				add(x)
+			}
+		case map[string]any:
+			for k, x := range v {
+				n += len(k) + 6
+				add(x)
+			}
+		default:
+			n++
+		}
+	}
+	add(v)
+	return n
+}
+
+func packet(ctx *sql.Context) int {
+	v, err := ctx.GetSessionVariable(ctx, "max_allowed_packet")
+	if err != nil {
+		return 0
+	}
+	n, _, err := types.Int64.Convert(ctx, v)
+	if err != nil {
+		return 0
+	}
+	return int(n.(int64))
+}
+
+// lent is a call that our engine computes. The engine's expression says of which type it is.
+type lent struct {
+	*counted
+	plan atomic.Pointer[plan] // one that nobody uses
+}
+
+// plan is a call that was compiled for arguments of some types.
+type plan struct {
+	types []expr.Type
+	args  []*expr.Vec
+	env   *expr.Env
+	e     expr.Expr
+}
+
+// WithChildren implements sql.Expression.
+func (l *lent) WithChildren(ctx *sql.Context, children ...sql.Expression) (sql.Expression, error) {
+	e, err := l.Expression.WithChildren(ctx, children...)
+	if err != nil {
+		return nil, err
+	}
+	return &lent{counted: &counted{Expression: e, name: l.name}}, nil
+}
+
+// Eval implements sql.Expression.
+func (l *lent) Eval(ctx *sql.Context, row sql.Row) (any, error) {
+	if ctx.Err() != nil {
+		return nil, bound.Interrupted(context.Cause(ctx))
+	}
+	hold := bound.Holding(ctx)
+	defer hold.Back()
+	children := l.Children()
+	vals, ts := make([]expr.Value, len(children)), make([]expr.Type, len(children))
+	for i, e := range children {
+		v, err := e.Eval(ctx, row)
+		if err != nil {
+			return nil, err
+		}
+		if err := take(hold, e, v); err != nil {
+			return nil, err
+		}
+		if vals[i], ts[i], err = value(ctx, e, v); err != nil {
+			return nil, err
+		}
+	}
+	p := l.plan.Swap(nil)
+	if p == nil || !same(p.types, ts) {
+		var err error
+		if p, err = l.compile(ts); err != nil {
+			return nil, err
+		}
+	}
+	for i, v := range vals {
+		p.args[i].Reset(ts[i], 1)
+		p.args[i].Put(0, v)
+	}
+	p.env.Ctx, p.env.MaxPacket = ctx, packet(ctx)
+	p.env.Warn = func(code int, msg string) { ctx.Warn(code, "%s", msg) }
+	out, err := p.e.Eval(&expr.Batch{N: 1, Cols: p.args}, expr.All(1))
+	if err != nil {
+		return nil, bound.Interrupted(err)
+	}
+	v := out.Boxed(0)
+	l.plan.Store(p)
+	if v == nil {
+		return nil, nil
+	}
+	if v, _, err = l.Type(ctx).Convert(ctx, v); err != nil {
+		return nil, err
+	}
+	return l.result(ctx, v)
+}
+
+// take counts an argument while its function is computed, unless it is there anyway.
+func take(hold *bound.Hold, e sql.Expression, v any) error {
+	switch e.(type) {
+	case *expression.GetField, *expression.Literal:
+		return nil
+	}
+	if size(v, large) < large {
+		return nil
+	}
+	return hold.Take(int64(size(v, math.MaxInt)))
+}
+
+func same(a, b []expr.Type) bool {
+	for i, x := range a {
+		y := b[i]
+		if x.Kind != y.Kind || x.Coll != y.Coll || x.Coercibility != y.Coercibility || x.Scale != y.Scale {
+			return false
+		}
+	}
+	return true
+}
+
+func (l *lent) compile(ts []expr.Type) (*plan, error) {
+	p := &plan{types: ts, env: &expr.Env{}}
+	args, layout := make([]expr.Node, len(ts)), make([]expr.ColID, len(ts))
+	for i, t := range ts {
+		layout[i] = expr.ColID(i + 1)
+		args[i] = &expr.Col{ID: layout[i], T: t}
+		p.args = append(p.args, &expr.Vec{})
+	}
+	n, err := expr.NewCall(expr.Lookup(l.name), args...)
+	if err != nil {
+		return nil, err
+	}
+	p.e, err = expr.Compile(n, layout, p.env)
+	return p, err
+}
+
+// value is a value of the engine as our engine has it. What is no text or number there becomes a
+// text, as its type writes it.
+func value(ctx *sql.Context, e sql.Expression, v any) (expr.Value, expr.Type, error) {
+	v, err := sql.UnwrapAny(ctx, v)
+	if err != nil {
+		return expr.Value{}, expr.TypeNull, err
+	}
+	t := e.Type(ctx)
+	switch x := v.(type) {
+	case nil:
+		return expr.Value{}, expr.TypeNull, nil
+	case string, []byte, float32, float64, sql.JSONWrapper:
+	case decimal.Decimal:
+		if d, ok := t.(sql.DecimalType); ok {
+			n, _, err := apd.NewFromString(x.StringFixed(int32(d.Scale())))
+			return expr.Value{Kind: expr.Decimal, D: n}, expr.DecimalType(expr.MaxPrecision, int(d.Scale())), err
+		}
+	case time.Time, types.Timespan:
+		v, _, err = types.ConvertToCollatedString(ctx, v, t)
+	default:
+		if types.IsEnum(t) || types.IsSet(t) || types.IsGeometry(t) {
+			v, _, err = types.ConvertToCollatedString(ctx, v, t)
+		}
+	}
+	if err != nil {
+		return expr.Value{}, expr.TypeNull, err
+	}
+	val, typ, err := expr.Unboxed(ctx, v)
+	if err == nil && typ.Kind == expr.Text {
+		coll, coercibility := sql.GetCoercibility(ctx, e)
+		if coll != sql.Collation_binary {
+			typ = expr.TextType(0, coll, coercibility)
+		}
+	}
+	return val, typ, err
+}
