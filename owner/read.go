@@ -16,11 +16,11 @@ import (
 // Read serves a read under locks or at a snapshot. The request's keys may be
 // kept: they belong to the replica from now on.
 func (r *Replica) Read(ctx context.Context, q *wire.ReadRequest) *wire.ReadResponse {
-	return r.readFor(ctx, r.cfg.Self, q)
+	return r.ReadFor(ctx, r.cfg.Self, q)
 }
 
-// readFor is Read on behalf of a client of another node.
-func (r *Replica) readFor(ctx context.Context, from base.NodeID, q *wire.ReadRequest) *wire.ReadResponse {
+// ReadFor is Read on behalf of a client of another node.
+func (r *Replica) ReadFor(ctx context.Context, from base.NodeID, q *wire.ReadRequest) *wire.ReadResponse {
 	var key base.Key
 	if len(q.Spans) > 0 {
 		key = q.Spans[0].Start

@@ -7,6 +7,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/txn/writes"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -49,16 +50,16 @@ func (t *Txn) Scan(ctx context.Context, req kv.ScanRequest) (kv.ScanResult, erro
 
 // ownWrites are the transaction's writes within the spans of a scan, as of its
 // first batch: a statement that writes what it scans never meets its own rows.
-type ownWrites struct{ sorted []*write }
+type ownWrites struct{ sorted []*writes.Write }
 
 func (t *Txn) ownWrites(spans []base.Span) *ownWrites {
 	o := &ownWrites{}
 	for _, s := range spans {
-		o.sorted = append(o.sorted, t.buf.within(s)...)
+		o.sorted = append(o.sorted, t.buf.Within(s)...)
 	}
 	if len(spans) > 1 {
-		slices.SortFunc(o.sorted, func(a, b *write) int { return a.key.Compare(b.key) })
-		o.sorted = slices.CompactFunc(o.sorted, func(a, b *write) bool { return a == b })
+		slices.SortFunc(o.sorted, func(a, b *writes.Write) int { return a.Key.Compare(b.Key) })
+		o.sorted = slices.CompactFunc(o.sorted, func(a, b *writes.Write) bool { return a == b })
 	}
 	return o
 }
@@ -67,7 +68,7 @@ func (t *Txn) ownWrites(spans []base.Span) *ownWrites {
 func (t *Txn) confirmedWrites(ctx context.Context, spans []base.Span) (*ownWrites, error) {
 	own := t.ownWrites(spans)
 	for _, w := range own.sorted {
-		if w.draft == 0 {
+		if w.Draft == 0 {
 			continue // noteReads sees to it
 		}
 		if err := t.confirm(ctx, w); err != nil {
@@ -77,7 +78,7 @@ func (t *Txn) confirmedWrites(ctx context.Context, spans []base.Span) (*ownWrite
 	return own, nil
 }
 
-func (o *ownWrites) within(s base.Span) []*write { return cut(o.sorted, s) }
+func (o *ownWrites) within(s base.Span) []*writes.Write { return writes.Cut(o.sorted, s) }
 
 // scanStep reads one batch of all spans (or, span by span, of the first few).
 func (t *Txn) scanStep(ctx context.Context, req kv.ScanRequest) (kv.ScanResult, error) {
@@ -134,7 +135,7 @@ type stream struct {
 
 // overlay merges own writes into what was found of a span. The rows are put behind those in all,
 // which has room for them.
-func overlay(own []*write, span base.Span, got *found, reverse bool, all []kv.Row) stream {
+func overlay(own []*writes.Write, span base.Span, got *found, reverse bool, all []kv.Row) stream {
 	s := stream{span: span, cut: got.cut, rows: all[len(all):]}
 	if reverse && len(own) > 0 {
 		own = slices.Clone(own)
@@ -142,8 +143,8 @@ func overlay(own []*write, span base.Span, got *found, reverse bool, all []kv.Ro
 	}
 	i := 0
 	push := func() {
-		if w := own[i]; w.kind != wire.WriteKind_DELETE && got.reaches(w.key, reverse) {
-			s.rows = append(s.rows, w.row(w.key))
+		if w := own[i]; w.Kind != wire.WriteKind_DELETE && got.reaches(w.Key, reverse) {
+			s.rows = append(s.rows, w.Row(w.Key))
 		}
 		i++
 	}
@@ -151,10 +152,10 @@ func overlay(own []*write, span base.Span, got *found, reverse bool, all []kv.Ro
 		if r.Absent {
 			continue
 		}
-		for i < len(own) && comesBefore(own[i].key, r.Key, reverse) {
+		for i < len(own) && comesBefore(own[i].Key, r.Key, reverse) {
 			push()
 		}
-		if i < len(own) && bytes.Equal(own[i].key, r.Key) {
+		if i < len(own) && bytes.Equal(own[i].Key, r.Key) {
 			push()
 			continue
 		}

@@ -272,6 +272,9 @@ func (h *host) boot() {
 func (w *world) tune(l *life) func(*group.HostOptions, *owner.Config, *txn.Config) {
 	return func(ho *group.HostOptions, oc *owner.Config, tc *txn.Config) {
 		w.tuneOwners(l, ho, oc)
+		if w.cfg.Pieces > 0 {
+			tc.Limits.EntryBytes, tc.Limits.PieceWrites = 1, w.cfg.Pieces
+		}
 		tc.EarlyPrograms, tc.SameSlots = w.cfg.Break.EarlyPrograms, w.cfg.Break.SameSlots
 	}
 }

@@ -85,6 +85,10 @@ type Breaks struct {
 	// NoRefusal says that a forwarded statement has not committed without a refusal in the log
 	// (FWD-3).
 	NoRefusal bool
+	// AnyPieces has votes of large transactions count whatever was staged (STAGE-1), HalfSettled
+	// releases such a transaction with its first piece (STAGE-3), and Unlocked has pieces be staged
+	// without locks (STAGE-2).
+	AnyPieces, HalfSettled, Unlocked bool
 }
 
 // Fill sets what is left to its default.
