@@ -230,7 +230,7 @@ func (r *Replica) lockSpans(ctx context.Context, x *txns.Txn, term uint64, mode 
 	if kv.Wait(q.Wait) == kv.WaitNot {
 		err = r.lockAllNow(ctx, x, term, mode, spans)
 	} else {
-		_, err = r.lock(ctx, x, term, mode, spans...)
+		_, err = r.lock(ctx, x, term, mode, r.escalated(x, spans)...)
 	}
 	if err != nil {
 		return at, err
@@ -243,6 +243,16 @@ func (r *Replica) lockSpans(ctx context.Context, x *txns.Txn, term uint64, mode 
 	}
 	resp.Bounded = x.Bound.Below != 0
 	return at, err
+}
+
+// escalated is what to lock for spans: ranges, if the transaction holds many locks already.
+func (r *Replica) escalated(x *txns.Txn, spans []base.Span) []base.Span {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.shard == base.MetaShard || r.LockTable.Count(x.ID) < r.cfg.Bulk.Escalate {
+		return spans
+	}
+	return evaluate.Ranges(spans)
 }
 
 // abort releases an active transaction that lost a conflict: it is over, and

@@ -93,6 +93,9 @@ func (t *Txn) usable() error {
 	if t.err != nil {
 		return t.err
 	}
+	if err := t.buf.Err(); err != nil {
+		return err
+	}
 	if t.ended {
 		return base.Errorf(base.CodeInvalid, "transaction %v has ended", t.id)
 	}
@@ -127,6 +130,7 @@ func (t *Txn) abandon() { t.release(base.CodeOf(t.err) == base.CodeAborted, fals
 // Rollback implements kv.Txn.
 func (t *Txn) Rollback(context.Context) {
 	t.abandon()
+	t.buf.Close()
 	t.buf, t.ahead = writes.Buffer{}, ahead{}
 	if t.err == nil && t.commitTS == 0 {
 		t.err = base.Errorf(base.CodeInvalid, "transaction %v was rolled back", t.id)
@@ -246,6 +250,7 @@ func (t *Txn) refuse(err error) {
 	if t.err == nil {
 		t.err = err
 		t.abandon()
+		t.buf.Close()
 		t.buf = writes.Buffer{}
 	}
 }

@@ -136,7 +136,7 @@ func (t *Txn) confirm(ctx context.Context, w *writes.Write) error {
 	}
 	if rows := f.got[0].rows; len(rows) == 1 && !rows[0].Absent {
 		if value, ok := patch.Apply(w.Patch, rows[0].Value); ok {
-			t.buf.Bytes += len(value) - len(w.Val)
+			t.buf.Grow(len(value) - len(w.Val))
 			w.Val, w.Patch, w.Draft = value, nil, 0
 			return nil
 		}

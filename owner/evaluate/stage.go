@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/wire"
@@ -20,6 +21,23 @@ func Cover(ws []*wire.Write, handover []base.Span) (out []base.Span) {
 			}
 		}
 		out, keys = append(out, s), keys[n:]
+	}
+	return out
+}
+
+// Ranges are spans that cover the ones given, one for each section.
+func Ranges(spans []base.Span) (out []base.Span) {
+	sorted := slices.Clone(spans)
+	slices.SortFunc(sorted, func(a, b base.Span) int { return a.Start.Compare(b.Start) })
+	for len(sorted) > 0 {
+		n := run(sorted)
+		s := sorted[0]
+		for _, o := range sorted[1:n] {
+			if l := o.Limit(); s.IsPoint() || bytes.Compare(l, s.End) > 0 {
+				s.End = l
+			}
+		}
+		out, sorted = append(out, s), sorted[n:]
 	}
 	return out
 }

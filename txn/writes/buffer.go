@@ -2,6 +2,7 @@
 package writes
 
 import (
+	"errors"
 	"slices"
 	"unsafe"
 
@@ -27,6 +28,9 @@ type Write struct {
 	// Draft is the timestamp at which that row was known, if it was not read at the transaction's
 	// snapshot (kv.Txn.Draft); 0: it was.
 	Draft base.Timestamp
+
+	seq    uint32 // in the order of the writes of the transaction
+	stored bool   // it is in a run
 }
 
 // Content reports whether there is a write and reads see it: a row, or that it is deleted.
@@ -43,26 +47,51 @@ type undo struct {
 	old *Write // nil: there was none
 }
 
-// Buffer holds the writes of a transaction, by key and in key order.
+// Buffer holds the writes of a transaction, by key and in key order. What is more than SpillAt bytes
+// goes to files (spill.go).
 type Buffer struct {
 	byKey map[string]*Write
 	// order is by key up to sorted, then by time; it may hold writes that are gone.
 	order  []*Write
 	sorted int
 	Bytes  int    // of keys and values, and some for each write
-	log    []undo // since the first savepoint
-	marks  []int  // savepoints: lengths of log
+	log    []undo // of what is in memory, since the first savepoint
+	marks  []mark // savepoints
+
+	// SpillAt is how many bytes stay in memory; 0: all.
+	SpillAt int
+	here    int    // bytes in memory
+	n       int    // keys that are written
+	seq     uint32 // of the last write
+	runs    []*run // what was spilled, the oldest first
+	dead    []ban  // sequence numbers that were rolled back, of writes that may be in runs
+	err     error  // a file cannot be written or read
 }
 
+// mark is a savepoint: what there was then. Some statements make one for each row, so it is small.
+type mark struct{ log, n, bytes, seq uint32 }
+
+// overhead is about what a write takes in memory beside its key and value, and its place in the
+// maps.
+const overhead = 200
+
+func (w *Write) held() int { return len(w.Key) + len(w.Val) + overhead }
+
 // Len is how many keys are written.
-func (b *Buffer) Len() int { return len(b.byKey) }
+func (b *Buffer) Len() int { return b.n }
+
+// Err is why the writes are not whole any more; nil: they are.
+func (b *Buffer) Err() error { return b.err }
 
 // Get is the write of a key; nil: there is none.
 func (b *Buffer) Get(key base.Key) *Write {
-	if len(b.byKey) == 0 {
+	if b.n == 0 {
 		return nil
 	}
-	return b.byKey[string(key)]
+	if w := b.byKey[string(key)]; w != nil {
+		return w
+	}
+	return b.spilled(key)
 }
 
 // Set makes w the last write of its key; old is the one before.
@@ -70,34 +99,57 @@ func (b *Buffer) Set(old, w *Write) {
 	if b.byKey == nil {
 		b.byKey = map[string]*Write{}
 	}
+	b.seq++
+	w.seq = b.seq
 	if len(b.marks) > 0 {
 		b.log = append(b.log, undo{w.Key, old})
 	}
-	b.replace(old, w)
-}
-
-func (b *Buffer) replace(old, w *Write) {
-	if old != nil {
+	if old == nil {
+		b.n++
+	} else {
 		b.Bytes -= old.Size()
 	}
 	b.Bytes += w.Size()
+	b.replace(w)
+	if b.SpillAt > 0 && b.here > b.SpillAt {
+		b.spill()
+	}
+}
+
+// replace puts a write into the place of the one in memory, if there is one.
+func (b *Buffer) replace(w *Write) {
+	b.drop(w.Key)
+	b.here += w.held()
 	// No copy of the key: its memory is the transaction's.
 	b.byKey[unsafe.String(unsafe.SliceData(w.Key), len(w.Key))] = w
 	b.order = append(b.order, w)
 }
 
+func (b *Buffer) drop(key base.Key) {
+	if cur := b.byKey[string(key)]; cur != nil {
+		b.here -= cur.held()
+		delete(b.byKey, string(key))
+	}
+}
+
+// Grow says that the value of a write in memory has become larger.
+func (b *Buffer) Grow(bytes int) {
+	b.Bytes += bytes
+	b.here += bytes
+}
+
 // Savepoint marks what is there now, for RollbackTo.
 func (b *Buffer) Savepoint() int {
-	b.marks = append(b.marks, len(b.log))
+	b.marks = append(b.marks, mark{uint32(len(b.log)), uint32(b.n), uint32(b.Bytes), b.seq})
 	return len(b.marks)
 }
 
-// Since are the writes that a rollback would take back.
+// Since are the writes in memory that a rollback would take back.
 func (b *Buffer) Since(savepoint int) (out []*Write) {
 	if savepoint < 1 || savepoint > len(b.marks) {
 		return nil
 	}
-	for _, u := range b.log[b.marks[savepoint-1]:] {
+	for _, u := range b.log[b.marks[savepoint-1].log:] {
 		if w := b.byKey[string(u.key)]; w != nil {
 			out = append(out, w)
 		}
@@ -105,24 +157,24 @@ func (b *Buffer) Since(savepoint int) (out []*Write) {
 	return out
 }
 
-// RollbackTo takes back what came after a savepoint, and the savepoint.
+// RollbackTo takes back what came after a savepoint, which stays.
 func (b *Buffer) RollbackTo(savepoint int) {
 	if savepoint < 1 || savepoint > len(b.marks) {
 		return
 	}
+	m := b.marks[savepoint-1]
 	b.marks = b.marks[:savepoint]
-	to := b.marks[savepoint-1]
-	for i := len(b.log) - 1; i >= to; i-- {
-		u := b.log[i]
-		cur := b.byKey[string(u.key)]
-		if u.old != nil {
-			b.replace(cur, u.old)
-		} else if cur != nil {
-			b.Bytes -= cur.Size()
-			delete(b.byKey, string(u.key))
+	for i := len(b.log) - 1; i >= int(m.log); i-- {
+		if u := b.log[i]; u.old != nil && !u.old.stored {
+			b.replace(u.old)
+		} else {
+			b.drop(u.key)
 		}
 	}
-	b.log = b.log[:to]
+	b.log, b.n, b.Bytes = b.log[:m.log], int(m.n), int(m.bytes)
+	if len(b.runs) > 0 && m.seq < b.seq {
+		b.dead = append(b.dead, ban{m.seq, b.seq})
+	}
 }
 
 // tidy sorts order and drops writes that were replaced or taken back.
@@ -145,8 +197,8 @@ func (b *Buffer) tidy() {
 	b.sorted = len(b.order)
 }
 
-// Within are the writes in a span that a read sees, in key order.
-func (b *Buffer) Within(s base.Span) []*Write {
+// within are the writes in memory, of a span, that a read sees, in key order.
+func (b *Buffer) within(s base.Span) []*Write {
 	if len(b.byKey) == 0 {
 		return nil
 	}
@@ -172,8 +224,16 @@ func Cut(sorted []*Write, s base.Span) []*Write {
 
 // All are the writes in key order.
 func (b *Buffer) All() []*Write {
-	b.tidy()
-	return b.order
+	if len(b.runs) == 0 {
+		b.tidy()
+		return b.order
+	}
+	var out []*Write
+	b.err = errors.Join(b.err, b.Each(func(w *Write) error {
+		out = append(out, w)
+		return nil
+	}))
+	return out
 }
 
 // Row is the write as a read of the transaction sees it.
@@ -212,18 +272,8 @@ func Present(v []byte) []byte {
 	return v
 }
 
-// Each calls fn for the writes in key order, until it fails.
-func (b *Buffer) Each(fn func(*Write) error) error {
-	for _, w := range b.All() {
-		if err := fn(w); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Meta reports whether a key of the meta shard is written.
 func (b *Buffer) Meta() bool {
 	b.tidy()
-	return len(b.order) > 0 && b.order[0].Key.Shard() == base.MetaShard
+	return len(b.order) > 0 && b.order[0].Key.Shard() == base.MetaShard || slices.ContainsFunc(b.runs, (*run).meta)
 }
