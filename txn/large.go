@@ -93,6 +93,9 @@ func (c *largeCommit) commit(ctx context.Context) (ts base.Timestamp, err error)
 	c.plan = plan{writes: map[base.GroupID][]*wire.Write{}, pieces: map[base.GroupID]uint32{}}
 	defer c.await()
 	if err := c.stageAll(ctx); err != nil {
+		if lost(err) && ctx.Err() == nil {
+			err = retry(err) // whatever became of a piece: without a vote nothing commits
+		}
 		return 0, refusal(err)
 	}
 	c.margin = prepareMargin

@@ -168,8 +168,8 @@ func (w *window) spans() (out []base.Span) {
 	return out
 }
 
-// fillLeft reads more of a transaction that is too large to be kept. What it reads of one span is in the
-// order of keys, with one version of each.
+// fillLeft reads more of a transaction that is too large to be kept. What it reads of one span is
+// in the order of keys, with one version of each.
 func (w *window) fillLeft(ctx context.Context, stream []base.Span) (left []version, rest []base.Span, err error) {
 	for len(left) == 0 && len(stream) > 0 {
 		res, err := w.r.env.DB.Changes(kv.WithQuiet(ctx),

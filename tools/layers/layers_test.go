@@ -103,8 +103,9 @@ var allowed = map[string][]string{
 		"owner/gauge", "owner/homing", "owner/tuning", "owner/waits",
 	}, mechanisms...),
 	// what a transaction has read and written at its gateway: no owner is asked
-	"txn/known":  nil,
-	"txn/writes": nil,
+	"txn/known": nil,
+	// what does not fit into memory goes to files that nobody else can read
+	"txn/writes": {"base/sealed"},
 	"txn": append([]string{"owner", "owner/homing", "owner/route", "txn/known", "txn/writes"}, mechanisms...),
 	// how well a node is follows from facts that it is told
 	"cluster/health": nil,

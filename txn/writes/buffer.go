@@ -47,8 +47,8 @@ type undo struct {
 	old *Write // nil: there was none
 }
 
-// Buffer holds the writes of a transaction, by key and in key order. What is more than SpillAt bytes
-// goes to files (spill.go).
+// Buffer holds the writes of a transaction, by key and in key order. What is more than SpillAt
+// bytes goes to files (txn/writes/spill.go).
 type Buffer struct {
 	byKey map[string]*Write
 	// order is by key up to sorted, then by time; it may hold writes that are gone.
