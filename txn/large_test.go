@@ -15,12 +15,13 @@ import (
 )
 
 // pieces makes every transaction that writes a large one, with pieces of so many writes, and has it
-// keep next to nothing in memory.
+// keep next to nothing in memory, and few locks.
 func pieces(writes int) func(*cluster) {
 	return func(c *cluster) {
 		c.tc = func(tc *Config) {
 			tc.Limits.EntryBytes, tc.Limits.PieceWrites, tc.Limits.SpillBytes = 1, writes, 500
 		}
+		c.oc = func(oc *owner.Config) { oc.Bulk.Escalate = 3 }
 	}
 }
 
@@ -198,4 +199,33 @@ func TestLarge(t *testing.T) {
 			}
 		}
 	}, pieces(20))
+}
+
+// TestEscalation: a transaction that has many locks locks what else it reads as ranges, so that
+// there is no bound of the rows that it may lock.
+func TestEscalation(t *testing.T) {
+	bubble(t, 1, 1, func(t *testing.T, c *cluster) {
+		x := c.db(1).Begin(kv.Options{})
+		for batch := range 20 {
+			var keys []base.Key
+			for i := range 10 {
+				keys = append(keys, key(1, 1, 1, fmt.Sprintf("%03d", (10*batch+i)*7%200)))
+			}
+			_, err := x.Get(ctx(t), keys, kv.LockExclusive)
+			must(t, err)
+		}
+		if n := len(c.nodes[0].set.Replica(base.DataGroup(1, 1)).Locks(0)); n > 60 {
+			t.Errorf("it holds %d locks", n)
+		}
+		for i := range 200 {
+			_, err := do(ctx(t), c.db(1), kv.Options{Policy: kv.NoWait}, func(y kv.Txn) error {
+				_, err := y.Get(ctx(t), []base.Key{key(1, 1, 1, fmt.Sprintf("%03d", i))}, kv.LockShared)
+				return err
+			})
+			if base.CodeOf(err) != base.CodeAborted {
+				t.Fatalf("another one reads row %d under a lock: %v", i, err)
+			}
+		}
+		x.Rollback(ctx(t))
+	}, func(c *cluster) { c.oc = func(oc *owner.Config) { oc.Bulk.Escalate, oc.Limits.PerTxn = 20, 60 } })
 }

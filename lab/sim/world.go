@@ -291,6 +291,9 @@ func (w *world) tuneOwners(l *life, ho *group.HostOptions, oc *owner.Config) {
 	if w.cfg.Seed%3 == 1 { // commits here write few rows
 		oc.Bulk.Walk, oc.Bulk.Together = 1, 2
 	}
+	if w.cfg.Pieces > 0 {
+		oc.Bulk.Escalate = 4
+	}
 	b := &w.cfg.Break
 	oc.NoEarlyClose, oc.NoAboveHold, oc.NoHoldTransferred = b.NoEarlyClose, b.NoAboveHold, b.NoHoldTransferred
 	oc.HoldRest = w.cfg.HoldRest
