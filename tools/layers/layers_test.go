@@ -106,7 +106,7 @@ var allowed = map[string][]string{
 	"txn/known": nil,
 	// what does not fit into memory goes to files that nobody else can read
 	"txn/writes": {"base/sealed"},
-	"txn": append([]string{"owner", "owner/homing", "owner/route", "txn/known", "txn/writes"}, mechanisms...),
+	"txn":        append([]string{"owner", "owner/homing", "owner/route", "txn/known", "txn/writes"}, mechanisms...),
 	// how well a node is follows from facts that it is told
 	"cluster/health": nil,
 	// a process that belongs to no cluster yet has no replica, no transport and no clock
