@@ -98,13 +98,19 @@ func (c *largeCommit) commit(ctx context.Context) (ts base.Timestamp, err error)
 		}
 		return 0, refusal(err)
 	}
-	c.margin = prepareMargin
 	groups := c.groups()
+	if c.margin = t.margin(groups, false); t.db.leadsGroup(base.MetaGroup) {
+		c.margin = max(c.margin, largeMargin)
+	}
 	if ts, err = c.prepareAll(ctx, groups); err == nil {
 		c.settled(ctx, groups, ts)
 	}
 	return ts, err
 }
+
+// largeMargin is how far ahead the meta leader closes for the votes of a large transaction: to be
+// too late costs it all that it has sent.
+const largeMargin = time.Second
 
 // stageAll sends all writes.
 func (c *largeCommit) stageAll(ctx context.Context) error {
