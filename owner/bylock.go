@@ -16,7 +16,7 @@ import (
 // to the group, above the floor.
 type byLock struct{}
 
-func (byLock) check(*Replica, *wire.CommitRequest) error { return nil }
+func (byLock) check(r *Replica, q *wire.CommitRequest) error { return r.checkPieces(q) }
 
 // Only a vote ends before the lease does: a commit that is proposed in the term stands.
 func (byLock) leased(q *wire.CommitRequest) bool { return q.Prepare }
@@ -48,6 +48,9 @@ func (byLock) choose(context.Context, *evaluation) error { return nil }
 
 func (byLock) assign(e *evaluation) error {
 	r, q, x, l := e.r, e.q, e.x, &e.r.lead
+	if err := e.hasStaged(q.Pieces); err != nil {
+		return err
+	}
 	if err := e.assignAboveFloor(); err != nil {
 		return err
 	}
@@ -79,7 +82,7 @@ func (byLock) assign(e *evaluation) error {
 // logged here (OWN-2), and that of a vote without writes just above what it has read.
 func (e *evaluation) assignAboveFloor() error {
 	r, q, x := e.r, e.q, e.x
-	if len(q.Writes) == 0 && q.Prepare {
+	if len(q.Writes) == 0 && q.Pieces == 0 && q.Prepare {
 		// The transaction only read here. Its locks make the reads true at any time above what was
 		// read (TXN-7).
 		e.ts = base.Timestamp(q.MinTs).Next()
@@ -92,7 +95,7 @@ func (e *evaluation) assignAboveFloor() error {
 		return errNotBegun
 	}
 	e.ts = max(now, r.lead.Floor.Next(), r.rep.LastTS.Next(), base.Timestamp(q.MinTs).Next(), e.Since.Next(),
-		e.aboveHold().Next())
+		x.Staged.Since.Next(), e.aboveHold().Next())
 	if r.order != nil {
 		e.ts = max(e.ts, r.order.High.Next())
 	}
@@ -112,7 +115,7 @@ func (byLock) entry(e *evaluation) *wire.Command {
 	r, x := e.r, e.x
 	if e.q.Prepare {
 		x.Phase = txns.Preparing
-		if len(x.Keys) > 0 {
+		if x.Writes() {
 			r.lead.Floor = e.ts
 			r.Pending[x] = struct{}{}
 		}
@@ -174,7 +177,7 @@ func (byLock) overcome(ctx context.Context, e *evaluation, err error) error {
 
 func (byLock) voted(ctx context.Context, e *evaluation, resp *wire.CommitResponse) error {
 	r := e.r
-	if m, _ := r.clock.Mode(); m != clock.GClock && m != clock.None && len(e.x.Keys) > 0 {
+	if m, _ := r.clock.Mode(); m != clock.GClock && m != clock.None && e.x.Writes() {
 		// The trip to the oracle began with the proposal: the coordinator need not make it once
 		// more.
 		_ = r.commitWait(ctx, e.ts)

@@ -70,6 +70,8 @@ type protocol interface {
 
 func protocolOf(q *wire.CommitRequest) protocol {
 	switch {
+	case q.Stage > 0:
+		return byStage{}
 	case q.Ordered:
 		return byTime{}
 	case q.Slot != 0:
@@ -86,11 +88,11 @@ func protocolOf(q *wire.CommitRequest) protocol {
 // CodeExists, CodeAborted: the transaction is over here. CodeNotLeader, CodeUnavailable,
 // CodeOverloaded: nothing was done. CodeAmbiguous, CodeCanceled: ask Resolve.
 func (r *Replica) Commit(ctx context.Context, q *wire.CommitRequest) *wire.CommitResponse {
-	return r.commitFor(ctx, r.cfg.Self, q)
+	return r.CommitFor(ctx, r.cfg.Self, q)
 }
 
-// commitFor is Commit on behalf of a client of another node.
-func (r *Replica) commitFor(ctx context.Context, from base.NodeID, q *wire.CommitRequest) *wire.CommitResponse {
+// CommitFor is Commit on behalf of a client of another node.
+func (r *Replica) CommitFor(ctx context.Context, from base.NodeID, q *wire.CommitRequest) *wire.CommitResponse {
 	var key base.Key
 	if len(q.Writes) > 0 {
 		key = q.Writes[0].Key
@@ -116,7 +118,7 @@ func (r *Replica) commitFor(ctx context.Context, from base.NodeID, q *wire.Commi
 		resp.Status = statusOf(err)
 	} else if q.Prepare {
 		r.stats.Prepares.Add(1)
-	} else {
+	} else if q.Stage == 0 {
 		r.stats.Commits.Add(1)
 	}
 	resp.Now = r.nowFor(from)
@@ -185,8 +187,9 @@ type evaluation struct {
 	attempt evaluate.Attempt
 	evaluate.Findings
 	arrivals view.Arrivals
-	ended    uint64 // txns.Table.PatchesEnded, before the view that the findings are of
-	moves    uint32 // rows that the policy of homes set off when it was told of the writes
+	ended    uint64      // txns.Table.PatchesEnded, before the view that the findings are of
+	moves    uint32      // rows that the policy of homes set off when it was told of the writes
+	cover    []base.Span // byStage: the ranges to be locked
 
 	ts, hi base.Timestamp // commit timestamp, or the interval of the vote
 	// least is, with CodeTooLate, the smallest timestamp that would do.
@@ -315,7 +318,7 @@ func (e *evaluation) mayPropose() error {
 // that has been chosen. mu is held.
 func (e *evaluation) announce() {
 	x := e.x
-	x.TS, x.Hi, x.Handover = e.ts, e.hi, e.Handover
+	x.TS, x.Hi, x.Handover = e.ts, e.hi, append(e.Handover, e.staged()...)
 	x.Keys = evaluate.KeysOf(e.Writes)
 	e.r.LockTable.Ending(x.ID, true)
 }
@@ -324,7 +327,7 @@ func (e *evaluation) announce() {
 func (e *evaluation) vote() *wire.Vote {
 	return &wire.Vote{Txn: e.x.ID[:], Lo: uint64(e.ts), Hi: uint64(e.hi), Participants: e.q.Participants,
 		Writes: e.Writes, GatewayRegion: e.q.Txn.GatewayRegion, Depends: e.q.MinTs,
-		Statement: e.q.Statement, Answer: e.q.Answer}
+		Statement: e.q.Statement, Answer: e.q.Answer, Pieces: e.q.Pieces, Spans: view.Wired(e.staged())}
 }
 
 // logged is the commit of the attempt, in one group, as it is logged.
@@ -388,6 +391,8 @@ func (r *Replica) complete(ctx context.Context, e *evaluation, p proposed, resp 
 		}
 		return base.Errorf(base.CodeAborted, "transaction %v was refused in group %v: "+
 			"it took too long and was resolved by others, or is older than %s", e.x.ID, r.id, RecordAge)
+	case e.q.Stage > 0:
+		e.finishStage()
 	case e.q.Prepare:
 		err = e.finishVote(ctx, p.index, resp)
 	default:

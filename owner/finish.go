@@ -144,6 +144,9 @@ func (r *Replica) decide(ctx context.Context, id base.TxnID, term uint64, commit
 	r.mu.Lock()
 	v := r.rep.Prepared[id]
 	r.mu.Unlock()
+	if v != nil && commit && v.Pieces > 0 {
+		return r.settlePieces(ctx, id, term, ts)
+	}
 	ordered := v != nil && v.Ordered
 	var values [][]byte
 	if v != nil && commit && len(state.Patches(v.Writes)) > 0 {
@@ -301,6 +304,12 @@ func (r *Replica) expire(now time.Time) (stale []*wire.Vote, term uint64) {
 			} else {
 				r.release(x, true) // decided by an entry of another proposer
 			}
+		}
+	}
+	for id := range r.rep.Staged {
+		if r.ByID[id] == nil { // its locks are gone: it cannot vote any more
+			term := r.lead.Term
+			r.set.spawn(func(ctx context.Context) { _, _ = r.refuse(ctx, id, term) })
 		}
 	}
 	r.forgetLate(now)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/owner/lead"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -262,16 +261,9 @@ func (r *Replica) mayPropose(term uint64) error {
 
 // ---- the target's side ----
 
-func (s *Set) handleHandover(_ context.Context, from base.NodeID, body []byte) (wan.Msg, error) {
-	return serve(s, body, func(st *wire.Status) *wire.HandoverResponse { return &wire.HandoverResponse{Status: st} },
-		func(r *Replica, q *wire.HandoverRequest) *wire.HandoverResponse {
-			return &wire.HandoverResponse{Status: statusOf(r.onHandover(from, q))}
-		})
-}
-
-// onHandover takes the messages of a leader that wants this node to lead: the question whether it
+// OnHandover takes the messages of a leader that wants this node to lead: the question whether it
 // would, the order to stand for election, and the transferred state.
-func (r *Replica) onHandover(from base.NodeID, q *wire.HandoverRequest) error {
+func (r *Replica) OnHandover(from base.NodeID, q *wire.HandoverRequest) error {
 	why := r.unfit(from, q)
 	if why == "" {
 		switch {

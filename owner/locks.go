@@ -266,18 +266,25 @@ func (r *Replica) awaitEnd(ctx context.Context, x *txns.Txn) error {
 	ch, left := x.Gone, x.DoubtLeft(time.Now(), r.cfg.EnterTimeout, resolveAgain)
 	r.waiting++
 	r.stats.UndecidedWaits.Add(1)
-	r.mu.Unlock()
-	timer := time.NewTimer(left)
 	var err error
-	select {
-	case <-ch:
-	case <-timer.C:
-		err = unknown(x)
-	case <-ctx.Done():
-		err = canceled(ctx)
+	for again := true; again; {
+		r.mu.Unlock()
+		timer := time.NewTimer(left)
+		over := false
+		select {
+		case <-ch:
+		case <-timer.C:
+			over = true
+		case <-ctx.Done():
+			err = canceled(ctx)
+		}
+		timer.Stop()
+		r.mu.Lock()
+		// the outcome of one that settles is known, it only takes its time
+		if again = over && x.Settling && !x.Ended; over && !again {
+			err = unknown(x)
+		}
 	}
-	timer.Stop()
-	r.mu.Lock()
 	r.waiting--
 	if t := r.forwards(); t != nil {
 		return t.Err

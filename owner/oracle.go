@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -96,9 +95,4 @@ func (s *Set) Raise(ctx context.Context, min base.Timestamp) (base.Timestamp, in
 		return 0, 0, err
 	}
 	return base.Timestamp(resp.Ts), tr.Hops(), nil
-}
-
-func (s *Set) handleOracle(ctx context.Context, _ base.NodeID, body []byte) (wan.Msg, error) {
-	return serve(s, body, func(st *wire.Status) *wire.OracleResponse { return &wire.OracleResponse{Status: st} },
-		func(r *Replica, q *wire.OracleRequest) *wire.OracleResponse { return r.Oracle(ctx, q) })
 }

@@ -16,11 +16,11 @@ import (
 // Read serves a read under locks or at a snapshot. The request's keys may be
 // kept: they belong to the replica from now on.
 func (r *Replica) Read(ctx context.Context, q *wire.ReadRequest) *wire.ReadResponse {
-	return r.readFor(ctx, r.cfg.Self, q)
+	return r.ReadFor(ctx, r.cfg.Self, q)
 }
 
-// readFor is Read on behalf of a client of another node.
-func (r *Replica) readFor(ctx context.Context, from base.NodeID, q *wire.ReadRequest) *wire.ReadResponse {
+// ReadFor is Read on behalf of a client of another node.
+func (r *Replica) ReadFor(ctx context.Context, from base.NodeID, q *wire.ReadRequest) *wire.ReadResponse {
 	var key base.Key
 	if len(q.Spans) > 0 {
 		key = q.Spans[0].Start
@@ -230,7 +230,7 @@ func (r *Replica) lockSpans(ctx context.Context, x *txns.Txn, term uint64, mode 
 	if kv.Wait(q.Wait) == kv.WaitNot {
 		err = r.lockAllNow(ctx, x, term, mode, spans)
 	} else {
-		_, err = r.lock(ctx, x, term, mode, spans...)
+		_, err = r.lock(ctx, x, term, mode, r.escalated(x, spans)...)
 	}
 	if err != nil {
 		return at, err
@@ -243,6 +243,16 @@ func (r *Replica) lockSpans(ctx context.Context, x *txns.Txn, term uint64, mode 
 	}
 	resp.Bounded = x.Bound.Below != 0
 	return at, err
+}
+
+// escalated is what to lock for spans: ranges, if the transaction holds many locks already.
+func (r *Replica) escalated(x *txns.Txn, spans []base.Span) []base.Span {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.shard == base.MetaShard || r.LockTable.Count(x.ID) < r.cfg.Bulk.Escalate {
+		return spans
+	}
+	return evaluate.Ranges(spans)
 }
 
 // abort releases an active transaction that lost a conflict: it is over, and

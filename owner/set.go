@@ -63,16 +63,15 @@ func NewSet(cfg Config) *Set {
 	s.router = &route.Router{Self: s.cfg.Self, Caller: s.cfg.Transport, Directory: s.cfg.Directory, Local: s.server}
 	s.meta = view.NewChanges()
 	t := cfg.Transport
-	t.Handle(wire.KindRead, s.handleRead)
-	t.Handle(wire.KindCommit, s.handleCommit)
-	t.Handle(wire.KindFinish, s.handleFinish)
-	t.Handle(wire.KindResolve, s.handleResolve)
+	route.Register(s.cfg.Self, t.Handle, func(g base.GroupID) route.Answers {
+		if r := s.Replica(g); r != nil {
+			return r
+		}
+		return nil
+	})
 	t.Handle(wire.KindTxnHeartbeat, s.handleHeartbeat)
 	t.Handle(wire.KindTouched, s.handleTouched)
-	t.Handle(wire.KindOracle, s.handleOracle)
 	t.Handle(wire.KindVote, s.handleVote)
-	t.Handle(wire.KindHandover, s.handleHandover)
-	t.Handle(wire.KindOrder, s.handleOrder)
 	return s
 }
 
@@ -356,49 +355,6 @@ func (s *Set) resolveStale(r *Replica, term uint64, v *wire.Vote) {
 	})
 }
 
-// notHere is the error of a request for a group without a replica here.
-func (s *Set) notHere(g base.GroupID) *wire.Status {
-	return statusOf(base.Errorf(base.CodeNotLeader, "node %d has no replica of group %v", s.cfg.Self, g))
-}
-
-// serve decodes a request, finds its replica and answers.
-func serve[Q any, PQ interface {
-	*Q
-	wan.Msg
-	GetGroup() uint32
-}, A wan.Msg](s *Set, body []byte, none func(*wire.Status) A, do func(*Replica, PQ) A) (wan.Msg, error) {
-	q := PQ(new(Q))
-	if err := q.UnmarshalVT(body); err != nil {
-		return nil, base.Errorf(base.CodeInvalid, "malformed request: %v", err)
-	}
-	g := base.GroupID(q.GetGroup())
-	r := s.Replica(g)
-	if r == nil {
-		return none(s.notHere(g)), nil
-	}
-	return do(r, q), nil
-}
-
-func (s *Set) handleRead(ctx context.Context, from base.NodeID, body []byte) (wan.Msg, error) {
-	return serve(s, body, func(st *wire.Status) *wire.ReadResponse { return &wire.ReadResponse{Status: st} },
-		func(r *Replica, q *wire.ReadRequest) *wire.ReadResponse { return r.readFor(ctx, from, q) })
-}
-
-func (s *Set) handleCommit(ctx context.Context, from base.NodeID, body []byte) (wan.Msg, error) {
-	return serve(s, body, func(st *wire.Status) *wire.CommitResponse { return &wire.CommitResponse{Status: st} },
-		func(r *Replica, q *wire.CommitRequest) *wire.CommitResponse { return r.commitFor(ctx, from, q) })
-}
-
-func (s *Set) handleFinish(ctx context.Context, _ base.NodeID, body []byte) (wan.Msg, error) {
-	return serve(s, body, func(st *wire.Status) *wire.FinishResponse { return &wire.FinishResponse{Status: st} },
-		func(r *Replica, q *wire.FinishRequest) *wire.FinishResponse { return r.Finish(ctx, q) })
-}
-
-func (s *Set) handleResolve(ctx context.Context, _ base.NodeID, body []byte) (wan.Msg, error) {
-	return serve(s, body, func(st *wire.Status) *wire.ResolveResponse { return &wire.ResolveResponse{Status: st} },
-		func(r *Replica, q *wire.ResolveRequest) *wire.ResolveResponse { return r.Resolve(ctx, q) })
-}
-
 func (s *Set) handleHeartbeat(_ context.Context, _ base.NodeID, body []byte) (wan.Msg, error) {
 	var q wire.TxnHeartbeatRequest
 	if err := q.UnmarshalVT(body); err != nil {
@@ -427,11 +383,6 @@ func (s *Set) handleVote(_ context.Context, _ base.NodeID, body []byte) (wan.Msg
 		}
 	}
 	return &wire.TxnHeartbeatResponse{}, nil
-}
-
-func (s *Set) handleOrder(ctx context.Context, _ base.NodeID, body []byte) (wan.Msg, error) {
-	return serve(s, body, func(st *wire.Status) *wire.OrderResponse { return &wire.OrderResponse{Status: st} },
-		func(r *Replica, q *wire.OrderRequest) *wire.OrderResponse { return r.Order(ctx, q) })
 }
 
 // Concurrency is that of the cluster.

@@ -49,3 +49,10 @@ func (r *Replica) Txns() []TxnRow {
 	defer r.mu.Unlock()
 	return r.TxnRows(time.Now())
 }
+
+// Staged is how many transactions have pieces here and have not voted.
+func (r *Replica) Staged() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.rep.Staged)
+}

@@ -87,7 +87,7 @@ func (t *Txn) notAhead(keys []base.Key, spans []base.Span, lock kv.LockMode) (to
 		}
 	}
 	for _, k := range keys {
-		if w := t.buf.get(k); !w.content() {
+		if w := t.buf.Get(k); !w.Content() {
 			ask(base.PointSpan(k))
 		}
 	}
@@ -117,7 +117,7 @@ func disjoint(spans []base.Span) []base.Span {
 // Kept implements kv.Txn.
 func (t *Txn) Kept(span base.Span, lock kv.LockMode) bool {
 	if span.IsPoint() {
-		if w := t.buf.get(span.Start); w.content() {
+		if w := t.buf.Get(span.Start); w.Content() {
 			return true
 		}
 	}

@@ -11,6 +11,7 @@ import (
 // protocol is one way to commit. Each reads from top to bottom in one file:
 //
 //	lockCommit       locks.go     under locks: one group decides alone, or several prepare
+//	largeCommit      large.go     the same, of what does not fit into one entry of a log
 //	lockEnd          locks.go     nothing was written
 //	slotCommit       slot.go      after a snapshot, at a slot that the coordinator proposes
 //	timestampCommit  order.go     at the transaction's own timestamp
@@ -38,6 +39,8 @@ func (t *Txn) protocol() protocol {
 		return snapshotEnd{t}
 	case !t.Wrote():
 		return lockEnd{t}
+	case t.isLarge():
+		return &largeCommit{lockCommit: lockCommit{proposal: proposal{t: t, as: &t.attempt}}}
 	}
 	return &lockCommit{proposal: proposal{t: t, as: &t.attempt}}
 }
@@ -63,12 +66,16 @@ func (t *Txn) Commit(ctx context.Context) (base.Timestamp, error) {
 		t.db.cfg.Commits.Done(t.crossed())
 	}
 	t.commitTS = ts
+	t.buf.Close()
 	t.end(false)
 	return ts, nil
 }
 
 func (t *Txn) commit(ctx context.Context) (base.Timestamp, error) {
-	if t.mode == byTimestamp && t.buf.meta() {
+	if err := t.mayCommit(); err != nil {
+		return 0, err
+	}
+	if t.mode == byTimestamp && t.buf.Meta() {
 		if err := t.turnToLocks(ctx); err != nil {
 			return 0, err
 		}

@@ -83,9 +83,17 @@ type Limits struct {
 	Ambiguous time.Duration // asking for the outcome of a lost commit, at most; default kv.ReachIn
 	Heartbeat time.Duration // pause between heartbeats of transactions; default 1 s
 
-	WriteBytes int // keys and values buffered by one transaction; default 28 MiB
-	Writes     int // writes buffered by one transaction; default 500,000
-	Background int // releases and outcomes being sent; default 4096
+	WriteBytes int // keys and values that one transaction writes; default 1 GiB
+	Writes     int // rows and entries of indexes that one transaction writes; default 10,000,000
+	// SpillBytes of them stay in memory, the rest goes to temporary files; default 64 MiB.
+	SpillBytes int
+	// What is more than EntryBytes (default 28 MiB) or EntryWrites (default 200,000) is committed
+	// in pieces of PieceBytes (default 2 MiB) or PieceWrites (default 20,000).
+	EntryBytes, EntryWrites, PieceBytes, PieceWrites int
+	// OnceBytes and OnceWrites are WriteBytes and Writes of transactions that cannot be committed
+	// in pieces; default 28 MiB and 500,000.
+	OnceBytes, OnceWrites int
+	Background            int // releases and outcomes being sent; default 4096
 }
 
 const (
@@ -137,8 +145,15 @@ func (l *Limits) fill() {
 	def(&l.Commit, 30*time.Second)
 	def(&l.Ambiguous, kv.ReachIn)
 	def(&l.Heartbeat, time.Second)
-	def(&l.WriteBytes, 28<<20)
-	def(&l.Writes, 500_000)
+	def(&l.WriteBytes, 1<<30)
+	def(&l.Writes, 10_000_000)
+	def(&l.SpillBytes, 64<<20)
+	def(&l.EntryBytes, 28<<20)
+	def(&l.EntryWrites, 200_000)
+	def(&l.PieceBytes, 2<<20)
+	def(&l.PieceWrites, 20_000)
+	def(&l.OnceBytes, 28<<20)
+	def(&l.OnceWrites, 500_000)
 	def(&l.Background, 4096)
 }
 

@@ -73,6 +73,7 @@ func (db *DB) Begin(opts kv.Options) kv.Txn {
 	now := db.clock.NowAt(begun)
 	t := &Txn{attempt: attempt{db: db, begun: begun}, opts: opts}
 	t.id = db.newID(now)
+	t.buf.SpillAt = db.cfg.Limits.SpillBytes
 	if t.opts.Age == 0 {
 		t.opts.Age = now
 	}

@@ -107,7 +107,7 @@ func (f *fetch) askOwners(ctx context.Context, t *Txn) error {
 		if f.lock == kv.LockNone {
 			f.choose(t, todo)
 		} else if t.far(todo) {
-			if t.mode == crossable && !t.buf.meta() {
+			if t.mode == crossable && !t.buf.Meta() {
 				if err := t.cross(ctx); err != nil {
 					return err
 				}
@@ -299,7 +299,7 @@ func (f *fetch) take(t *Txn, q *request) (more []piece) {
 			t.findPart(g).term = resp.Term
 		}
 	}
-	t.rows.noteShown(resp.Along, g)
+	t.rows.NoteShown(resp.Along, g)
 	rows, foreign := resp.Rows, resp.Foreign
 	for i := range q.pieces {
 		p := &q.pieces[i]
@@ -308,7 +308,7 @@ func (f *fetch) take(t *Txn, q *request) (more []piece) {
 			n++
 		}
 		if n > 0 && f.lock != kv.LockNone {
-			t.rows.note(rows[:n], g)
+			t.rows.Note(rows[:n], g)
 		}
 		f.got[p.of].add(rows[:n:n])
 		rows = rows[n:]

@@ -50,6 +50,7 @@ type cluster struct {
 	nodes []*node // by id-1
 	// crashable file systems can lose what was not synced.
 	crashable bool
+	calm      bool          // nothing is broken
 	skew      time.Duration // of the clocks; half their bound
 	modeless  bool          // clocks of nodes that are started wait to be told a mode
 	oc        func(*owner.Config)

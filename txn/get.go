@@ -5,6 +5,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/txn/writes"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -57,15 +58,15 @@ func fromMeta(ctx context.Context, k base.Key, lock kv.LockMode) bool {
 
 // getKnown sets a row that need not be asked for: an own write, or one that its owner has shown.
 func (t *Txn) getKnown(ctx context.Context, row *kv.Row, k base.Key, lock kv.LockMode) (known bool, err error) {
-	if w := t.buf.get(k); w.content() {
+	if w := t.buf.Get(k); w.Content() {
 		if err := t.confirm(ctx, w); err != nil {
 			return false, err
 		}
-		*row = w.row(k)
+		*row = w.Row(k)
 		return true, nil
 	}
 	row.Key = k
-	if r := t.rows.shown[string(k)]; r != nil && lock != kv.LockNone {
+	if r := t.rows.Shown[string(k)]; r != nil && lock != kv.LockNone {
 		setRow(row, r)
 		return true, nil
 	}
@@ -128,7 +129,7 @@ func setRow(row *kv.Row, r *wire.KV) {
 		return
 	}
 	l := base.Label(r.Label)
-	row.Value, row.TS, row.Home, row.Label, row.Advice = present(r.Value), base.Timestamp(r.Ts), l.Home(), l,
+	row.Value, row.TS, row.Home, row.Label, row.Advice = writes.Present(r.Value), base.Timestamp(r.Ts), l.Home(), l,
 		base.RegionID(r.Advice)
 }
 

@@ -116,8 +116,8 @@ func TestKnownRanges(t *testing.T) {
 				}
 			}
 		}
-		if len(x.(*Txn).rows.ranges) < 2 {
-			t.Errorf("%d ranges are remembered", len(x.(*Txn).rows.ranges))
+		if x.(*Txn).rows.Ranges() < 2 {
+			t.Errorf("%d ranges are remembered", x.(*Txn).rows.Ranges())
 		}
 		for i := range 60 {
 			k := key(1+i%2, 1, 1, string(rune('A'+i)))

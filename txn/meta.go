@@ -179,7 +179,7 @@ func (h *horizon) useful(now time.Time, margin time.Duration) time.Duration {
 // as in horizon.get.
 func (t *Txn) margin(groups []base.GroupID, first bool) time.Duration {
 	now, h := time.Now(), &t.db.horizon
-	d := max(h.get(now, groups, len(t.buf.byKey), first), metaMargin+t.db.cfg.Commits.Lead())
+	d := max(h.get(now, groups, t.buf.Len(), first), metaMargin+t.db.cfg.Commits.Lead())
 	if t.db.leadsGroup(base.MetaGroup) { // here the bound is for the asking
 		return d
 	}

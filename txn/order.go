@@ -9,6 +9,7 @@ import (
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/txn/writes"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -404,7 +405,7 @@ func (c *timestampCommit) commit(ctx context.Context) (base.Timestamp, error) {
 	if err := t.readGone(ctx); err != nil {
 		return 0, err
 	}
-	if !slices.ContainsFunc(t.buf.all(), func(w *write) bool { return !w.cancelled() }) {
+	if !slices.ContainsFunc(t.buf.All(), func(w *writes.Write) bool { return !w.Cancelled() }) {
 		return c.commitRead(ctx)
 	}
 	if err := t.startOrder(ctx); err != nil {

@@ -7,6 +7,8 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/txn/known"
+	"github.com/godwitdb/godwit/txn/writes"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -17,12 +19,17 @@ type plan struct {
 	reads map[base.GroupID][]*wire.Span
 	// need is what an owner must have applied to know that it is the owner.
 	need map[base.GroupID][]*wire.GroupIndex
+	// pieces is how many pieces were staged in each group (largeCommit).
+	pieces map[base.GroupID]uint32
 }
 
 // groups are those that take part: all that were written, read without locks, or locked.
 func (p *plan) groups(parts []part) []base.GroupID {
 	var gs []base.GroupID
 	for g := range p.writes {
+		gs = append(gs, g)
+	}
+	for g := range p.pieces {
 		gs = append(gs, g)
 	}
 	for g := range p.reads {
@@ -133,19 +140,19 @@ func (t *Txn) planLocked(ctx context.Context) (plan, error) {
 // must not have been there; blind are those whose owner is a guess, because they were not locked.
 func (t *Txn) planWrites() (p plan, gone, blind []base.Key) {
 	p.writes = map[base.GroupID][]*wire.Write{}
-	known := knownWalk{of: &t.rows}
-	writes := t.buf.all()
+	walk := known.WalkOf(&t.rows)
+	writes := t.buf.All()
 	msgs := make([]wire.Write, 0, min(len(writes), maxBlock))
 	var room [1]piece
 	for i, w := range writes {
-		if w.cancelled() {
-			gone = append(gone, w.key)
+		if w.Cancelled() {
+			gone = append(gone, w.Key)
 			continue
 		}
-		g, ok := known.owner(w.key)
+		g, ok := walk.Owner(w.Key)
 		if !ok {
-			blind = append(blind, w.key)
-			guessed := t.guess(room[:0], 0, base.PointSpan(w.key), 0)[0]
+			blind = append(blind, w.Key)
+			guessed := t.guess(room[:0], 0, base.PointSpan(w.Key), 0)[0]
 			g = guessed.group
 			p.require(g, guessed.need)
 		}
@@ -154,7 +161,7 @@ func (t *Txn) planWrites() (p plan, gone, blind []base.Key) {
 		}
 		msgs = msgs[:len(msgs)+1]
 		m := &msgs[len(msgs)-1]
-		w.fill(m, t.opts.Follow)
+		w.Fill(m, t.opts.Follow)
 		p.writes[g] = append(p.writes[g], m)
 	}
 	return p, gone, blind
@@ -206,9 +213,9 @@ func (t *Txn) strayed(keys []base.Key) bool {
 
 // lockKeys locks keys for writing at their owners, and so finds these.
 func (t *Txn) lockKeys(ctx context.Context, keys []base.Key) error {
-	if t.rows.full(len(keys)) {
+	if t.rows.Full(len(keys)) {
 		return base.Errorf(base.CodeInvalid, "a transaction writes at most %d keys in several groups: "+
-			"commit in smaller pieces", maxKnown)
+			"commit in smaller pieces", known.Max)
 	}
 	for len(keys) > 0 {
 		f := fetch{lock: kv.LockExclusive, spans: pointSpans(keys)}
@@ -230,9 +237,9 @@ func (t *Txn) lockKeys(ctx context.Context, keys []base.Key) error {
 // locks.
 func (t *Txn) planReads() plan {
 	p := plan{writes: map[base.GroupID][]*wire.Write{}, reads: map[base.GroupID][]*wire.Span{}}
-	for _, w := range t.buf.all() {
-		if !w.cancelled() {
-			g := t.expectedOwner(&p, w.key)
+	for _, w := range t.buf.All() {
+		if !w.Cancelled() {
+			g := t.expectedOwner(&p, w.Key)
 			p.writes[g] = append(p.writes[g], t.shipped(w))
 		}
 	}
@@ -255,13 +262,13 @@ func (t *Txn) planReads() plan {
 
 // shipped is a write as its owner gets it: the patch alone, if the transaction does not depend on
 // what the row was.
-func (t *Txn) shipped(w *write) *wire.Write {
-	if w.patch != nil && t.hasRead(w.key) {
+func (t *Txn) shipped(w *writes.Write) *wire.Write {
+	if w.Patch != nil && t.hasRead(w.Key) {
 		t.dependOn(w)
 	}
-	m := w.wire(t.opts.Follow)
-	if w.patch != nil {
-		m.Value, m.Follow, m.Patch = nil, false, w.patch
+	m := w.Wire(t.opts.Follow)
+	if w.Patch != nil {
+		m.Value, m.Follow, m.Patch = nil, false, w.Patch
 	}
 	return m
 }
@@ -276,7 +283,7 @@ func (t *Txn) expectedOwner(p *plan, k base.Key) base.GroupID {
 	if g, ok := t.db.set.Locate(k); ok {
 		return g
 	}
-	if g, ok := t.rows.owner(k); ok {
+	if g, ok := t.rows.Owner(k); ok {
 		return g
 	}
 	return base.DataGroup(k.Shard(), t.db.cfg.Region)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/txn/writes"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -27,7 +28,7 @@ func (db *DB) Program(ctx context.Context, opts kv.Options, p kv.Program) (kv.Pr
 	}
 	t.mode, t.crossing, t.readTS, t.program = bySlot, &crossing{snapshot: s, valid: s}, s, true
 	for _, u := range p.Updates {
-		t.buffer(nil, &write{key: u.Key, kind: wire.WriteKind_PUT, home: t.home(0), patch: u.Patch})
+		t.buffer(nil, &writes.Write{Key: u.Key, Kind: wire.WriteKind_PUT, Home: t.home(0), Patch: u.Patch})
 	}
 	db.stats.Programs.Add(1)
 	ts, err := t.Commit(ctx)

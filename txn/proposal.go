@@ -228,7 +228,7 @@ func (p *proposal) prepare(ctx context.Context, groups []base.GroupID, by protoc
 	reqs := make([]*wire.CommitRequest, len(groups))
 	for i, g := range groups {
 		reqs[i] = p.request(g)
-		reqs[i].Prepare, reqs[i].Participants = true, ids
+		reqs[i].Prepare, reqs[i].Participants, reqs[i].Pieces = true, ids, p.plan.pieces[g]
 		reqs[i].Sees = !p.ordered && p.t.db.set.Sees(g)
 	}
 	votes := make([]vote, len(groups))
@@ -397,8 +397,8 @@ func retry(err error) error { return base.Errorf(base.CodeAborted, "%v: retry", 
 // for the entry that made it so.
 func (p *proposal) movedAway(g base.GroupID, resp *wire.CommitResponse) {
 	for _, k := range resp.Moved {
-		if w := p.t.buf.get(k); w != nil && w.move != 0 {
-			p.t.db.hints.set(k, hint{group: base.DataGroup(g.Shard(), w.move),
+		if w := p.t.buf.Get(k); w != nil && w.Move != 0 {
+			p.t.db.hints.set(k, hint{group: base.DataGroup(g.Shard(), w.Move),
 				need: []*wire.GroupIndex{{Region: uint32(g.Region()), Index: resp.Index}}})
 		}
 	}

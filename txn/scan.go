@@ -7,6 +7,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/txn/writes"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -27,7 +28,7 @@ func (t *Txn) Scan(ctx context.Context, req kv.ScanRequest) (kv.ScanResult, erro
 		req.Suffix = base.ShardPrefixLen
 	}
 	ctx = t.trace(ctx)
-	if _, ok := req.State.(*ownWrites); !ok {
+	if _, ok := req.State.(*writes.View); !ok {
 		own, err := t.confirmedWrites(ctx, req.Spans)
 		if err != nil {
 			return kv.ScanResult{}, err
@@ -47,27 +48,12 @@ func (t *Txn) Scan(ctx context.Context, req kv.ScanRequest) (kv.ScanResult, erro
 	}
 }
 
-// ownWrites are the transaction's writes within the spans of a scan, as of its
-// first batch: a statement that writes what it scans never meets its own rows.
-type ownWrites struct{ sorted []*write }
-
-func (t *Txn) ownWrites(spans []base.Span) *ownWrites {
-	o := &ownWrites{}
-	for _, s := range spans {
-		o.sorted = append(o.sorted, t.buf.within(s)...)
-	}
-	if len(spans) > 1 {
-		slices.SortFunc(o.sorted, func(a, b *write) int { return a.key.Compare(b.key) })
-		o.sorted = slices.CompactFunc(o.sorted, func(a, b *write) bool { return a == b })
-	}
-	return o
-}
-
-// confirmedWrites are the own writes within spans; drafts of them are confirmed.
-func (t *Txn) confirmedWrites(ctx context.Context, spans []base.Span) (*ownWrites, error) {
-	own := t.ownWrites(spans)
-	for _, w := range own.sorted {
-		if w.draft == 0 {
+// confirmedWrites are the transaction's writes within the spans of a scan, as of its first batch: a
+// statement that writes what it scans never meets its own rows. Drafts of them are confirmed.
+func (t *Txn) confirmedWrites(ctx context.Context, spans []base.Span) (*writes.View, error) {
+	own := t.buf.View(spans)
+	for _, w := range own.Memory() {
+		if w.Draft == 0 {
 			continue // noteReads sees to it
 		}
 		if err := t.confirm(ctx, w); err != nil {
@@ -76,8 +62,6 @@ func (t *Txn) confirmedWrites(ctx context.Context, spans []base.Span) (*ownWrite
 	}
 	return own, nil
 }
-
-func (o *ownWrites) within(s base.Span) []*write { return cut(o.sorted, s) }
 
 // scanStep reads one batch of all spans (or, span by span, of the first few).
 func (t *Txn) scanStep(ctx context.Context, req kv.ScanRequest) (kv.ScanResult, error) {
@@ -92,13 +76,20 @@ func (t *Txn) scanStep(ctx context.Context, req kv.ScanRequest) (kv.ScanResult, 
 	if maxBytes <= 0 {
 		maxBytes = defaultScan
 	}
-	own := req.State.(*ownWrites)
+	own := make([]ownRows, len(spans))
+	for i, s := range spans {
+		o := &own[i]
+		var err error
+		if o.rows, o.cut, err = req.State.(*writes.View).Within(s, req.Reverse, maxBytes); err != nil {
+			return kv.ScanResult{}, err
+		}
+	}
 	f := fetch{spans: spans, lock: req.Lock, reverse: req.Reverse, maxBytes: maxBytes, apart: req.Merge}
 	if req.Limit > 0 {
 		// Own deletes may hide rows: ask for as many more.
 		f.limit = req.Limit
-		for _, s := range spans {
-			f.limit += len(own.within(s))
+		for i := range own {
+			f.limit += len(own[i].rows)
 		}
 	}
 	var err error
@@ -112,17 +103,38 @@ func (t *Txn) scanStep(ctx context.Context, req kv.ScanRequest) (kv.ScanResult, 
 	}
 	streams, total := make([]stream, len(spans)), 0
 	for i := range spans {
-		total += len(f.got[i].rows) + len(own.within(spans[i]))
+		own[i].bound(&f.got[i], req.Reverse)
+		total += len(f.got[i].rows) + len(own[i].rows)
 	}
 	all := make([]kv.Row, 0, total)
 	for i := range spans {
-		streams[i] = overlay(own.within(spans[i]), spans[i], &f.got[i], req.Reverse, all)
+		streams[i] = overlay(own[i].rows, spans[i], &f.got[i], req.Reverse, all)
 		all = all[:len(all)+len(streams[i].rows)]
 	}
 	if req.Merge {
 		return mergeStreams(req, streams, maxBytes), nil
 	}
 	return chainStreams(req, streams, all, maxBytes), nil
+}
+
+// ownRows are the transaction's writes in a span, up to where they are complete (writes.View).
+type ownRows struct {
+	rows []*writes.Write
+	cut  base.Key
+}
+
+// bound ends what was found of a span where the own writes are not known any more.
+func (o *ownRows) bound(got *found, reverse bool) {
+	if o.cut == nil || got.cut != nil && !comesBefore(o.cut, got.cut, reverse) {
+		return
+	}
+	got.cut = o.cut
+	for i, r := range got.rows {
+		if !got.reaches(r.Key, reverse) {
+			got.rows = got.rows[:i]
+			return
+		}
+	}
 }
 
 // stream is the complete beginning of one span, own writes included.
@@ -134,7 +146,7 @@ type stream struct {
 
 // overlay merges own writes into what was found of a span. The rows are put behind those in all,
 // which has room for them.
-func overlay(own []*write, span base.Span, got *found, reverse bool, all []kv.Row) stream {
+func overlay(own []*writes.Write, span base.Span, got *found, reverse bool, all []kv.Row) stream {
 	s := stream{span: span, cut: got.cut, rows: all[len(all):]}
 	if reverse && len(own) > 0 {
 		own = slices.Clone(own)
@@ -142,8 +154,8 @@ func overlay(own []*write, span base.Span, got *found, reverse bool, all []kv.Ro
 	}
 	i := 0
 	push := func() {
-		if w := own[i]; w.kind != wire.WriteKind_DELETE && got.reaches(w.key, reverse) {
-			s.rows = append(s.rows, w.row(w.key))
+		if w := own[i]; w.Kind != wire.WriteKind_DELETE && got.reaches(w.Key, reverse) {
+			s.rows = append(s.rows, w.Row(w.Key))
 		}
 		i++
 	}
@@ -151,10 +163,10 @@ func overlay(own []*write, span base.Span, got *found, reverse bool, all []kv.Ro
 		if r.Absent {
 			continue
 		}
-		for i < len(own) && comesBefore(own[i].key, r.Key, reverse) {
+		for i < len(own) && comesBefore(own[i].Key, r.Key, reverse) {
 			push()
 		}
-		if i < len(own) && bytes.Equal(own[i].key, r.Key) {
+		if i < len(own) && bytes.Equal(own[i].Key, r.Key) {
 			push()
 			continue
 		}

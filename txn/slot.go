@@ -104,12 +104,12 @@ func (f *fetch) readCrossing(ctx context.Context, t *Txn) error {
 func (t *Txn) guessOwner(r *wire.KV) {
 	if r.Absent {
 		if g, ok := t.db.set.Locate(r.Key); ok {
-			t.rows.note([]*wire.KV{r}, g)
+			t.rows.Note([]*wire.KV{r}, g)
 		}
 		return
 	}
 	if l := base.Label(r.Label); r.Key != nil && l.Home() != 0 {
-		t.rows.note([]*wire.KV{r}, base.DataGroup(base.Key(r.Key).Shard(), l.Home()))
+		t.rows.Note([]*wire.KV{r}, base.DataGroup(base.Key(r.Key).Shard(), l.Home()))
 	}
 }
 
@@ -174,7 +174,7 @@ func (c *slotCommit) commit(ctx context.Context) (ts base.Timestamp, err error) 
 	t := c.t
 	ctx, cancel := context.WithTimeout(ctx, t.db.cfg.Limits.Commit)
 	defer cancel()
-	if t.buf.meta() {
+	if t.buf.Meta() {
 		return 0, errMetaCrossing
 	}
 	if err := t.readGone(ctx); err != nil {
@@ -284,9 +284,9 @@ func (t *Txn) renamed() *attempt {
 // readGone reads what the transaction inserted and deleted again, which must not have been there.
 func (t *Txn) readGone(ctx context.Context) error {
 	f := fetch{lock: kv.LockExclusive}
-	for _, w := range t.buf.all() {
-		if w.cancelled() {
-			f.spans = append(f.spans, base.PointSpan(w.key))
+	for _, w := range t.buf.All() {
+		if w.Cancelled() {
+			f.spans = append(f.spans, base.PointSpan(w.Key))
 		}
 	}
 	for len(f.spans) > 0 {

@@ -7,6 +7,8 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/obs"
+	"github.com/godwitdb/godwit/txn/known"
+	"github.com/godwitdb/godwit/txn/writes"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -26,8 +28,8 @@ type Txn struct {
 	order    *ordering   // in a cluster that orders by timestamps, from the first read or the commit on
 	reads    []base.Span // what the commit has to validate: crossable, bySlot and byTimestamp
 	pins     []pin
-	buf      buffer
-	rows     knownRows
+	buf      writes.Buffer
+	rows     known.Rows
 	ahead    ahead
 }
 
@@ -66,17 +68,17 @@ func (t *Txn) ReadTimestamp() base.Timestamp { return t.readTS }
 func (t *Txn) NextSnapshot() { t.stale = t.opts.ReadTS == 0 }
 
 // Wrote implements kv.Txn.
-func (t *Txn) Wrote() bool { return len(t.buf.byKey) > 0 }
+func (t *Txn) Wrote() bool { return t.buf.Len() > 0 }
 
 // Savepoint implements kv.Txn.
-func (t *Txn) Savepoint() int { return t.buf.savepoint() }
+func (t *Txn) Savepoint() int { return t.buf.Savepoint() }
 
 // RollbackTo implements kv.Txn.
 func (t *Txn) RollbackTo(savepoint int) {
-	for _, w := range t.buf.since(savepoint) {
+	for _, w := range t.buf.Since(savepoint) {
 		t.dependOn(w) // the client may have learnt that the row was there
 	}
-	t.buf.rollbackTo(savepoint)
+	t.buf.RollbackTo(savepoint)
 }
 
 // Pin implements kv.Txn.
@@ -90,6 +92,9 @@ func (t *Txn) Pin(ts base.Timestamp, keys ...base.Key) {
 func (t *Txn) usable() error {
 	if t.err != nil {
 		return t.err
+	}
+	if err := t.buf.Err(); err != nil {
+		return err
 	}
 	if t.ended {
 		return base.Errorf(base.CodeInvalid, "transaction %v has ended", t.id)
@@ -125,7 +130,8 @@ func (t *Txn) abandon() { t.release(base.CodeOf(t.err) == base.CodeAborted, fals
 // Rollback implements kv.Txn.
 func (t *Txn) Rollback(context.Context) {
 	t.abandon()
-	t.buf, t.ahead = buffer{}, ahead{}
+	t.buf.Close()
+	t.buf, t.ahead = writes.Buffer{}, ahead{}
 	if t.err == nil && t.commitTS == 0 {
 		t.err = base.Errorf(base.CodeInvalid, "transaction %v was rolled back", t.id)
 	}
@@ -133,17 +139,17 @@ func (t *Txn) Rollback(context.Context) {
 
 // Put implements kv.Txn.
 func (t *Txn) Put(key base.Key, value []byte, home base.RegionID) {
-	w := &write{key: key, kind: wire.WriteKind_PUT, val: value, home: t.home(home)}
-	old := t.buf.get(key)
+	w := &writes.Write{Key: key, Kind: wire.WriteKind_PUT, Val: value, Home: t.home(home)}
+	old := t.buf.Get(key)
 	if old != nil {
 		// What had to be absent still has to.
 		switch {
-		case old.kind == wire.WriteKind_INSERT:
-			w.kind, w.home = wire.WriteKind_INSERT, old.home
-		case old.fresh:
-			w.kind = wire.WriteKind_INSERT
+		case old.Kind == wire.WriteKind_INSERT:
+			w.Kind, w.Home = wire.WriteKind_INSERT, old.Home
+		case old.Fresh:
+			w.Kind = wire.WriteKind_INSERT
 		default:
-			w.move, w.mo = old.move, old.mo
+			w.Move, w.Opts = old.Move, old.Opts
 		}
 	}
 	t.buffer(old, w)
@@ -151,41 +157,41 @@ func (t *Txn) Put(key base.Key, value []byte, home base.RegionID) {
 
 // Fence implements kv.Txn.
 func (t *Txn) Fence(key base.Key, to base.RegionID) {
-	if t.buf.get(key) == nil {
-		t.buffer(nil, &write{key: key, kind: wire.WriteKind_FENCE, home: to})
+	if t.buf.Get(key) == nil {
+		t.buffer(nil, &writes.Write{Key: key, Kind: wire.WriteKind_FENCE, Home: to})
 	}
 }
 
 // Move implements kv.Txn.
 func (t *Txn) Move(key base.Key, to base.RegionID, opts kv.MoveOptions) {
-	w := &write{key: key, kind: wire.WriteKind_MOVE}
-	old := t.buf.get(key)
-	if old != nil && old.kind != wire.WriteKind_FENCE {
-		if old.kind == wire.WriteKind_DELETE {
+	w := &writes.Write{Key: key, Kind: wire.WriteKind_MOVE}
+	old := t.buf.Get(key)
+	if old != nil && old.Kind != wire.WriteKind_FENCE {
+		if old.Kind == wire.WriteKind_DELETE {
 			return
 		}
 		*w = *old
 	}
-	if w.kind == wire.WriteKind_INSERT {
-		w.home = to
+	if w.Kind == wire.WriteKind_INSERT {
+		w.Home = to
 	} else {
-		w.move, w.mo = to, opts
+		w.Move, w.Opts = to, opts
 	}
 	t.buffer(old, w)
 }
 
 // Insert implements kv.Txn.
 func (t *Txn) Insert(key base.Key, value []byte, home base.RegionID) error {
-	w := &write{key: key, kind: wire.WriteKind_INSERT, val: value, home: t.home(home)}
-	old := t.buf.get(key)
-	if old.content() {
-		if old.kind != wire.WriteKind_DELETE {
+	w := &writes.Write{Key: key, Kind: wire.WriteKind_INSERT, Val: value, Home: t.home(home)}
+	old := t.buf.Get(key)
+	if old.Content() {
+		if old.Kind != wire.WriteKind_DELETE {
 			return exists(key)
 		}
-		if !old.fresh {
-			w.kind = wire.WriteKind_PUT // present or not, this transaction deleted it
+		if !old.Fresh {
+			w.Kind = wire.WriteKind_PUT // present or not, this transaction deleted it
 		}
-	} else if _, present := t.rows.isPresent(key); present {
+	} else if _, present := t.rows.IsPresent(key); present {
 		return exists(key)
 	}
 	t.buffer(old, w)
@@ -200,10 +206,10 @@ func exists(key base.Key) error {
 
 // Delete implements kv.Txn.
 func (t *Txn) Delete(key base.Key) {
-	w := &write{key: key, kind: wire.WriteKind_DELETE}
-	old := t.buf.get(key)
+	w := &writes.Write{Key: key, Kind: wire.WriteKind_DELETE}
+	old := t.buf.Get(key)
 	if old != nil {
-		w.fresh = old.kind == wire.WriteKind_INSERT || old.fresh
+		w.Fresh = old.Kind == wire.WriteKind_INSERT || old.Fresh
 	}
 	t.buffer(old, w)
 }
@@ -218,25 +224,24 @@ func (t *Txn) home(r base.RegionID) base.RegionID {
 
 // buffer makes a write the last one of its key, after old, or ends the transaction if it may not
 // write it.
-func (t *Txn) buffer(old, w *write) {
+func (t *Txn) buffer(old, w *writes.Write) {
 	switch {
 	case t.ended:
 		return
 	case t.opts.ReadOnly:
 		t.refuse(base.Errorf(base.CodeInvalid, "a READ ONLY transaction cannot write"))
 		return
-	case len(w.key) <= base.ShardPrefixLen:
-		t.refuse(base.Errorf(base.CodeInvalid, "key %x is too short to name a shard", []byte(w.key)))
+	case len(w.Key) <= base.ShardPrefixLen:
+		t.refuse(base.Errorf(base.CodeInvalid, "key %x is too short to name a shard", []byte(w.Key)))
 		return
 	}
-	if old != nil && old.patch != nil {
+	if old != nil && old.Patch != nil {
 		t.dependOn(old)
-		w.patch, w.draft = nil, 0
+		w.Patch, w.Draft = nil, 0
 	}
-	t.buf.set(old, w)
-	if l := &t.db.cfg.Limits; t.buf.bytes > l.WriteBytes || len(t.buf.byKey) > l.Writes {
-		t.refuse(base.Errorf(base.CodeInvalid, "the transaction writes more than %d bytes or %d keys: "+
-			"commit in smaller pieces", l.WriteBytes, l.Writes))
+	t.buf.Set(old, w)
+	if bytes, count := t.most(); t.buf.Bytes > bytes || t.buf.Len() > count {
+		t.refuse(t.tooLarge())
 	}
 }
 
@@ -245,6 +250,7 @@ func (t *Txn) refuse(err error) {
 	if t.err == nil {
 		t.err = err
 		t.abandon()
-		t.buf = buffer{}
+		t.buf.Close()
+		t.buf = writes.Buffer{}
 	}
 }

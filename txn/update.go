@@ -7,6 +7,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/kv/patch"
+	"github.com/godwitdb/godwit/txn/writes"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -25,12 +26,12 @@ func (t *Txn) Update(key base.Key, value []byte, p *wire.Patch) {
 	if i >= 0 {
 		t.reads = slices.Delete(t.reads, i, i+1)
 	}
-	t.buffer(t.buf.get(key), &write{key: key, kind: wire.WriteKind_PUT, val: value, home: t.home(0), patch: p, draft: draft})
+	t.buffer(t.buf.Get(key), &writes.Write{Key: key, Kind: wire.WriteKind_PUT, Val: value, Home: t.home(0), Patch: p, Draft: draft})
 }
 
 // mayShip reports whether an update of a key may be left to its owner.
 func (t *Txn) mayShip(key base.Key) bool {
-	if own := t.buf.get(key); own.content() || own != nil && own.move != 0 {
+	if own := t.buf.Get(key); own.Content() || own != nil && own.Move != 0 {
 		return false
 	}
 	return t.mode == crossable || t.mode == bySlot
@@ -90,14 +91,14 @@ func (t *Txn) mayDraft(key base.Key) bool {
 	switch {
 	case t.opts.ReadOnly, t.mode != crossable && t.mode != bySlot, key.Shard() == base.MetaShard, t.db.cfg.Reads.OwnersOnly:
 		return false
-	case t.buf.get(key) != nil, t.rows.shown[string(key)] != nil, t.hasRead(key), t.buf.meta():
+	case t.buf.Get(key) != nil, t.rows.Shown[string(key)] != nil, t.hasRead(key), t.buf.Meta():
 		return false
 	}
 	g, ok := t.db.set.Locate(key)
 	if !ok || g.Region() == t.db.cfg.Region || t.db.cfg.Topology().RegionOf(t.db.leaderOf(g)) == t.db.cfg.Region {
 		return false
 	}
-	_, locked := t.rows.owner(key)
+	_, locked := t.rows.Owner(key)
 	return !locked
 }
 
@@ -112,33 +113,33 @@ func (t *Txn) lastRead(key base.Key) int {
 }
 
 // dependOn turns an update of a row into a plain write, which depends on the version that was read.
-func (t *Txn) dependOn(w *write) {
-	if w == nil || w.patch == nil {
+func (t *Txn) dependOn(w *writes.Write) {
+	if w == nil || w.Patch == nil {
 		return
 	}
-	w.patch = nil
-	t.reads = append(t.reads, base.PointSpan(w.key))
-	if w.draft != 0 {
-		t.crossing.valid, w.draft = min(t.crossing.valid, w.draft), 0
+	w.Patch = nil
+	t.reads = append(t.reads, base.PointSpan(w.Key))
+	if w.Draft != 0 {
+		t.crossing.valid, w.Draft = min(t.crossing.valid, w.Draft), 0
 	}
 }
 
 // confirm makes the result of an update that of the row at the snapshot, before it is shown.
-func (t *Txn) confirm(ctx context.Context, w *write) error {
-	if w.draft == 0 {
+func (t *Txn) confirm(ctx context.Context, w *writes.Write) error {
+	if w.Draft == 0 {
 		t.dependOn(w)
 		return nil
 	}
-	f := fetch{spans: []base.Span{base.PointSpan(w.key)}, lock: kv.LockExclusive}
+	f := fetch{spans: []base.Span{base.PointSpan(w.Key)}, lock: kv.LockExclusive}
 	if err := f.run(t.trace(ctx), t); err != nil {
 		return t.failed(err)
 	}
 	if rows := f.got[0].rows; len(rows) == 1 && !rows[0].Absent {
-		if value, ok := patch.Apply(w.patch, rows[0].Value); ok {
-			t.buf.bytes += len(value) - len(w.val)
-			w.val, w.patch, w.draft = value, nil, 0
+		if value, ok := patch.Apply(w.Patch, rows[0].Value); ok {
+			t.buf.Grow(len(value) - len(w.Val))
+			w.Val, w.Patch, w.Draft = value, nil, 0
 			return nil
 		}
 	}
-	return t.failed(base.Errorf(base.CodeAborted, "transaction %v updates %v, which has been changed since: retry", t.id, w.key))
+	return t.failed(base.Errorf(base.CodeAborted, "transaction %v updates %v, which has been changed since: retry", t.id, w.Key))
 }

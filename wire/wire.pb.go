@@ -1303,7 +1303,11 @@ type CommitRequest struct {
 	Answer    []byte `protobuf:"bytes,32,opt,name=answer,proto3" json:"answer,omitempty"`
 	// sees: the gateway has a copy of the group's log that counts as one elsewhere, and looks there
 	// for the vote by itself (docs/protocol.md, REL-10).
-	Sees          bool `protobuf:"varint,33,opt,name=sees,proto3" json:"sees,omitempty"`
+	Sees bool `protobuf:"varint,33,opt,name=sees,proto3" json:"sees,omitempty"`
+	// stage, above 0: the writes are the piece of that number of a large transaction, to be logged
+	// before its vote (docs/protocol.md, STAGE). pieces, with prepare: so many were staged.
+	Stage         uint32 `protobuf:"varint,34,opt,name=stage,proto3" json:"stage,omitempty"`
+	Pieces        uint32 `protobuf:"varint,35,opt,name=pieces,proto3" json:"pieces,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1455,6 +1459,20 @@ func (x *CommitRequest) GetSees() bool {
 		return x.Sees
 	}
 	return false
+}
+
+func (x *CommitRequest) GetStage() uint32 {
+	if x != nil {
+		return x.Stage
+	}
+	return 0
+}
+
+func (x *CommitRequest) GetPieces() uint32 {
+	if x != nil {
+		return x.Pieces
+	}
+	return 0
 }
 
 type CommitResponse struct {
@@ -2313,6 +2331,12 @@ type Vote struct {
 	Ordered       bool                   `protobuf:"varint,30,opt,name=ordered,proto3" json:"ordered,omitempty"`    // by timestamp ordering: nobody waits for lo to pass
 	Statement     []byte                 `protobuf:"bytes,31,opt,name=statement,proto3" json:"statement,omitempty"` // as in Commit
 	Answer        []byte                 `protobuf:"bytes,32,opt,name=answer,proto3" json:"answer,omitempty"`
+	// pieces is how many pieces were staged before the vote, in the place of writes; spans are what
+	// they write, with the gaps that they give away. applied of the pieces are rows already; the log
+	// has 0 there, and records have the truth.
+	Pieces        uint32  `protobuf:"varint,33,opt,name=pieces,proto3" json:"pieces,omitempty"`
+	Spans         []*Span `protobuf:"bytes,34,rep,name=spans,proto3" json:"spans,omitempty"`
+	Applied       uint32  `protobuf:"varint,35,opt,name=applied,proto3" json:"applied,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2424,6 +2448,150 @@ func (x *Vote) GetAnswer() []byte {
 	return nil
 }
 
+func (x *Vote) GetPieces() uint32 {
+	if x != nil {
+		return x.Pieces
+	}
+	return 0
+}
+
+func (x *Vote) GetSpans() []*Span {
+	if x != nil {
+		return x.Spans
+	}
+	return nil
+}
+
+func (x *Vote) GetApplied() uint32 {
+	if x != nil {
+		return x.Applied
+	}
+	return 0
+}
+
+// Stage is a piece of the writes of a large transaction that has not voted yet. Pieces are numbered
+// from 1, and come in this order.
+type Stage struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Txn           []byte                 `protobuf:"bytes,1,opt,name=txn,proto3" json:"txn,omitempty"`
+	Piece         uint32                 `protobuf:"varint,2,opt,name=piece,proto3" json:"piece,omitempty"`
+	Writes        []*Write               `protobuf:"bytes,3,rep,name=writes,proto3" json:"writes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Stage) Reset() {
+	*x = Stage{}
+	mi := &file_wire_wire_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Stage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Stage) ProtoMessage() {}
+
+func (x *Stage) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Stage.ProtoReflect.Descriptor instead.
+func (*Stage) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *Stage) GetTxn() []byte {
+	if x != nil {
+		return x.Txn
+	}
+	return nil
+}
+
+func (x *Stage) GetPiece() uint32 {
+	if x != nil {
+		return x.Piece
+	}
+	return 0
+}
+
+func (x *Stage) GetWrites() []*Write {
+	if x != nil {
+		return x.Writes
+	}
+	return nil
+}
+
+// Settle makes rows of one piece of a vote that has committed at ts. The last piece is the decision.
+type Settle struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Txn           []byte                 `protobuf:"bytes,1,opt,name=txn,proto3" json:"txn,omitempty"`
+	Ts            uint64                 `protobuf:"varint,2,opt,name=ts,proto3" json:"ts,omitempty"`
+	Piece         uint32                 `protobuf:"varint,3,opt,name=piece,proto3" json:"piece,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Settle) Reset() {
+	*x = Settle{}
+	mi := &file_wire_wire_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Settle) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Settle) ProtoMessage() {}
+
+func (x *Settle) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Settle.ProtoReflect.Descriptor instead.
+func (*Settle) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *Settle) GetTxn() []byte {
+	if x != nil {
+		return x.Txn
+	}
+	return nil
+}
+
+func (x *Settle) GetTs() uint64 {
+	if x != nil {
+		return x.Ts
+	}
+	return 0
+}
+
+func (x *Settle) GetPiece() uint32 {
+	if x != nil {
+		return x.Piece
+	}
+	return 0
+}
+
 // Decide is the outcome of a vote. values are those of the vote's writes that have patches, in its
 // order, as of the slot.
 type Decide struct {
@@ -2438,7 +2606,7 @@ type Decide struct {
 
 func (x *Decide) Reset() {
 	*x = Decide{}
-	mi := &file_wire_wire_proto_msgTypes[24]
+	mi := &file_wire_wire_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2450,7 +2618,7 @@ func (x *Decide) String() string {
 func (*Decide) ProtoMessage() {}
 
 func (x *Decide) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[24]
+	mi := &file_wire_wire_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2463,7 +2631,7 @@ func (x *Decide) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decide.ProtoReflect.Descriptor instead.
 func (*Decide) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{24}
+	return file_wire_wire_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Decide) GetTxn() []byte {
@@ -2506,7 +2674,7 @@ type TxnCommit struct {
 
 func (x *TxnCommit) Reset() {
 	*x = TxnCommit{}
-	mi := &file_wire_wire_proto_msgTypes[25]
+	mi := &file_wire_wire_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2518,7 +2686,7 @@ func (x *TxnCommit) String() string {
 func (*TxnCommit) ProtoMessage() {}
 
 func (x *TxnCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[25]
+	mi := &file_wire_wire_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2531,7 +2699,7 @@ func (x *TxnCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnCommit.ProtoReflect.Descriptor instead.
 func (*TxnCommit) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{25}
+	return file_wire_wire_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *TxnCommit) GetTxn() []byte {
@@ -2574,7 +2742,7 @@ type Collect struct {
 
 func (x *Collect) Reset() {
 	*x = Collect{}
-	mi := &file_wire_wire_proto_msgTypes[26]
+	mi := &file_wire_wire_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2586,7 +2754,7 @@ func (x *Collect) String() string {
 func (*Collect) ProtoMessage() {}
 
 func (x *Collect) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[26]
+	mi := &file_wire_wire_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2599,7 +2767,7 @@ func (x *Collect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collect.ProtoReflect.Descriptor instead.
 func (*Collect) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{26}
+	return file_wire_wire_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Collect) GetKeys() [][]byte {
@@ -2631,7 +2799,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_wire_wire_proto_msgTypes[27]
+	mi := &file_wire_wire_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2643,7 +2811,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[27]
+	mi := &file_wire_wire_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2656,7 +2824,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{27}
+	return file_wire_wire_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Lease) GetHolder() uint32 {
@@ -2704,7 +2872,7 @@ type ClockOrder struct {
 
 func (x *ClockOrder) Reset() {
 	*x = ClockOrder{}
-	mi := &file_wire_wire_proto_msgTypes[28]
+	mi := &file_wire_wire_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2716,7 +2884,7 @@ func (x *ClockOrder) String() string {
 func (*ClockOrder) ProtoMessage() {}
 
 func (x *ClockOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[28]
+	mi := &file_wire_wire_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2729,7 +2897,7 @@ func (x *ClockOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockOrder.ProtoReflect.Descriptor instead.
 func (*ClockOrder) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{28}
+	return file_wire_wire_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ClockOrder) GetMode() uint32 {
@@ -2790,7 +2958,7 @@ type ClockOrders struct {
 
 func (x *ClockOrders) Reset() {
 	*x = ClockOrders{}
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2802,7 +2970,7 @@ func (x *ClockOrders) String() string {
 func (*ClockOrders) ProtoMessage() {}
 
 func (x *ClockOrders) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2815,7 +2983,7 @@ func (x *ClockOrders) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockOrders.ProtoReflect.Descriptor instead.
 func (*ClockOrders) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{29}
+	return file_wire_wire_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ClockOrders) GetOrders() []*ClockOrder {
@@ -2843,13 +3011,15 @@ type Command struct {
 	Clock         *ClockOrder            `protobuf:"bytes,11,opt,name=clock,proto3" json:"clock,omitempty"`
 	LeaseTransfer *LeaseTransfer         `protobuf:"bytes,12,opt,name=lease_transfer,json=leaseTransfer,proto3" json:"lease_transfer,omitempty"`
 	Ended         *Lease                 `protobuf:"bytes,13,opt,name=ended,proto3" json:"ended,omitempty"` // the lease of a predecessor that handed over its lead, and when it ended
+	Stage         *Stage                 `protobuf:"bytes,14,opt,name=stage,proto3" json:"stage,omitempty"`
+	Settle        *Settle                `protobuf:"bytes,15,opt,name=settle,proto3" json:"settle,omitempty"` // a batch of its own: what it does is much larger than the entry
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2861,7 +3031,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2874,7 +3044,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{30}
+	return file_wire_wire_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Command) GetTs() uint64 {
@@ -2968,6 +3138,20 @@ func (x *Command) GetEnded() *Lease {
 	return nil
 }
 
+func (x *Command) GetStage() *Stage {
+	if x != nil {
+		return x.Stage
+	}
+	return nil
+}
+
+func (x *Command) GetSettle() *Settle {
+	if x != nil {
+		return x.Settle
+	}
+	return nil
+}
+
 // LeaseTransfer is the last entry of a leader that hands its lead to the target. It grants the
 // target a lease: the target may serve as soon as it leads, if the next entry is the first one of
 // its own term.
@@ -2983,7 +3167,7 @@ type LeaseTransfer struct {
 
 func (x *LeaseTransfer) Reset() {
 	*x = LeaseTransfer{}
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2995,7 +3179,7 @@ func (x *LeaseTransfer) String() string {
 func (*LeaseTransfer) ProtoMessage() {}
 
 func (x *LeaseTransfer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3008,7 +3192,7 @@ func (x *LeaseTransfer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseTransfer.ProtoReflect.Descriptor instead.
 func (*LeaseTransfer) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{31}
+	return file_wire_wire_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *LeaseTransfer) GetTarget() uint32 {
@@ -3056,7 +3240,7 @@ type HandoverRequest struct {
 
 func (x *HandoverRequest) Reset() {
 	*x = HandoverRequest{}
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3068,7 +3252,7 @@ func (x *HandoverRequest) String() string {
 func (*HandoverRequest) ProtoMessage() {}
 
 func (x *HandoverRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3081,7 +3265,7 @@ func (x *HandoverRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoverRequest.ProtoReflect.Descriptor instead.
 func (*HandoverRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{32}
+	return file_wire_wire_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *HandoverRequest) GetGroup() uint32 {
@@ -3128,7 +3312,7 @@ type HandoverResponse struct {
 
 func (x *HandoverResponse) Reset() {
 	*x = HandoverResponse{}
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3140,7 +3324,7 @@ func (x *HandoverResponse) String() string {
 func (*HandoverResponse) ProtoMessage() {}
 
 func (x *HandoverResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3153,7 +3337,7 @@ func (x *HandoverResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoverResponse.ProtoReflect.Descriptor instead.
 func (*HandoverResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{33}
+	return file_wire_wire_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *HandoverResponse) GetStatus() *Status {
@@ -3181,7 +3365,7 @@ type TransferredState struct {
 
 func (x *TransferredState) Reset() {
 	*x = TransferredState{}
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3193,7 +3377,7 @@ func (x *TransferredState) String() string {
 func (*TransferredState) ProtoMessage() {}
 
 func (x *TransferredState) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3206,7 +3390,7 @@ func (x *TransferredState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferredState.ProtoReflect.Descriptor instead.
 func (*TransferredState) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{34}
+	return file_wire_wire_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *TransferredState) GetIndex() uint64 {
@@ -3290,15 +3474,18 @@ type HeldTxn struct {
 	Crt           bool                   `protobuf:"varint,13,opt,name=crt,proto3" json:"crt,omitempty"`
 	BoundBy       [][]byte               `protobuf:"bytes,14,rep,name=bound_by,json=boundBy,proto3" json:"bound_by,omitempty"`
 	Slot          bool                   `protobuf:"varint,15,opt,name=slot,proto3" json:"slot,omitempty"`
-	Votes         []uint32               `protobuf:"varint,16,rep,packed,name=votes,proto3" json:"votes,omitempty"`             // participants whose votes are known
-	VotedNs       uint64                 `protobuf:"varint,17,opt,name=voted_ns,json=votedNs,proto3" json:"voted_ns,omitempty"` // how long ago it voted
+	Votes         []uint32               `protobuf:"varint,16,rep,packed,name=votes,proto3" json:"votes,omitempty"`                         // participants whose votes are known
+	VotedNs       uint64                 `protobuf:"varint,17,opt,name=voted_ns,json=votedNs,proto3" json:"voted_ns,omitempty"`             // how long ago it voted
+	Staged        uint32                 `protobuf:"varint,18,opt,name=staged,proto3" json:"staged,omitempty"`                              // pieces staged
+	StagedSince   uint64                 `protobuf:"varint,19,opt,name=staged_since,json=stagedSince,proto3" json:"staged_since,omitempty"` // the newest version that made this group the owner of what they write
+	StagedSpans   []*Span                `protobuf:"bytes,20,rep,name=staged_spans,json=stagedSpans,proto3" json:"staged_spans,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HeldTxn) Reset() {
 	*x = HeldTxn{}
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3310,7 +3497,7 @@ func (x *HeldTxn) String() string {
 func (*HeldTxn) ProtoMessage() {}
 
 func (x *HeldTxn) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3323,7 +3510,7 @@ func (x *HeldTxn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldTxn.ProtoReflect.Descriptor instead.
 func (*HeldTxn) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{35}
+	return file_wire_wire_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *HeldTxn) GetId() []byte {
@@ -3445,6 +3632,27 @@ func (x *HeldTxn) GetVotedNs() uint64 {
 	return 0
 }
 
+func (x *HeldTxn) GetStaged() uint32 {
+	if x != nil {
+		return x.Staged
+	}
+	return 0
+}
+
+func (x *HeldTxn) GetStagedSince() uint64 {
+	if x != nil {
+		return x.StagedSince
+	}
+	return 0
+}
+
+func (x *HeldTxn) GetStagedSpans() []*Span {
+	if x != nil {
+		return x.StagedSpans
+	}
+	return nil
+}
+
 // Oracle raises the counter of GTM mode above min; the leader of the meta group answers.
 type OracleRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3456,7 +3664,7 @@ type OracleRequest struct {
 
 func (x *OracleRequest) Reset() {
 	*x = OracleRequest{}
-	mi := &file_wire_wire_proto_msgTypes[36]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3468,7 +3676,7 @@ func (x *OracleRequest) String() string {
 func (*OracleRequest) ProtoMessage() {}
 
 func (x *OracleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[36]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3481,7 +3689,7 @@ func (x *OracleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OracleRequest.ProtoReflect.Descriptor instead.
 func (*OracleRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{36}
+	return file_wire_wire_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *OracleRequest) GetGroup() uint32 {
@@ -3508,7 +3716,7 @@ type OracleResponse struct {
 
 func (x *OracleResponse) Reset() {
 	*x = OracleResponse{}
-	mi := &file_wire_wire_proto_msgTypes[37]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3520,7 +3728,7 @@ func (x *OracleResponse) String() string {
 func (*OracleResponse) ProtoMessage() {}
 
 func (x *OracleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[37]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3533,7 +3741,7 @@ func (x *OracleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OracleResponse.ProtoReflect.Descriptor instead.
 func (*OracleResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{37}
+	return file_wire_wire_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *OracleResponse) GetStatus() *Status {
@@ -3571,7 +3779,7 @@ type GroupLead struct {
 
 func (x *GroupLead) Reset() {
 	*x = GroupLead{}
-	mi := &file_wire_wire_proto_msgTypes[38]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3583,7 +3791,7 @@ func (x *GroupLead) String() string {
 func (*GroupLead) ProtoMessage() {}
 
 func (x *GroupLead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[38]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3596,7 +3804,7 @@ func (x *GroupLead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupLead.ProtoReflect.Descriptor instead.
 func (*GroupLead) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{38}
+	return file_wire_wire_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *GroupLead) GetGroup() uint32 {
@@ -3684,7 +3892,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3696,7 +3904,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3709,7 +3917,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{39}
+	return file_wire_wire_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Heartbeat) GetNode() uint32 {
@@ -3859,7 +4067,7 @@ type Health struct {
 
 func (x *Health) Reset() {
 	*x = Health{}
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3871,7 +4079,7 @@ func (x *Health) String() string {
 func (*Health) ProtoMessage() {}
 
 func (x *Health) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3884,7 +4092,7 @@ func (x *Health) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Health.ProtoReflect.Descriptor instead.
 func (*Health) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{40}
+	return file_wire_wire_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Health) GetSick() uint32 {
@@ -3937,7 +4145,7 @@ type Closed struct {
 
 func (x *Closed) Reset() {
 	*x = Closed{}
-	mi := &file_wire_wire_proto_msgTypes[41]
+	mi := &file_wire_wire_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3949,7 +4157,7 @@ func (x *Closed) String() string {
 func (*Closed) ProtoMessage() {}
 
 func (x *Closed) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[41]
+	mi := &file_wire_wire_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3962,7 +4170,7 @@ func (x *Closed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closed.ProtoReflect.Descriptor instead.
 func (*Closed) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{41}
+	return file_wire_wire_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Closed) GetNode() uint32 {
@@ -4012,7 +4220,7 @@ type Touched struct {
 
 func (x *Touched) Reset() {
 	*x = Touched{}
-	mi := &file_wire_wire_proto_msgTypes[42]
+	mi := &file_wire_wire_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4024,7 +4232,7 @@ func (x *Touched) String() string {
 func (*Touched) ProtoMessage() {}
 
 func (x *Touched) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[42]
+	mi := &file_wire_wire_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4037,7 +4245,7 @@ func (x *Touched) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Touched.ProtoReflect.Descriptor instead.
 func (*Touched) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{42}
+	return file_wire_wire_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Touched) GetRegion() uint32 {
@@ -4063,7 +4271,7 @@ type TouchedResponse struct {
 
 func (x *TouchedResponse) Reset() {
 	*x = TouchedResponse{}
-	mi := &file_wire_wire_proto_msgTypes[43]
+	mi := &file_wire_wire_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4075,7 +4283,7 @@ func (x *TouchedResponse) String() string {
 func (*TouchedResponse) ProtoMessage() {}
 
 func (x *TouchedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[43]
+	mi := &file_wire_wire_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4088,7 +4296,7 @@ func (x *TouchedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TouchedResponse.ProtoReflect.Descriptor instead.
 func (*TouchedResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{43}
+	return file_wire_wire_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *TouchedResponse) GetStatus() *Status {
@@ -4113,7 +4321,7 @@ type Consistency struct {
 
 func (x *Consistency) Reset() {
 	*x = Consistency{}
-	mi := &file_wire_wire_proto_msgTypes[44]
+	mi := &file_wire_wire_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4125,7 +4333,7 @@ func (x *Consistency) String() string {
 func (*Consistency) ProtoMessage() {}
 
 func (x *Consistency) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[44]
+	mi := &file_wire_wire_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4138,7 +4346,7 @@ func (x *Consistency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Consistency.ProtoReflect.Descriptor instead.
 func (*Consistency) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{44}
+	return file_wire_wire_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Consistency) GetNode() uint32 {
@@ -4205,7 +4413,7 @@ type ServeRequest struct {
 
 func (x *ServeRequest) Reset() {
 	*x = ServeRequest{}
-	mi := &file_wire_wire_proto_msgTypes[45]
+	mi := &file_wire_wire_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4217,7 +4425,7 @@ func (x *ServeRequest) String() string {
 func (*ServeRequest) ProtoMessage() {}
 
 func (x *ServeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[45]
+	mi := &file_wire_wire_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4230,7 +4438,7 @@ func (x *ServeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeRequest.ProtoReflect.Descriptor instead.
 func (*ServeRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{45}
+	return file_wire_wire_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ServeRequest) GetReadTs() uint64 {
@@ -4320,7 +4528,7 @@ type ServedSpan struct {
 
 func (x *ServedSpan) Reset() {
 	*x = ServedSpan{}
-	mi := &file_wire_wire_proto_msgTypes[46]
+	mi := &file_wire_wire_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4332,7 +4540,7 @@ func (x *ServedSpan) String() string {
 func (*ServedSpan) ProtoMessage() {}
 
 func (x *ServedSpan) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[46]
+	mi := &file_wire_wire_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4345,7 +4553,7 @@ func (x *ServedSpan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServedSpan.ProtoReflect.Descriptor instead.
 func (*ServedSpan) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{46}
+	return file_wire_wire_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ServedSpan) GetRows() []*KV {
@@ -4375,7 +4583,7 @@ type ServeResponse struct {
 
 func (x *ServeResponse) Reset() {
 	*x = ServeResponse{}
-	mi := &file_wire_wire_proto_msgTypes[47]
+	mi := &file_wire_wire_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4387,7 +4595,7 @@ func (x *ServeResponse) String() string {
 func (*ServeResponse) ProtoMessage() {}
 
 func (x *ServeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[47]
+	mi := &file_wire_wire_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4400,7 +4608,7 @@ func (x *ServeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeResponse.ProtoReflect.Descriptor instead.
 func (*ServeResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{47}
+	return file_wire_wire_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ServeResponse) GetStatus() *Status {
@@ -4451,7 +4659,7 @@ type GroupHeld struct {
 
 func (x *GroupHeld) Reset() {
 	*x = GroupHeld{}
-	mi := &file_wire_wire_proto_msgTypes[48]
+	mi := &file_wire_wire_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4463,7 +4671,7 @@ func (x *GroupHeld) String() string {
 func (*GroupHeld) ProtoMessage() {}
 
 func (x *GroupHeld) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[48]
+	mi := &file_wire_wire_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4476,7 +4684,7 @@ func (x *GroupHeld) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupHeld.ProtoReflect.Descriptor instead.
 func (*GroupHeld) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{48}
+	return file_wire_wire_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *GroupHeld) GetGroup() uint32 {
@@ -4525,7 +4733,7 @@ type Copies struct {
 
 func (x *Copies) Reset() {
 	*x = Copies{}
-	mi := &file_wire_wire_proto_msgTypes[49]
+	mi := &file_wire_wire_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4537,7 +4745,7 @@ func (x *Copies) String() string {
 func (*Copies) ProtoMessage() {}
 
 func (x *Copies) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[49]
+	mi := &file_wire_wire_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4550,7 +4758,7 @@ func (x *Copies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Copies.ProtoReflect.Descriptor instead.
 func (*Copies) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{49}
+	return file_wire_wire_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Copies) GetNode() uint32 {
@@ -4617,7 +4825,7 @@ type ClockReport struct {
 
 func (x *ClockReport) Reset() {
 	*x = ClockReport{}
-	mi := &file_wire_wire_proto_msgTypes[50]
+	mi := &file_wire_wire_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4629,7 +4837,7 @@ func (x *ClockReport) String() string {
 func (*ClockReport) ProtoMessage() {}
 
 func (x *ClockReport) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[50]
+	mi := &file_wire_wire_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4642,7 +4850,7 @@ func (x *ClockReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockReport.ProtoReflect.Descriptor instead.
 func (*ClockReport) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{50}
+	return file_wire_wire_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ClockReport) GetMode() uint32 {
@@ -4796,7 +5004,7 @@ type SnapshotChunk struct {
 
 func (x *SnapshotChunk) Reset() {
 	*x = SnapshotChunk{}
-	mi := &file_wire_wire_proto_msgTypes[51]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4808,7 +5016,7 @@ func (x *SnapshotChunk) String() string {
 func (*SnapshotChunk) ProtoMessage() {}
 
 func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[51]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4821,7 +5029,7 @@ func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotChunk.ProtoReflect.Descriptor instead.
 func (*SnapshotChunk) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{51}
+	return file_wire_wire_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *SnapshotChunk) GetGroup() uint32 {
@@ -4905,7 +5113,7 @@ type SnapshotAck struct {
 
 func (x *SnapshotAck) Reset() {
 	*x = SnapshotAck{}
-	mi := &file_wire_wire_proto_msgTypes[52]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4917,7 +5125,7 @@ func (x *SnapshotAck) String() string {
 func (*SnapshotAck) ProtoMessage() {}
 
 func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[52]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4930,7 +5138,7 @@ func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotAck.ProtoReflect.Descriptor instead.
 func (*SnapshotAck) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{52}
+	return file_wire_wire_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *SnapshotAck) GetStatus() *Status {
@@ -4966,7 +5174,7 @@ type RaftBatch struct {
 
 func (x *RaftBatch) Reset() {
 	*x = RaftBatch{}
-	mi := &file_wire_wire_proto_msgTypes[53]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4978,7 +5186,7 @@ func (x *RaftBatch) String() string {
 func (*RaftBatch) ProtoMessage() {}
 
 func (x *RaftBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[53]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4991,7 +5199,7 @@ func (x *RaftBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftBatch.ProtoReflect.Descriptor instead.
 func (*RaftBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{53}
+	return file_wire_wire_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *RaftBatch) GetGroups() []uint32 {
@@ -5028,7 +5236,7 @@ type RaftBundle struct {
 
 func (x *RaftBundle) Reset() {
 	*x = RaftBundle{}
-	mi := &file_wire_wire_proto_msgTypes[54]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5040,7 +5248,7 @@ func (x *RaftBundle) String() string {
 func (*RaftBundle) ProtoMessage() {}
 
 func (x *RaftBundle) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[54]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5053,7 +5261,7 @@ func (x *RaftBundle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftBundle.ProtoReflect.Descriptor instead.
 func (*RaftBundle) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{54}
+	return file_wire_wire_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *RaftBundle) GetRuns() [][]byte {
@@ -5092,7 +5300,7 @@ type RaftShare struct {
 
 func (x *RaftShare) Reset() {
 	*x = RaftShare{}
-	mi := &file_wire_wire_proto_msgTypes[55]
+	mi := &file_wire_wire_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5104,7 +5312,7 @@ func (x *RaftShare) String() string {
 func (*RaftShare) ProtoMessage() {}
 
 func (x *RaftShare) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[55]
+	mi := &file_wire_wire_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5117,7 +5325,7 @@ func (x *RaftShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftShare.ProtoReflect.Descriptor instead.
 func (*RaftShare) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{55}
+	return file_wire_wire_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *RaftShare) GetTo() uint32 {
@@ -5173,7 +5381,7 @@ type Parcel struct {
 
 func (x *Parcel) Reset() {
 	*x = Parcel{}
-	mi := &file_wire_wire_proto_msgTypes[56]
+	mi := &file_wire_wire_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5185,7 +5393,7 @@ func (x *Parcel) String() string {
 func (*Parcel) ProtoMessage() {}
 
 func (x *Parcel) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[56]
+	mi := &file_wire_wire_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5198,7 +5406,7 @@ func (x *Parcel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Parcel.ProtoReflect.Descriptor instead.
 func (*Parcel) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{56}
+	return file_wire_wire_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Parcel) GetOrigin() uint32 {
@@ -5275,7 +5483,7 @@ type ParcelNotice struct {
 
 func (x *ParcelNotice) Reset() {
 	*x = ParcelNotice{}
-	mi := &file_wire_wire_proto_msgTypes[57]
+	mi := &file_wire_wire_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5287,7 +5495,7 @@ func (x *ParcelNotice) String() string {
 func (*ParcelNotice) ProtoMessage() {}
 
 func (x *ParcelNotice) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[57]
+	mi := &file_wire_wire_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5300,7 +5508,7 @@ func (x *ParcelNotice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ParcelNotice.ProtoReflect.Descriptor instead.
 func (*ParcelNotice) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{57}
+	return file_wire_wire_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ParcelNotice) GetWhat() uint32 {
@@ -5381,7 +5589,7 @@ type LinkReport struct {
 
 func (x *LinkReport) Reset() {
 	*x = LinkReport{}
-	mi := &file_wire_wire_proto_msgTypes[58]
+	mi := &file_wire_wire_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5393,7 +5601,7 @@ func (x *LinkReport) String() string {
 func (*LinkReport) ProtoMessage() {}
 
 func (x *LinkReport) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[58]
+	mi := &file_wire_wire_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5406,7 +5614,7 @@ func (x *LinkReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkReport.ProtoReflect.Descriptor instead.
 func (*LinkReport) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{58}
+	return file_wire_wire_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *LinkReport) GetNode() uint32 {
@@ -5465,7 +5673,7 @@ type Detour struct {
 
 func (x *Detour) Reset() {
 	*x = Detour{}
-	mi := &file_wire_wire_proto_msgTypes[59]
+	mi := &file_wire_wire_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5477,7 +5685,7 @@ func (x *Detour) String() string {
 func (*Detour) ProtoMessage() {}
 
 func (x *Detour) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[59]
+	mi := &file_wire_wire_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5490,7 +5698,7 @@ func (x *Detour) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Detour.ProtoReflect.Descriptor instead.
 func (*Detour) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{59}
+	return file_wire_wire_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Detour) GetOrigin() uint32 {
@@ -5540,7 +5748,7 @@ type DetourAnswer struct {
 
 func (x *DetourAnswer) Reset() {
 	*x = DetourAnswer{}
-	mi := &file_wire_wire_proto_msgTypes[60]
+	mi := &file_wire_wire_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5552,7 +5760,7 @@ func (x *DetourAnswer) String() string {
 func (*DetourAnswer) ProtoMessage() {}
 
 func (x *DetourAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[60]
+	mi := &file_wire_wire_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5565,7 +5773,7 @@ func (x *DetourAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DetourAnswer.ProtoReflect.Descriptor instead.
 func (*DetourAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{60}
+	return file_wire_wire_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *DetourAnswer) GetFailed() uint32 {
@@ -5601,7 +5809,7 @@ type SuspectRequest struct {
 
 func (x *SuspectRequest) Reset() {
 	*x = SuspectRequest{}
-	mi := &file_wire_wire_proto_msgTypes[61]
+	mi := &file_wire_wire_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5613,7 +5821,7 @@ func (x *SuspectRequest) String() string {
 func (*SuspectRequest) ProtoMessage() {}
 
 func (x *SuspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[61]
+	mi := &file_wire_wire_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5626,7 +5834,7 @@ func (x *SuspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspectRequest.ProtoReflect.Descriptor instead.
 func (*SuspectRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{61}
+	return file_wire_wire_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *SuspectRequest) GetGroup() uint32 {
@@ -5664,7 +5872,7 @@ type SuspectResponse struct {
 
 func (x *SuspectResponse) Reset() {
 	*x = SuspectResponse{}
-	mi := &file_wire_wire_proto_msgTypes[62]
+	mi := &file_wire_wire_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5676,7 +5884,7 @@ func (x *SuspectResponse) String() string {
 func (*SuspectResponse) ProtoMessage() {}
 
 func (x *SuspectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[62]
+	mi := &file_wire_wire_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5689,7 +5897,7 @@ func (x *SuspectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspectResponse.ProtoReflect.Descriptor instead.
 func (*SuspectResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{62}
+	return file_wire_wire_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *SuspectResponse) GetKnown() bool {
@@ -5745,7 +5953,7 @@ type AskRequest struct {
 
 func (x *AskRequest) Reset() {
 	*x = AskRequest{}
-	mi := &file_wire_wire_proto_msgTypes[63]
+	mi := &file_wire_wire_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5757,7 +5965,7 @@ func (x *AskRequest) String() string {
 func (*AskRequest) ProtoMessage() {}
 
 func (x *AskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[63]
+	mi := &file_wire_wire_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5770,7 +5978,7 @@ func (x *AskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRequest.ProtoReflect.Descriptor instead.
 func (*AskRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{63}
+	return file_wire_wire_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *AskRequest) GetName() string {
@@ -5797,7 +6005,7 @@ type AskResponse struct {
 
 func (x *AskResponse) Reset() {
 	*x = AskResponse{}
-	mi := &file_wire_wire_proto_msgTypes[64]
+	mi := &file_wire_wire_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5809,7 +6017,7 @@ func (x *AskResponse) String() string {
 func (*AskResponse) ProtoMessage() {}
 
 func (x *AskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[64]
+	mi := &file_wire_wire_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5822,7 +6030,7 @@ func (x *AskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskResponse.ProtoReflect.Descriptor instead.
 func (*AskResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{64}
+	return file_wire_wire_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *AskResponse) GetStatus() *Status {
@@ -5851,7 +6059,7 @@ type BoundValue struct {
 
 func (x *BoundValue) Reset() {
 	*x = BoundValue{}
-	mi := &file_wire_wire_proto_msgTypes[65]
+	mi := &file_wire_wire_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5863,7 +6071,7 @@ func (x *BoundValue) String() string {
 func (*BoundValue) ProtoMessage() {}
 
 func (x *BoundValue) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[65]
+	mi := &file_wire_wire_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5876,7 +6084,7 @@ func (x *BoundValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoundValue.ProtoReflect.Descriptor instead.
 func (*BoundValue) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{65}
+	return file_wire_wire_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *BoundValue) GetType() int32 {
@@ -5906,7 +6114,7 @@ type SessionVariable struct {
 
 func (x *SessionVariable) Reset() {
 	*x = SessionVariable{}
-	mi := &file_wire_wire_proto_msgTypes[66]
+	mi := &file_wire_wire_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5918,7 +6126,7 @@ func (x *SessionVariable) String() string {
 func (*SessionVariable) ProtoMessage() {}
 
 func (x *SessionVariable) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[66]
+	mi := &file_wire_wire_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5931,7 +6139,7 @@ func (x *SessionVariable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionVariable.ProtoReflect.Descriptor instead.
 func (*SessionVariable) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{66}
+	return file_wire_wire_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *SessionVariable) GetName() string {
@@ -5970,7 +6178,7 @@ type SessionState struct {
 
 func (x *SessionState) Reset() {
 	*x = SessionState{}
-	mi := &file_wire_wire_proto_msgTypes[67]
+	mi := &file_wire_wire_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5982,7 +6190,7 @@ func (x *SessionState) String() string {
 func (*SessionState) ProtoMessage() {}
 
 func (x *SessionState) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[67]
+	mi := &file_wire_wire_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5995,7 +6203,7 @@ func (x *SessionState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionState.ProtoReflect.Descriptor instead.
 func (*SessionState) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{67}
+	return file_wire_wire_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *SessionState) GetUser() string {
@@ -6059,7 +6267,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_wire_wire_proto_msgTypes[68]
+	mi := &file_wire_wire_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6071,7 +6279,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[68]
+	mi := &file_wire_wire_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6084,7 +6292,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{68}
+	return file_wire_wire_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ForwardRequest) GetQuery() string {
@@ -6168,7 +6376,7 @@ type ForwardWarning struct {
 
 func (x *ForwardWarning) Reset() {
 	*x = ForwardWarning{}
-	mi := &file_wire_wire_proto_msgTypes[69]
+	mi := &file_wire_wire_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6180,7 +6388,7 @@ func (x *ForwardWarning) String() string {
 func (*ForwardWarning) ProtoMessage() {}
 
 func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[69]
+	mi := &file_wire_wire_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6193,7 +6401,7 @@ func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardWarning.ProtoReflect.Descriptor instead.
 func (*ForwardWarning) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{69}
+	return file_wire_wire_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ForwardWarning) GetLevel() string {
@@ -6249,7 +6457,7 @@ type ForwardResponse struct {
 
 func (x *ForwardResponse) Reset() {
 	*x = ForwardResponse{}
-	mi := &file_wire_wire_proto_msgTypes[70]
+	mi := &file_wire_wire_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6261,7 +6469,7 @@ func (x *ForwardResponse) String() string {
 func (*ForwardResponse) ProtoMessage() {}
 
 func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[70]
+	mi := &file_wire_wire_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6274,7 +6482,7 @@ func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardResponse.ProtoReflect.Descriptor instead.
 func (*ForwardResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{70}
+	return file_wire_wire_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ForwardResponse) GetStatus() *Status {
@@ -6464,7 +6672,7 @@ type ForwardField struct {
 
 func (x *ForwardField) Reset() {
 	*x = ForwardField{}
-	mi := &file_wire_wire_proto_msgTypes[71]
+	mi := &file_wire_wire_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6476,7 +6684,7 @@ func (x *ForwardField) String() string {
 func (*ForwardField) ProtoMessage() {}
 
 func (x *ForwardField) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[71]
+	mi := &file_wire_wire_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6489,7 +6697,7 @@ func (x *ForwardField) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardField.ProtoReflect.Descriptor instead.
 func (*ForwardField) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{71}
+	return file_wire_wire_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ForwardField) GetName() string {
@@ -6574,7 +6782,7 @@ type ForwardRow struct {
 
 func (x *ForwardRow) Reset() {
 	*x = ForwardRow{}
-	mi := &file_wire_wire_proto_msgTypes[72]
+	mi := &file_wire_wire_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6586,7 +6794,7 @@ func (x *ForwardRow) String() string {
 func (*ForwardRow) ProtoMessage() {}
 
 func (x *ForwardRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[72]
+	mi := &file_wire_wire_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6599,7 +6807,7 @@ func (x *ForwardRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRow.ProtoReflect.Descriptor instead.
 func (*ForwardRow) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{72}
+	return file_wire_wire_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ForwardRow) GetLengths() []int64 {
@@ -6633,7 +6841,7 @@ type CollectivePart struct {
 
 func (x *CollectivePart) Reset() {
 	*x = CollectivePart{}
-	mi := &file_wire_wire_proto_msgTypes[73]
+	mi := &file_wire_wire_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6645,7 +6853,7 @@ func (x *CollectivePart) String() string {
 func (*CollectivePart) ProtoMessage() {}
 
 func (x *CollectivePart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[73]
+	mi := &file_wire_wire_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6658,7 +6866,7 @@ func (x *CollectivePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectivePart.ProtoReflect.Descriptor instead.
 func (*CollectivePart) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{73}
+	return file_wire_wire_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *CollectivePart) GetOrigin() uint32 {
@@ -6732,7 +6940,7 @@ type CollectiveMsg struct {
 
 func (x *CollectiveMsg) Reset() {
 	*x = CollectiveMsg{}
-	mi := &file_wire_wire_proto_msgTypes[74]
+	mi := &file_wire_wire_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6744,7 +6952,7 @@ func (x *CollectiveMsg) String() string {
 func (*CollectiveMsg) ProtoMessage() {}
 
 func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[74]
+	mi := &file_wire_wire_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6757,7 +6965,7 @@ func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveMsg.ProtoReflect.Descriptor instead.
 func (*CollectiveMsg) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{74}
+	return file_wire_wire_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *CollectiveMsg) GetComm() uint32 {
@@ -6816,7 +7024,7 @@ type CollectiveFrame struct {
 
 func (x *CollectiveFrame) Reset() {
 	*x = CollectiveFrame{}
-	mi := &file_wire_wire_proto_msgTypes[75]
+	mi := &file_wire_wire_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6828,7 +7036,7 @@ func (x *CollectiveFrame) String() string {
 func (*CollectiveFrame) ProtoMessage() {}
 
 func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[75]
+	mi := &file_wire_wire_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6841,7 +7049,7 @@ func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveFrame.ProtoReflect.Descriptor instead.
 func (*CollectiveFrame) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{75}
+	return file_wire_wire_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *CollectiveFrame) GetRoute() []uint32 {
@@ -6881,7 +7089,7 @@ type CollectiveWant struct {
 
 func (x *CollectiveWant) Reset() {
 	*x = CollectiveWant{}
-	mi := &file_wire_wire_proto_msgTypes[76]
+	mi := &file_wire_wire_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6893,7 +7101,7 @@ func (x *CollectiveWant) String() string {
 func (*CollectiveWant) ProtoMessage() {}
 
 func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[76]
+	mi := &file_wire_wire_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6906,7 +7114,7 @@ func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveWant.ProtoReflect.Descriptor instead.
 func (*CollectiveWant) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{76}
+	return file_wire_wire_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *CollectiveWant) GetComm() uint32 {
@@ -6972,7 +7180,7 @@ type EpochWrite struct {
 
 func (x *EpochWrite) Reset() {
 	*x = EpochWrite{}
-	mi := &file_wire_wire_proto_msgTypes[77]
+	mi := &file_wire_wire_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6984,7 +7192,7 @@ func (x *EpochWrite) String() string {
 func (*EpochWrite) ProtoMessage() {}
 
 func (x *EpochWrite) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[77]
+	mi := &file_wire_wire_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6997,7 +7205,7 @@ func (x *EpochWrite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochWrite.ProtoReflect.Descriptor instead.
 func (*EpochWrite) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{77}
+	return file_wire_wire_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *EpochWrite) GetKey() []byte {
@@ -7044,7 +7252,7 @@ type EpochTxn struct {
 
 func (x *EpochTxn) Reset() {
 	*x = EpochTxn{}
-	mi := &file_wire_wire_proto_msgTypes[78]
+	mi := &file_wire_wire_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7056,7 +7264,7 @@ func (x *EpochTxn) String() string {
 func (*EpochTxn) ProtoMessage() {}
 
 func (x *EpochTxn) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[78]
+	mi := &file_wire_wire_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7069,7 +7277,7 @@ func (x *EpochTxn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochTxn.ProtoReflect.Descriptor instead.
 func (*EpochTxn) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{78}
+	return file_wire_wire_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *EpochTxn) GetId() []byte {
@@ -7131,7 +7339,7 @@ type EpochBatch struct {
 
 func (x *EpochBatch) Reset() {
 	*x = EpochBatch{}
-	mi := &file_wire_wire_proto_msgTypes[79]
+	mi := &file_wire_wire_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7143,7 +7351,7 @@ func (x *EpochBatch) String() string {
 func (*EpochBatch) ProtoMessage() {}
 
 func (x *EpochBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[79]
+	mi := &file_wire_wire_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7156,7 +7364,7 @@ func (x *EpochBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochBatch.ProtoReflect.Descriptor instead.
 func (*EpochBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{79}
+	return file_wire_wire_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *EpochBatch) GetTxns() []*EpochTxn {
@@ -7195,7 +7403,7 @@ type EpochFrame struct {
 
 func (x *EpochFrame) Reset() {
 	*x = EpochFrame{}
-	mi := &file_wire_wire_proto_msgTypes[80]
+	mi := &file_wire_wire_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7207,7 +7415,7 @@ func (x *EpochFrame) String() string {
 func (*EpochFrame) ProtoMessage() {}
 
 func (x *EpochFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[80]
+	mi := &file_wire_wire_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7220,7 +7428,7 @@ func (x *EpochFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochFrame.ProtoReflect.Descriptor instead.
 func (*EpochFrame) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{80}
+	return file_wire_wire_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *EpochFrame) GetView() uint64 {
@@ -7314,7 +7522,7 @@ type EpochPing struct {
 
 func (x *EpochPing) Reset() {
 	*x = EpochPing{}
-	mi := &file_wire_wire_proto_msgTypes[81]
+	mi := &file_wire_wire_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7326,7 +7534,7 @@ func (x *EpochPing) String() string {
 func (*EpochPing) ProtoMessage() {}
 
 func (x *EpochPing) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[81]
+	mi := &file_wire_wire_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7339,7 +7547,7 @@ func (x *EpochPing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochPing.ProtoReflect.Descriptor instead.
 func (*EpochPing) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{81}
+	return file_wire_wire_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *EpochPing) GetView() uint64 {
@@ -7382,7 +7590,7 @@ type EpochRecord struct {
 
 func (x *EpochRecord) Reset() {
 	*x = EpochRecord{}
-	mi := &file_wire_wire_proto_msgTypes[82]
+	mi := &file_wire_wire_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7394,7 +7602,7 @@ func (x *EpochRecord) String() string {
 func (*EpochRecord) ProtoMessage() {}
 
 func (x *EpochRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[82]
+	mi := &file_wire_wire_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7407,7 +7615,7 @@ func (x *EpochRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochRecord.ProtoReflect.Descriptor instead.
 func (*EpochRecord) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{82}
+	return file_wire_wire_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *EpochRecord) GetEpoch() uint64 {
@@ -7448,7 +7656,7 @@ type EpochControl struct {
 
 func (x *EpochControl) Reset() {
 	*x = EpochControl{}
-	mi := &file_wire_wire_proto_msgTypes[83]
+	mi := &file_wire_wire_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7460,7 +7668,7 @@ func (x *EpochControl) String() string {
 func (*EpochControl) ProtoMessage() {}
 
 func (x *EpochControl) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[83]
+	mi := &file_wire_wire_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7473,7 +7681,7 @@ func (x *EpochControl) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochControl.ProtoReflect.Descriptor instead.
 func (*EpochControl) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{83}
+	return file_wire_wire_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *EpochControl) GetStep() uint32 {
@@ -7551,7 +7759,7 @@ type EpochAnswer struct {
 
 func (x *EpochAnswer) Reset() {
 	*x = EpochAnswer{}
-	mi := &file_wire_wire_proto_msgTypes[84]
+	mi := &file_wire_wire_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7563,7 +7771,7 @@ func (x *EpochAnswer) String() string {
 func (*EpochAnswer) ProtoMessage() {}
 
 func (x *EpochAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[84]
+	mi := &file_wire_wire_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7576,7 +7784,7 @@ func (x *EpochAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochAnswer.ProtoReflect.Descriptor instead.
 func (*EpochAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{84}
+	return file_wire_wire_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *EpochAnswer) GetView() uint64 {
@@ -7668,7 +7876,7 @@ type EpochRow struct {
 
 func (x *EpochRow) Reset() {
 	*x = EpochRow{}
-	mi := &file_wire_wire_proto_msgTypes[85]
+	mi := &file_wire_wire_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7680,7 +7888,7 @@ func (x *EpochRow) String() string {
 func (*EpochRow) ProtoMessage() {}
 
 func (x *EpochRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[85]
+	mi := &file_wire_wire_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7693,7 +7901,7 @@ func (x *EpochRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochRow.ProtoReflect.Descriptor instead.
 func (*EpochRow) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{85}
+	return file_wire_wire_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *EpochRow) GetKey() []byte {
@@ -7822,7 +8030,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05value\x18\x04 \x01(\fR\x05value\x12\x10\n" +
 	"\x03add\x18\x05 \x01(\x12R\x03add\x12\x14\n" +
 	"\x05least\x18\x06 \x01(\x12R\x05least\x12\x12\n" +
-	"\x04most\x18\a \x01(\x04R\x04most\"\x82\x04\n" +
+	"\x04most\x18\a \x01(\x04R\x04most\"\xb0\x04\n" +
 	"\rCommitRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12&\n" +
 	"\x03txn\x18\x02 \x01(\v2\x14.godwit.wire.TxnMetaR\x03txn\x12*\n" +
@@ -7841,7 +8049,9 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\aordered\x18\x1e \x01(\bR\aordered\x12\x1c\n" +
 	"\tstatement\x18\x1f \x01(\fR\tstatement\x12\x16\n" +
 	"\x06answer\x18  \x01(\fR\x06answer\x12\x12\n" +
-	"\x04sees\x18! \x01(\bR\x04sees\"\x9a\x03\n" +
+	"\x04sees\x18! \x01(\bR\x04sees\x12\x14\n" +
+	"\x05stage\x18\" \x01(\rR\x05stage\x12\x16\n" +
+	"\x06pieces\x18# \x01(\rR\x06pieces\"\x9a\x03\n" +
 	"\x0eCommitResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x0e\n" +
 	"\x02ts\x18\x02 \x01(\x04R\x02ts\x12\x0e\n" +
@@ -7908,7 +8118,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04txns\x18\x01 \x03(\fR\x04txns\x12\x18\n" +
 	"\agateway\x18\x02 \x01(\rR\agateway\"C\n" +
 	"\x14TxnHeartbeatResponse\x12+\n" +
-	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\"\xad\x02\n" +
+	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\"\x88\x03\n" +
 	"\x04Vote\x12\x10\n" +
 	"\x03txn\x18\x01 \x01(\fR\x03txn\x12\x0e\n" +
 	"\x02lo\x18\x02 \x01(\x04R\x02lo\x12\x0e\n" +
@@ -7920,7 +8130,18 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04slot\x18\x14 \x01(\x04R\x04slot\x12\x18\n" +
 	"\aordered\x18\x1e \x01(\bR\aordered\x12\x1c\n" +
 	"\tstatement\x18\x1f \x01(\fR\tstatement\x12\x16\n" +
-	"\x06answer\x18  \x01(\fR\x06answer\"Z\n" +
+	"\x06answer\x18  \x01(\fR\x06answer\x12\x16\n" +
+	"\x06pieces\x18! \x01(\rR\x06pieces\x12'\n" +
+	"\x05spans\x18\" \x03(\v2\x11.godwit.wire.SpanR\x05spans\x12\x18\n" +
+	"\aapplied\x18# \x01(\rR\aapplied\"[\n" +
+	"\x05Stage\x12\x10\n" +
+	"\x03txn\x18\x01 \x01(\fR\x03txn\x12\x14\n" +
+	"\x05piece\x18\x02 \x01(\rR\x05piece\x12*\n" +
+	"\x06writes\x18\x03 \x03(\v2\x12.godwit.wire.WriteR\x06writes\"@\n" +
+	"\x06Settle\x12\x10\n" +
+	"\x03txn\x18\x01 \x01(\fR\x03txn\x12\x0e\n" +
+	"\x02ts\x18\x02 \x01(\x04R\x02ts\x12\x14\n" +
+	"\x05piece\x18\x03 \x01(\rR\x05piece\"Z\n" +
 	"\x06Decide\x12\x10\n" +
 	"\x03txn\x18\x01 \x01(\fR\x03txn\x12\x16\n" +
 	"\x06commit\x18\x02 \x01(\bR\x06commit\x12\x0e\n" +
@@ -7949,7 +8170,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05at_ns\x18\x06 \x01(\x04R\x04atNs\x12\x17\n" +
 	"\atook_ns\x18\a \x01(\x04R\x06tookNs\">\n" +
 	"\vClockOrders\x12/\n" +
-	"\x06orders\x18\x01 \x03(\v2\x17.godwit.wire.ClockOrderR\x06orders\"\x96\x04\n" +
+	"\x06orders\x18\x01 \x03(\v2\x17.godwit.wire.ClockOrderR\x06orders\"\xed\x04\n" +
 	"\aCommand\x12\x0e\n" +
 	"\x02ts\x18\x01 \x01(\x04R\x02ts\x12\x16\n" +
 	"\x06closed\x18\x02 \x01(\x04R\x06closed\x12(\n" +
@@ -7964,7 +8185,9 @@ const file_wire_wire_proto_rawDesc = "" +
 	" \x01(\x04R\bproposal\x12-\n" +
 	"\x05clock\x18\v \x01(\v2\x17.godwit.wire.ClockOrderR\x05clock\x12A\n" +
 	"\x0elease_transfer\x18\f \x01(\v2\x1a.godwit.wire.LeaseTransferR\rleaseTransfer\x12(\n" +
-	"\x05ended\x18\r \x01(\v2\x12.godwit.wire.LeaseR\x05ended\"p\n" +
+	"\x05ended\x18\r \x01(\v2\x12.godwit.wire.LeaseR\x05ended\x12(\n" +
+	"\x05stage\x18\x0e \x01(\v2\x12.godwit.wire.StageR\x05stage\x12+\n" +
+	"\x06settle\x18\x0f \x01(\v2\x13.godwit.wire.SettleR\x06settle\"p\n" +
 	"\rLeaseTransfer\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\rR\x06target\x12\x10\n" +
 	"\x03end\x18\x02 \x01(\x04R\x03end\x12\x1b\n" +
@@ -7987,7 +8210,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04txns\x18\x06 \x03(\v2\x14.godwit.wire.HeldTxnR\x04txns\x12\x1a\n" +
 	"\bfinished\x18\a \x03(\fR\bfinished\x12\x1c\n" +
 	"\tcommitted\x18\b \x01(\bR\tcommitted\x12\x12\n" +
-	"\x04held\x18\t \x01(\x04R\x04held\"\xbd\x03\n" +
+	"\x04held\x18\t \x01(\x04R\x04held\"\xae\x04\n" +
 	"\aHeldTxn\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x10\n" +
 	"\x03age\x18\x02 \x01(\x04R\x03age\x12\x16\n" +
@@ -8007,7 +8230,10 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\bbound_by\x18\x0e \x03(\fR\aboundBy\x12\x12\n" +
 	"\x04slot\x18\x0f \x01(\bR\x04slot\x12\x14\n" +
 	"\x05votes\x18\x10 \x03(\rR\x05votes\x12\x19\n" +
-	"\bvoted_ns\x18\x11 \x01(\x04R\avotedNs\"7\n" +
+	"\bvoted_ns\x18\x11 \x01(\x04R\avotedNs\x12\x16\n" +
+	"\x06staged\x18\x12 \x01(\rR\x06staged\x12!\n" +
+	"\fstaged_since\x18\x13 \x01(\x04R\vstagedSince\x124\n" +
+	"\fstaged_spans\x18\x14 \x03(\v2\x11.godwit.wire.SpanR\vstagedSpans\"7\n" +
 	"\rOracleRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
 	"\x03min\x18\x02 \x01(\x04R\x03min\"M\n" +
@@ -8423,7 +8649,7 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 86)
+var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 88)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
 	(Pin)(0),                     // 1: godwit.wire.Pin
@@ -8453,68 +8679,70 @@ var file_wire_wire_proto_goTypes = []any{
 	(*TxnHeartbeatRequest)(nil),  // 25: godwit.wire.TxnHeartbeatRequest
 	(*TxnHeartbeatResponse)(nil), // 26: godwit.wire.TxnHeartbeatResponse
 	(*Vote)(nil),                 // 27: godwit.wire.Vote
-	(*Decide)(nil),               // 28: godwit.wire.Decide
-	(*TxnCommit)(nil),            // 29: godwit.wire.TxnCommit
-	(*Collect)(nil),              // 30: godwit.wire.Collect
-	(*Lease)(nil),                // 31: godwit.wire.Lease
-	(*ClockOrder)(nil),           // 32: godwit.wire.ClockOrder
-	(*ClockOrders)(nil),          // 33: godwit.wire.ClockOrders
-	(*Command)(nil),              // 34: godwit.wire.Command
-	(*LeaseTransfer)(nil),        // 35: godwit.wire.LeaseTransfer
-	(*HandoverRequest)(nil),      // 36: godwit.wire.HandoverRequest
-	(*HandoverResponse)(nil),     // 37: godwit.wire.HandoverResponse
-	(*TransferredState)(nil),     // 38: godwit.wire.TransferredState
-	(*HeldTxn)(nil),              // 39: godwit.wire.HeldTxn
-	(*OracleRequest)(nil),        // 40: godwit.wire.OracleRequest
-	(*OracleResponse)(nil),       // 41: godwit.wire.OracleResponse
-	(*GroupLead)(nil),            // 42: godwit.wire.GroupLead
-	(*Heartbeat)(nil),            // 43: godwit.wire.Heartbeat
-	(*Health)(nil),               // 44: godwit.wire.Health
-	(*Closed)(nil),               // 45: godwit.wire.Closed
-	(*Touched)(nil),              // 46: godwit.wire.Touched
-	(*TouchedResponse)(nil),      // 47: godwit.wire.TouchedResponse
-	(*Consistency)(nil),          // 48: godwit.wire.Consistency
-	(*ServeRequest)(nil),         // 49: godwit.wire.ServeRequest
-	(*ServedSpan)(nil),           // 50: godwit.wire.ServedSpan
-	(*ServeResponse)(nil),        // 51: godwit.wire.ServeResponse
-	(*GroupHeld)(nil),            // 52: godwit.wire.GroupHeld
-	(*Copies)(nil),               // 53: godwit.wire.Copies
-	(*ClockReport)(nil),          // 54: godwit.wire.ClockReport
-	(*SnapshotChunk)(nil),        // 55: godwit.wire.SnapshotChunk
-	(*SnapshotAck)(nil),          // 56: godwit.wire.SnapshotAck
-	(*RaftBatch)(nil),            // 57: godwit.wire.RaftBatch
-	(*RaftBundle)(nil),           // 58: godwit.wire.RaftBundle
-	(*RaftShare)(nil),            // 59: godwit.wire.RaftShare
-	(*Parcel)(nil),               // 60: godwit.wire.Parcel
-	(*ParcelNotice)(nil),         // 61: godwit.wire.ParcelNotice
-	(*LinkReport)(nil),           // 62: godwit.wire.LinkReport
-	(*Detour)(nil),               // 63: godwit.wire.Detour
-	(*DetourAnswer)(nil),         // 64: godwit.wire.DetourAnswer
-	(*SuspectRequest)(nil),       // 65: godwit.wire.SuspectRequest
-	(*SuspectResponse)(nil),      // 66: godwit.wire.SuspectResponse
-	(*AskRequest)(nil),           // 67: godwit.wire.AskRequest
-	(*AskResponse)(nil),          // 68: godwit.wire.AskResponse
-	(*BoundValue)(nil),           // 69: godwit.wire.BoundValue
-	(*SessionVariable)(nil),      // 70: godwit.wire.SessionVariable
-	(*SessionState)(nil),         // 71: godwit.wire.SessionState
-	(*ForwardRequest)(nil),       // 72: godwit.wire.ForwardRequest
-	(*ForwardWarning)(nil),       // 73: godwit.wire.ForwardWarning
-	(*ForwardResponse)(nil),      // 74: godwit.wire.ForwardResponse
-	(*ForwardField)(nil),         // 75: godwit.wire.ForwardField
-	(*ForwardRow)(nil),           // 76: godwit.wire.ForwardRow
-	(*CollectivePart)(nil),       // 77: godwit.wire.CollectivePart
-	(*CollectiveMsg)(nil),        // 78: godwit.wire.CollectiveMsg
-	(*CollectiveFrame)(nil),      // 79: godwit.wire.CollectiveFrame
-	(*CollectiveWant)(nil),       // 80: godwit.wire.CollectiveWant
-	(*EpochWrite)(nil),           // 81: godwit.wire.EpochWrite
-	(*EpochTxn)(nil),             // 82: godwit.wire.EpochTxn
-	(*EpochBatch)(nil),           // 83: godwit.wire.EpochBatch
-	(*EpochFrame)(nil),           // 84: godwit.wire.EpochFrame
-	(*EpochPing)(nil),            // 85: godwit.wire.EpochPing
-	(*EpochRecord)(nil),          // 86: godwit.wire.EpochRecord
-	(*EpochControl)(nil),         // 87: godwit.wire.EpochControl
-	(*EpochAnswer)(nil),          // 88: godwit.wire.EpochAnswer
-	(*EpochRow)(nil),             // 89: godwit.wire.EpochRow
+	(*Stage)(nil),                // 28: godwit.wire.Stage
+	(*Settle)(nil),               // 29: godwit.wire.Settle
+	(*Decide)(nil),               // 30: godwit.wire.Decide
+	(*TxnCommit)(nil),            // 31: godwit.wire.TxnCommit
+	(*Collect)(nil),              // 32: godwit.wire.Collect
+	(*Lease)(nil),                // 33: godwit.wire.Lease
+	(*ClockOrder)(nil),           // 34: godwit.wire.ClockOrder
+	(*ClockOrders)(nil),          // 35: godwit.wire.ClockOrders
+	(*Command)(nil),              // 36: godwit.wire.Command
+	(*LeaseTransfer)(nil),        // 37: godwit.wire.LeaseTransfer
+	(*HandoverRequest)(nil),      // 38: godwit.wire.HandoverRequest
+	(*HandoverResponse)(nil),     // 39: godwit.wire.HandoverResponse
+	(*TransferredState)(nil),     // 40: godwit.wire.TransferredState
+	(*HeldTxn)(nil),              // 41: godwit.wire.HeldTxn
+	(*OracleRequest)(nil),        // 42: godwit.wire.OracleRequest
+	(*OracleResponse)(nil),       // 43: godwit.wire.OracleResponse
+	(*GroupLead)(nil),            // 44: godwit.wire.GroupLead
+	(*Heartbeat)(nil),            // 45: godwit.wire.Heartbeat
+	(*Health)(nil),               // 46: godwit.wire.Health
+	(*Closed)(nil),               // 47: godwit.wire.Closed
+	(*Touched)(nil),              // 48: godwit.wire.Touched
+	(*TouchedResponse)(nil),      // 49: godwit.wire.TouchedResponse
+	(*Consistency)(nil),          // 50: godwit.wire.Consistency
+	(*ServeRequest)(nil),         // 51: godwit.wire.ServeRequest
+	(*ServedSpan)(nil),           // 52: godwit.wire.ServedSpan
+	(*ServeResponse)(nil),        // 53: godwit.wire.ServeResponse
+	(*GroupHeld)(nil),            // 54: godwit.wire.GroupHeld
+	(*Copies)(nil),               // 55: godwit.wire.Copies
+	(*ClockReport)(nil),          // 56: godwit.wire.ClockReport
+	(*SnapshotChunk)(nil),        // 57: godwit.wire.SnapshotChunk
+	(*SnapshotAck)(nil),          // 58: godwit.wire.SnapshotAck
+	(*RaftBatch)(nil),            // 59: godwit.wire.RaftBatch
+	(*RaftBundle)(nil),           // 60: godwit.wire.RaftBundle
+	(*RaftShare)(nil),            // 61: godwit.wire.RaftShare
+	(*Parcel)(nil),               // 62: godwit.wire.Parcel
+	(*ParcelNotice)(nil),         // 63: godwit.wire.ParcelNotice
+	(*LinkReport)(nil),           // 64: godwit.wire.LinkReport
+	(*Detour)(nil),               // 65: godwit.wire.Detour
+	(*DetourAnswer)(nil),         // 66: godwit.wire.DetourAnswer
+	(*SuspectRequest)(nil),       // 67: godwit.wire.SuspectRequest
+	(*SuspectResponse)(nil),      // 68: godwit.wire.SuspectResponse
+	(*AskRequest)(nil),           // 69: godwit.wire.AskRequest
+	(*AskResponse)(nil),          // 70: godwit.wire.AskResponse
+	(*BoundValue)(nil),           // 71: godwit.wire.BoundValue
+	(*SessionVariable)(nil),      // 72: godwit.wire.SessionVariable
+	(*SessionState)(nil),         // 73: godwit.wire.SessionState
+	(*ForwardRequest)(nil),       // 74: godwit.wire.ForwardRequest
+	(*ForwardWarning)(nil),       // 75: godwit.wire.ForwardWarning
+	(*ForwardResponse)(nil),      // 76: godwit.wire.ForwardResponse
+	(*ForwardField)(nil),         // 77: godwit.wire.ForwardField
+	(*ForwardRow)(nil),           // 78: godwit.wire.ForwardRow
+	(*CollectivePart)(nil),       // 79: godwit.wire.CollectivePart
+	(*CollectiveMsg)(nil),        // 80: godwit.wire.CollectiveMsg
+	(*CollectiveFrame)(nil),      // 81: godwit.wire.CollectiveFrame
+	(*CollectiveWant)(nil),       // 82: godwit.wire.CollectiveWant
+	(*EpochWrite)(nil),           // 83: godwit.wire.EpochWrite
+	(*EpochTxn)(nil),             // 84: godwit.wire.EpochTxn
+	(*EpochBatch)(nil),           // 85: godwit.wire.EpochBatch
+	(*EpochFrame)(nil),           // 86: godwit.wire.EpochFrame
+	(*EpochPing)(nil),            // 87: godwit.wire.EpochPing
+	(*EpochRecord)(nil),          // 88: godwit.wire.EpochRecord
+	(*EpochControl)(nil),         // 89: godwit.wire.EpochControl
+	(*EpochAnswer)(nil),          // 90: godwit.wire.EpochAnswer
+	(*EpochRow)(nil),             // 91: godwit.wire.EpochRow
 }
 var file_wire_wire_proto_depIdxs = []int32{
 	5,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
@@ -8545,59 +8773,64 @@ var file_wire_wire_proto_depIdxs = []int32{
 	8,  // 25: godwit.wire.OrderResponse.status:type_name -> godwit.wire.Status
 	8,  // 26: godwit.wire.TxnHeartbeatResponse.status:type_name -> godwit.wire.Status
 	12, // 27: godwit.wire.Vote.writes:type_name -> godwit.wire.Write
-	12, // 28: godwit.wire.TxnCommit.writes:type_name -> godwit.wire.Write
-	32, // 29: godwit.wire.ClockOrders.orders:type_name -> godwit.wire.ClockOrder
-	31, // 30: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
-	4,  // 31: godwit.wire.Command.vector:type_name -> godwit.wire.GroupIndex
-	29, // 32: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
-	27, // 33: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
-	28, // 34: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
-	30, // 35: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
-	32, // 36: godwit.wire.Command.clock:type_name -> godwit.wire.ClockOrder
-	35, // 37: godwit.wire.Command.lease_transfer:type_name -> godwit.wire.LeaseTransfer
-	31, // 38: godwit.wire.Command.ended:type_name -> godwit.wire.Lease
-	38, // 39: godwit.wire.HandoverRequest.transferred_state:type_name -> godwit.wire.TransferredState
-	8,  // 40: godwit.wire.HandoverResponse.status:type_name -> godwit.wire.Status
-	39, // 41: godwit.wire.TransferredState.txns:type_name -> godwit.wire.HeldTxn
-	5,  // 42: godwit.wire.HeldTxn.handover:type_name -> godwit.wire.Span
-	5,  // 43: godwit.wire.HeldTxn.shared:type_name -> godwit.wire.Span
-	5,  // 44: godwit.wire.HeldTxn.exclusive:type_name -> godwit.wire.Span
-	8,  // 45: godwit.wire.OracleResponse.status:type_name -> godwit.wire.Status
-	42, // 46: godwit.wire.Heartbeat.leads:type_name -> godwit.wire.GroupLead
-	54, // 47: godwit.wire.Heartbeat.clock:type_name -> godwit.wire.ClockReport
-	52, // 48: godwit.wire.Heartbeat.held:type_name -> godwit.wire.GroupHeld
-	44, // 49: godwit.wire.Heartbeat.health:type_name -> godwit.wire.Health
-	42, // 50: godwit.wire.Closed.leads:type_name -> godwit.wire.GroupLead
-	6,  // 51: godwit.wire.Touched.rows:type_name -> godwit.wire.KV
-	8,  // 52: godwit.wire.TouchedResponse.status:type_name -> godwit.wire.Status
-	5,  // 53: godwit.wire.ServeRequest.spans:type_name -> godwit.wire.Span
-	6,  // 54: godwit.wire.ServedSpan.rows:type_name -> godwit.wire.KV
-	8,  // 55: godwit.wire.ServeResponse.status:type_name -> godwit.wire.Status
-	50, // 56: godwit.wire.ServeResponse.spans:type_name -> godwit.wire.ServedSpan
-	52, // 57: godwit.wire.Copies.held:type_name -> godwit.wire.GroupHeld
-	8,  // 58: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
-	59, // 59: godwit.wire.RaftBundle.shares:type_name -> godwit.wire.RaftShare
-	57, // 60: godwit.wire.RaftShare.batch:type_name -> godwit.wire.RaftBatch
-	62, // 61: godwit.wire.ParcelNotice.links:type_name -> godwit.wire.LinkReport
-	8,  // 62: godwit.wire.DetourAnswer.status:type_name -> godwit.wire.Status
-	8,  // 63: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
-	70, // 64: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
-	69, // 65: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
-	8,  // 66: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
-	73, // 67: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
-	75, // 68: godwit.wire.ForwardResponse.fields:type_name -> godwit.wire.ForwardField
-	76, // 69: godwit.wire.ForwardResponse.rows:type_name -> godwit.wire.ForwardRow
-	77, // 70: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
-	5,  // 71: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
-	81, // 72: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
-	82, // 73: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
-	86, // 74: godwit.wire.EpochAnswer.records:type_name -> godwit.wire.EpochRecord
-	89, // 75: godwit.wire.EpochAnswer.rows:type_name -> godwit.wire.EpochRow
-	76, // [76:76] is the sub-list for method output_type
-	76, // [76:76] is the sub-list for method input_type
-	76, // [76:76] is the sub-list for extension type_name
-	76, // [76:76] is the sub-list for extension extendee
-	0,  // [0:76] is the sub-list for field type_name
+	5,  // 28: godwit.wire.Vote.spans:type_name -> godwit.wire.Span
+	12, // 29: godwit.wire.Stage.writes:type_name -> godwit.wire.Write
+	12, // 30: godwit.wire.TxnCommit.writes:type_name -> godwit.wire.Write
+	34, // 31: godwit.wire.ClockOrders.orders:type_name -> godwit.wire.ClockOrder
+	33, // 32: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
+	4,  // 33: godwit.wire.Command.vector:type_name -> godwit.wire.GroupIndex
+	31, // 34: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
+	27, // 35: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
+	30, // 36: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
+	32, // 37: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
+	34, // 38: godwit.wire.Command.clock:type_name -> godwit.wire.ClockOrder
+	37, // 39: godwit.wire.Command.lease_transfer:type_name -> godwit.wire.LeaseTransfer
+	33, // 40: godwit.wire.Command.ended:type_name -> godwit.wire.Lease
+	28, // 41: godwit.wire.Command.stage:type_name -> godwit.wire.Stage
+	29, // 42: godwit.wire.Command.settle:type_name -> godwit.wire.Settle
+	40, // 43: godwit.wire.HandoverRequest.transferred_state:type_name -> godwit.wire.TransferredState
+	8,  // 44: godwit.wire.HandoverResponse.status:type_name -> godwit.wire.Status
+	41, // 45: godwit.wire.TransferredState.txns:type_name -> godwit.wire.HeldTxn
+	5,  // 46: godwit.wire.HeldTxn.handover:type_name -> godwit.wire.Span
+	5,  // 47: godwit.wire.HeldTxn.shared:type_name -> godwit.wire.Span
+	5,  // 48: godwit.wire.HeldTxn.exclusive:type_name -> godwit.wire.Span
+	5,  // 49: godwit.wire.HeldTxn.staged_spans:type_name -> godwit.wire.Span
+	8,  // 50: godwit.wire.OracleResponse.status:type_name -> godwit.wire.Status
+	44, // 51: godwit.wire.Heartbeat.leads:type_name -> godwit.wire.GroupLead
+	56, // 52: godwit.wire.Heartbeat.clock:type_name -> godwit.wire.ClockReport
+	54, // 53: godwit.wire.Heartbeat.held:type_name -> godwit.wire.GroupHeld
+	46, // 54: godwit.wire.Heartbeat.health:type_name -> godwit.wire.Health
+	44, // 55: godwit.wire.Closed.leads:type_name -> godwit.wire.GroupLead
+	6,  // 56: godwit.wire.Touched.rows:type_name -> godwit.wire.KV
+	8,  // 57: godwit.wire.TouchedResponse.status:type_name -> godwit.wire.Status
+	5,  // 58: godwit.wire.ServeRequest.spans:type_name -> godwit.wire.Span
+	6,  // 59: godwit.wire.ServedSpan.rows:type_name -> godwit.wire.KV
+	8,  // 60: godwit.wire.ServeResponse.status:type_name -> godwit.wire.Status
+	52, // 61: godwit.wire.ServeResponse.spans:type_name -> godwit.wire.ServedSpan
+	54, // 62: godwit.wire.Copies.held:type_name -> godwit.wire.GroupHeld
+	8,  // 63: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
+	61, // 64: godwit.wire.RaftBundle.shares:type_name -> godwit.wire.RaftShare
+	59, // 65: godwit.wire.RaftShare.batch:type_name -> godwit.wire.RaftBatch
+	64, // 66: godwit.wire.ParcelNotice.links:type_name -> godwit.wire.LinkReport
+	8,  // 67: godwit.wire.DetourAnswer.status:type_name -> godwit.wire.Status
+	8,  // 68: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
+	72, // 69: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
+	71, // 70: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
+	8,  // 71: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
+	75, // 72: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
+	77, // 73: godwit.wire.ForwardResponse.fields:type_name -> godwit.wire.ForwardField
+	78, // 74: godwit.wire.ForwardResponse.rows:type_name -> godwit.wire.ForwardRow
+	79, // 75: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
+	5,  // 76: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
+	83, // 77: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
+	84, // 78: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
+	88, // 79: godwit.wire.EpochAnswer.records:type_name -> godwit.wire.EpochRecord
+	91, // 80: godwit.wire.EpochAnswer.rows:type_name -> godwit.wire.EpochRow
+	81, // [81:81] is the sub-list for method output_type
+	81, // [81:81] is the sub-list for method input_type
+	81, // [81:81] is the sub-list for extension type_name
+	81, // [81:81] is the sub-list for extension extendee
+	0,  // [0:81] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
@@ -8611,7 +8844,7 @@ func file_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   86,
+			NumMessages:   88,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -63,6 +63,10 @@ type Config struct {
 	// MaxLocks bounds the lock table of an owner; 0 is the default.
 	MaxLocks int
 
+	// Pieces, above 0, has transactions under locks commit in pieces of so many writes, as large
+	// ones do.
+	Pieces int
+
 	// SQL makes the nodes serve the MySQL protocol, over pipes.
 	SQL bool
 	// Epochs makes clients write MULTI MASTER tables, too; needs SQL.

@@ -115,6 +115,9 @@ func (w *world) leftovers() string {
 					return fmt.Sprintf("node %d, group %v still has %+v", h.id, r.ID(), x)
 				}
 			}
+			if n := r.Staged(); n > 0 {
+				return fmt.Sprintf("node %d, group %v: %d transactions have pieces and no vote", h.id, r.ID(), n)
+			}
 			if rows := r.Locks(1); len(rows) > 0 {
 				return fmt.Sprintf("node %d, group %v: a lock without a transaction: %+v", h.id, r.ID(), rows[0])
 			}

@@ -272,6 +272,9 @@ func (h *host) boot() {
 func (w *world) tune(l *life) func(*group.HostOptions, *owner.Config, *txn.Config) {
 	return func(ho *group.HostOptions, oc *owner.Config, tc *txn.Config) {
 		w.tuneOwners(l, ho, oc)
+		if w.cfg.Pieces > 0 {
+			tc.Limits.EntryBytes, tc.Limits.PieceWrites = 1, w.cfg.Pieces
+		}
 		tc.EarlyPrograms, tc.SameSlots = w.cfg.Break.EarlyPrograms, w.cfg.Break.SameSlots
 	}
 }
@@ -287,6 +290,9 @@ func (w *world) tuneOwners(l *life, ho *group.HostOptions, oc *owner.Config) {
 	oc.Limits.Total = w.cfg.MaxLocks
 	if w.cfg.Seed%3 == 1 { // commits here write few rows
 		oc.Bulk.Walk, oc.Bulk.Together = 1, 2
+	}
+	if w.cfg.Pieces > 0 {
+		oc.Bulk.Escalate = 4
 	}
 	b := &w.cfg.Break
 	oc.NoEarlyClose, oc.NoAboveHold, oc.NoHoldTransferred = b.NoEarlyClose, b.NoAboveHold, b.NoHoldTransferred

@@ -6,6 +6,7 @@ import (
 
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/store"
@@ -205,9 +206,55 @@ type verdict struct {
 	err   error
 }
 
-// apply hands entries to the state machine, and stores what it makes of them and the applied index
-// as one batch (GRP-2). Proposers are answered when the batch is visible.
-func (g *Group) apply(raftEnts []*pb.Entry) error {
+// apply applies entries, in more than one batch if some of them do much more than they say.
+func (g *Group) apply(ents []*pb.Entry) error {
+	for len(ents) > 0 {
+		n := lightRun(ents)
+		if err := g.applyBatch(ents[:n]); err != nil {
+			return err
+		}
+		ents = ents[n:]
+	}
+	return nil
+}
+
+// lightRun is how many of the entries, one at least, make one batch: those before the first one
+// that settles a piece of a large transaction. Such an entry is a batch of its own. It is small and
+// writes megabytes, so that raft's bound of what is applied at once does not bound it; and it reads
+// what entries before it have stored.
+func lightRun(ents []*pb.Entry) int {
+	for i, e := range ents {
+		if e.GetType() == pb.EntryNormal && settles(e.Data) {
+			return max(i, 1)
+		}
+	}
+	return len(ents)
+}
+
+// The parts of an encoded wire.Command that settles looks at.
+const (
+	maxSettle   = 1024 // no such entry is larger, with its vector and a lease
+	settleField = 15
+)
+
+// settles reports whether an entry is a wire.Settle. Commands have their fields in order.
+func settles(data []byte) bool {
+	if len(data) > maxSettle {
+		return false
+	}
+	for len(data) > 0 {
+		field, _, n := protowire.ConsumeField(data)
+		if n < 0 || field == settleField {
+			return n > 0
+		}
+		data = data[n:]
+	}
+	return false
+}
+
+// applyBatch hands entries to the state machine, and stores what it makes of them and the applied
+// index as one batch (GRP-2). Proposers are answered when the batch is visible.
+func (g *Group) applyBatch(raftEnts []*pb.Entry) error {
 	b := g.host.opts.Store.NewBatch()
 	defer b.Close()
 	g.ents, g.verdicts = g.ents[:0], g.verdicts[:0]

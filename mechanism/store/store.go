@@ -24,7 +24,8 @@ import (
 //	3 votes with patches, and decisions with their values
 //	4 patches that add to decimals
 //	5 commits and votes that name forwarded statements, and records of these
-const FormatVersion = 5
+//	6 pieces of large transactions, and the votes and decisions of these
+const FormatVersion = 6
 
 const localFormat = "format"
 

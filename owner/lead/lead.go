@@ -69,9 +69,9 @@
 //     it is asked for its vote. The group holds that request back until the entry is applied
 //     (transferred), so nothing is under way. In that moment the leader stops and sends the target
 //     what it has only in memory: locks, transactions, the floor (message 3). From then on it is
-//     forwarding: requests under way or still arriving are passed on to the target (passon.go). If
-//     some node leads before the entry is applied, the leader sends its state all the same: what is
-//     under way is in the target's log, which will say what became of it.
+//     forwarding: requests under way or still arriving are passed on to the target
+//     (owner/passon.go). If some node leads before the entry is applied, the leader sends its state
+//     all the same: what is under way is in the target's log, which will say what became of it.
 //  4. Once the target is elected and has that state, it goes on where the leader stopped.
 //
 // Reads pause for one trip of the transferred state, if the old leader belongs to the target's

@@ -122,9 +122,9 @@ func Run(n Node, r Rewinding, report func(Lost) error) error {
 
 // stands reports whether a vote of the old incarnation is part of the new one: it bound other
 // regions, and nothing that it may depend on has been discarded (OWN-13). No other undecided vote
-// was sent to any other group.
+// was sent to any other group. A vote with pieces binds none (STAGE-6).
 func (w *work) stands(v *wire.Vote) bool {
-	return w.Mixed(v.Participants) && base.Timestamp(v.Depends) <= w.Cut
+	return v.Pieces == 0 && w.Mixed(v.Participants) && base.Timestamp(v.Depends) <= w.Cut
 }
 
 // lose notes a transaction that committed above the cut, or may have.
@@ -154,6 +154,8 @@ func (w *work) readRecords() error {
 			}
 		case out.State == wire.TxnState_ABORTED:
 			w.aborted[id] = true
+		case out.State == wire.TxnState_UNKNOWN:
+			rec = state.AbortedRecord // its pieces go with the other records
 		case out.TS > w.Cut && out.Bound:
 			w.kept[out.TS] = true
 		case out.TS > w.Cut && out.Statement:
@@ -193,6 +195,10 @@ func (w *work) readEntry(e group.Entry, unsure bool) {
 		if id, ok := state.TxnID(c.Decide.Txn); ok {
 			w.readDecision(id, c.Decide, unsure)
 		}
+	case c.Settle != nil:
+		if id, ok := state.TxnID(c.Settle.Txn); ok {
+			w.readDecision(id, &wire.Decide{Commit: true, Ts: c.Settle.Ts}, unsure)
+		}
 	case len(c.Refuse) > 0:
 		if id, ok := state.TxnID(c.Refuse); ok && w.votes[id] == nil {
 			w.aborted[id] = true
@@ -215,6 +221,26 @@ func (w *work) loseVotes() {
 	for id, v := range w.votes {
 		if w.lost[id] == nil && !w.aborted[id] && !w.Mixed(v.Participants) {
 			w.lose(id, base.Timestamp(v.Lo), true, v.Writes)
+		}
+	}
+	for id, x := range w.lost {
+		w.findPieces(id, x)
+	}
+}
+
+// findPieces lists the keys of the pieces that have not become rows yet. Some may have been in
+// entries that were not applied, of which the report says nothing.
+func (w *work) findPieces(id base.TxnID, x *LostTxn) {
+	v := w.votes[id]
+	if v == nil {
+		return
+	}
+	of := state.Group{ID: w.Group, Store: w.Store}
+	for n := v.Applied + 1; n <= v.Pieces; n++ {
+		if ws, err := state.Piece(&of, id, n); err == nil {
+			for _, o := range ws {
+				x.Keys = append(x.Keys, o.Key)
+			}
 		}
 	}
 }

@@ -78,6 +78,24 @@ func history(t *testing.T) *store.Store {
 	vote(7, 124, 80, near, "h")
 	decide(7, false, 0)
 	vote(8, 95, 80, near, "i") // its timestamp may lie below the cut
+	// large ones: one that has not voted, one that has, and one of which a piece is settled
+	stage := func(n, piece uint32, keys ...string) {
+		x := id(n)
+		apply(&wire.Command{Stage: &wire.Stage{Txn: x[:], Piece: piece, Writes: writes(keys)}})
+	}
+	pieces := func(n uint32, lo uint64) {
+		x := id(n)
+		stage(n, 1, fmt.Sprint("x", n), fmt.Sprint("y", n))
+		stage(n, 2, fmt.Sprint("z", n))
+		if lo > 0 {
+			apply(&wire.Command{Prepare: &wire.Vote{Txn: x[:], Lo: lo, Hi: lo + 50, Pieces: 2, Participants: []uint32{uint32(g)}}})
+		}
+	}
+	pieces(9, 0)
+	pieces(10, 140)
+	pieces(11, 150)
+	x := id(11)
+	apply(&wire.Command{Settle: &wire.Settle{Txn: x[:], Ts: 150, Piece: 1}})
 	return st
 }
 
@@ -109,7 +127,7 @@ func state(t *testing.T, st *store.Store) string {
 	}
 	if err := st.ScanTxns(g, base.TxnID{}, base.TxnID{}, func(x base.TxnID, rec []byte) error {
 		s := strings.ToLower(wire.TxnState(rec[0]).String())
-		for n := uint32(1); n < 10; n++ {
+		for n := uint32(1); n < 12; n++ {
 			if id(n) == x {
 				out = append(out, fmt.Sprintf("t%d %s", n, s))
 			}
@@ -133,7 +151,8 @@ func TestSource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := state(t, st), "a@90, t1 committed, t3 aborted, t4 prepared, t5 aborted, t7 aborted, t8 aborted"; got != want {
+	if got, want := state(t, st), "a@90, t1 committed, t3 aborted, t4 prepared, t5 aborted, t7 aborted, t8 aborted, "+
+		"t9 aborted, t10 aborted, t11 aborted"; got != want {
 		t.Errorf("left is\n%s, want\n%s", got, want)
 	}
 	var list []string
@@ -141,10 +160,10 @@ func TestSource(t *testing.T) {
 		list = append(list, fmt.Sprintf("@%d unsure %v, %d rows", x.TS, x.Unsure, x.Rows()))
 	}
 	if got, want := strings.Join(list, "; "), "@110 unsure false, 2 rows; @120 unsure true, 1 rows; "+
-		"@130 unsure false, 1 rows"; got != want {
+		"@130 unsure false, 1 rows; @140 unsure true, 3 rows; @150 unsure true, 3 rows"; got != want {
 		t.Errorf("lost are\n%s, want\n%s", got, want)
 	}
-	if lost.Txns != 3 || lost.Rows != 4 || lost.Group != g || lost.Node != 1 {
+	if lost.Txns != 5 || lost.Rows != 10 || lost.Group != g || lost.Node != 1 {
 		t.Errorf("the report says %+v", lost)
 	}
 	if n, err := st.Incarnation(g); err != nil || n != 1 {

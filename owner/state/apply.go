@@ -33,6 +33,10 @@ func (s *State) Apply(of *Group, b *store.Batch, e group.Entry) (any, error) {
 		return s.applyClock(of, b, c.Clock)
 	case c.Collect != nil:
 		return nil, s.applyCollect(b, c.Collect)
+	case c.Stage != nil:
+		return s.applyStage(of, b, c.Stage)
+	case c.Settle != nil:
+		return s.applySettle(of, b, e)
 	}
 	return nil, nil
 }
@@ -127,6 +131,9 @@ func (s *State) applyPrepare(of *Group, b *store.Batch, v *wire.Vote) (any, erro
 	if over, err := s.statementOver(of, v.Statement); over || err != nil {
 		return Outcome{State: wire.TxnState_ABORTED, Settled: true}, err
 	}
+	if !s.takesPieces(of, b, id, v) {
+		return Outcome{State: wire.TxnState_ABORTED}, nil
+	}
 	rec, err := preparedRecord(v)
 	if err != nil {
 		return nil, err
@@ -147,10 +154,13 @@ func (s *State) applyDecide(of *Group, b *store.Batch, e group.Entry) (any, erro
 		// Decided before, or aborted before it was prepared.
 		return s.applyRefuse(of, b, d.Txn)
 	}
+	if v.Pieces > 0 && (d.Commit || v.Applied > 0) { // its pieces decide it, one by one
+		return Outcome{State: wire.TxnState_PREPARED, TS: base.Timestamp(v.Lo), Vote: v}, nil
+	}
 	delete(s.Prepared, id)
 	if !d.Commit {
-		s.Aborted[id] = struct{}{}
-		b.SetTxn(of.ID, id, AbortedRecord)
+		dropPieces(of, b, id, 0, v.Pieces)
+		s.abort(of, b, id)
 		return Outcome{State: wire.TxnState_ABORTED}, nil
 	}
 	ts := base.Timestamp(d.Ts)
@@ -159,19 +169,12 @@ func (s *State) applyDecide(of *Group, b *store.Batch, e group.Entry) (any, erro
 		return nil, base.Errorf(base.CodeCorrupt, "group %v: the decision in entry %d lacks values", of.ID, e.Index)
 	}
 	put(of, b, writes, ts, e.Index)
-	rec := committedRecord(ts)
-	if of.Mixed(v.Participants) {
-		rec = append(rec, boundRecord)
-	}
-	b.SetTxn(of.ID, id, rec)
-	s.endStatement(of, b, v.Statement, rec, v.Answer, ts)
-	s.Fresh[id] = ts
 	if v.Slot == 0 {
 		// A slot may lie ahead, and what commits before it has entries behind this one. A new
 		// leader's timestamps lie above it all the same: it is below the end of a lease (OWN-9).
 		s.LastTS = max(s.LastTS, ts)
 	}
-	return Outcome{State: wire.TxnState_COMMITTED, TS: ts}, nil
+	return s.committed(of, b, id, v, ts), nil
 }
 
 // filled are the writes of a vote with the values of its patches, as its decision has them. A value
@@ -239,11 +242,14 @@ func (s *State) applyRefuse(of *Group, b *store.Batch, txn []byte) (any, error) 
 	if out.State != wire.TxnState_UNKNOWN {
 		return Outcome{State: out.State, TS: out.TS, Answer: out.Answer}, nil
 	}
+	if s.Staged[id] > 0 {
+		s.unstage(of, b, id)
+		b.DelTxn(of.ID, id)
+	}
 	if id.Start() < s.Horizon() {
 		return Outcome{State: wire.TxnState_UNKNOWN}, nil
 	}
-	s.Aborted[id] = struct{}{}
-	b.SetTxn(of.ID, id, AbortedRecord)
+	s.abort(of, b, id)
 	return Outcome{State: wire.TxnState_ABORTED}, nil
 }
 

@@ -19,6 +19,8 @@ type Outcome struct {
 	// told.
 	Statement bool
 	Answer    []byte
+	// Staged is how many pieces it has staged, of a record of a transaction that has not voted.
+	Staged uint32
 	// Settled: the transaction was refused because its statement has been settled.
 	Settled bool
 }
@@ -69,6 +71,8 @@ func ParseRecord(g base.GroupID, id base.TxnID, b []byte) (Outcome, error) {
 		}
 	case len(b) == 1 && b[0] == byte(wire.TxnState_ABORTED):
 		return Outcome{State: wire.TxnState_ABORTED}, nil
+	case len(b) == 5 && b[0] == recordStaged:
+		return Outcome{Staged: binary.BigEndian.Uint32(b[1:])}, nil
 	case len(b) > 1 && b[0] == byte(wire.TxnState_PREPARED):
 		v := new(wire.Vote)
 		if err := v.UnmarshalVT(b[1:]); err == nil {

@@ -24,6 +24,8 @@ type State struct {
 	Closed   base.Timestamp
 	LastTS   base.Timestamp // largest commit timestamp
 	Prepared map[base.TxnID]*wire.Vote
+	// Staged is how many pieces each transaction has staged that has neither voted nor was refused.
+	Staged map[base.TxnID]uint32
 	// Aborted are transactions that were refused or aborted here and are young enough to matter.
 	Aborted map[base.TxnID]struct{}
 	// Clock are the steps of the clock mode, the newest last (meta group). The slice is never
@@ -64,6 +66,8 @@ type Group struct {
 	Mixed func(participants []uint32) bool
 	// Moved is called for rows whose home has changed.
 	Moved func(w *wire.Write, ts base.Timestamp)
+	// AnyPieces leaves STAGE-1 out, for tests that show what breaks then.
+	AnyPieces bool
 }
 
 // Horizon is the timestamp before which attempts must have begun to be refused (OWN-11).
@@ -74,6 +78,9 @@ func (s *State) Horizon() base.Timestamp { return s.Closed.Add(-RecordAge) }
 func (s *State) Undecided() base.Timestamp {
 	t := s.Horizon()
 	for id := range s.Prepared {
+		t = min(t, id.Start())
+	}
+	for id := range s.Staged {
 		t = min(t, id.Start())
 	}
 	return t
@@ -191,7 +198,7 @@ func (s *State) decode(b []byte) bool {
 // Load reads the state of a group from the store.
 func Load(of *Group) (State, error) {
 	s := State{Leases: map[base.NodeID]Lease{}, Prepared: map[base.TxnID]*wire.Vote{},
-		Aborted: map[base.TxnID]struct{}{}, Fresh: map[base.TxnID]base.Timestamp{}}
+		Staged: map[base.TxnID]uint32{}, Aborted: map[base.TxnID]struct{}{}, Fresh: map[base.TxnID]base.Timestamp{}}
 	b, ok, err := of.Store.GetState(of.ID, Name)
 	if err != nil {
 		return s, err
@@ -213,6 +220,8 @@ func Load(of *Group) (State, error) {
 			s.Prepared[id] = r.Vote
 		case wire.TxnState_ABORTED:
 			s.Aborted[id] = struct{}{}
+		case wire.TxnState_UNKNOWN:
+			s.Staged[id] = r.Staged
 		}
 		return nil
 	})

@@ -60,6 +60,9 @@ type Bulk struct {
 	Walk int
 	// Together: its rows of one table are locked as one range, if that is free; default 8,192.
 	Together int
+	// Escalate: a transaction with so many locks locks what else it reads as ranges; default
+	// 50,000.
+	Escalate int
 }
 
 // Breaks leave rules of the protocol out, for tests that show what breaks then.
@@ -85,6 +88,10 @@ type Breaks struct {
 	// NoRefusal says that a forwarded statement has not committed without a refusal in the log
 	// (FWD-3).
 	NoRefusal bool
+	// AnyPieces has votes of large transactions count whatever was staged (STAGE-1), HalfSettled
+	// releases such a transaction with its first piece (STAGE-3), and Unlocked has pieces be staged
+	// without locks (STAGE-2).
+	AnyPieces, HalfSettled, Unlocked bool
 }
 
 // Fill sets what is left to its default.
@@ -123,4 +130,5 @@ func (b *Bounds) Fill() {
 	num(&b.MaxBytes, 4<<20)
 	num(&b.Bulk.Walk, 256)
 	num(&b.Bulk.Together, 8192)
+	num(&b.Bulk.Escalate, 50_000)
 }

@@ -36,16 +36,14 @@ func (t *Table) ByLocks() []*Txn {
 // HeldBy is a transaction with its locks, as the target is told of it.
 func (t *Table) HeldBy(x *Txn) *wire.HeldTxn {
 	h := &wire.HeldTxn{Id: x.ID[:], Age: uint64(x.Age), Policy: uint32(x.Policy), TimeoutNs: uint64(x.Timeout), Born: x.Born,
-		Phase: uint32(x.Phase), Ts: uint64(x.TS), Hi: uint64(x.Hi), Crt: x.CRT}
+		Phase: uint32(x.Phase), Ts: uint64(x.TS), Hi: uint64(x.Hi), Crt: x.CRT, Staged: x.Staged.Pieces, StagedSince: uint64(x.Staged.Since),
+		StagedSpans: view.Wired(x.Staged.Spans), Handover: view.Wired(x.Handover)}
 	if x.Phase == Prepared {
 		h.VotedNs = uint64(time.Since(x.Since))
 	}
 	_, h.Slot = t.Slots[x]
 	for _, k := range x.Keys {
 		h.Keys = append(h.Keys, k)
-	}
-	for _, s := range x.Handover {
-		h.Handover = append(h.Handover, &wire.Span{Start: s.Start, End: s.End})
 	}
 	t.LockTable.Each(x.ID, func(s base.Span, m lock.Mode) bool {
 		w := &wire.Span{Start: s.Start, End: s.End}
@@ -127,7 +125,8 @@ func (t *Table) take(h *wire.HeldTxn, log Log, rest *Taken) error {
 		return base.Errorf(base.CodeCorrupt, "malformed transaction id %x", h.Id)
 	}
 	x := &Txn{ID: id, Born: h.Born, Age: base.Timestamp(h.Age), Policy: lock.Policy(h.Policy),
-		Timeout: time.Duration(h.TimeoutNs), Activity: Activity{Last: time.Now()}, CRT: h.Crt}
+		Timeout: time.Duration(h.TimeoutNs), Activity: Activity{Last: time.Now()}, CRT: h.Crt,
+		Staged: Staged{Pieces: h.Staged, Since: base.Timestamp(h.StagedSince), Spans: view.SpansOf(h.StagedSpans)}}
 	if h.Phase != uint32(Active) {
 		if over, err := t.takeProposed(x, h, log, rest); err != nil || over {
 			return err
@@ -189,7 +188,7 @@ func (t *Table) restore(x *Txn, h *wire.HeldTxn) {
 	for _, s := range h.Handover {
 		x.Handover = append(x.Handover, view.SpanOf(s))
 	}
-	if len(x.Keys) > 0 {
+	if x.Writes() {
 		t.Pending[x] = struct{}{}
 	}
 	if h.Slot {
@@ -243,10 +242,16 @@ func (t *Table) LockPrepared(g *view.Group, prepared map[base.TxnID]*wire.Vote, 
 				return err
 			}
 		}
+		if err := t.takeSpans(x, v.Spans, lock.Exclusive); err != nil {
+			return err
+		}
+		for _, s := range v.Spans {
+			x.Handover = append(x.Handover, view.SpanOf(s))
+		}
 		x.SortKeys()
 		t.LockTable.Ending(id, true)
 		t.ByID[id] = x
-		if len(x.Keys) > 0 {
+		if x.Writes() {
 			t.Pending[x] = struct{}{}
 		}
 	}

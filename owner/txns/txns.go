@@ -56,6 +56,27 @@ type Txn struct {
 	Waits  []*LockWait // for locks
 	Seen   []view.Seen // keys read under its exclusive locks; only appended to
 	Bound  Bound       // slots below which it must commit
+	Staged Staged
+}
+
+// Staged is what a large transaction has logged before its vote (docs/protocol.md, STAGE).
+type Staged struct {
+	Pieces uint32
+	Spans  []base.Span    // all keys written, and the gaps given to other groups; locked exclusively
+	Since  base.Timestamp // the newest version that made the group the owner of one of the keys
+}
+
+// Add notes the next piece.
+func (s *Staged) Add(spans []base.Span, since base.Timestamp) {
+	s.Pieces++
+	s.Since = max(s.Since, since)
+	for _, n := range spans {
+		if k := len(s.Spans) - 1; k >= 0 && s.Spans[k].End.Compare(n.Start) <= 0 && n.Start.Compare(s.Spans[k].End) <= 0 {
+			s.Spans[k].End = n.End
+			continue
+		}
+		s.Spans = append(s.Spans, n)
+	}
 }
 
 // Activity says whether a transaction is still used.
@@ -80,6 +101,7 @@ type Intent struct {
 	Handover  []base.Span            // gaps that its commit gives to other groups
 	Patches   map[string]*wire.Patch // by key, with a slot
 	Deciding  bool                   // its outcome is being found out or logged
+	Settling  bool                   // it has committed, and its pieces become rows one by one
 }
 
 // Ending is the end of a transaction here.
@@ -132,7 +154,7 @@ func (w *LockWait) Finish(err error) bool {
 // DoubtLeft is how long others may still wait for the outcome, if they may for a while after the
 // vote, and for a moment in any case.
 func (x *Txn) DoubtLeft(now time.Time, while, moment time.Duration) time.Duration {
-	if x.Phase != Prepared {
+	if x.Phase != Prepared || x.Settling {
 		return while
 	}
 	return max(while-now.Sub(x.Since), moment)
@@ -152,7 +174,7 @@ func (t *Table) Due(x *Txn, now time.Time, while, soon time.Duration, gone func(
 // known for a while; nil: there is none.
 func (t *Table) InDoubt(x *Txn, now time.Time, while time.Duration) (doubt *Txn) {
 	t.LockTable.Awaited(x.ID, func(id base.TxnID, _ base.Timestamp) bool {
-		if y := t.ByID[id]; y != nil && y.Phase == Prepared && now.Sub(y.Since) >= while {
+		if y := t.ByID[id]; y != nil && y.Phase == Prepared && !y.Settling && now.Sub(y.Since) >= while {
 			doubt = y
 		}
 		return doubt == nil
@@ -167,6 +189,9 @@ func (x *Txn) older(y *Txn) bool { return Ranked{x.ID, x.Age}.Older(Ranked{y.ID,
 func (x *Txn) SortKeys() {
 	slices.SortFunc(x.Keys, func(a, b base.Key) int { return a.Compare(b) })
 }
+
+// Writes reports whether x writes anything, as far as it has said.
+func (x *Txn) Writes() bool { return len(x.Keys) > 0 || len(x.Handover) > 0 }
 
 // WritesIn reports whether x writes a key in the span or hands over a gap that overlaps it.
 func (x *Txn) WritesIn(s base.Span) bool {
@@ -407,6 +432,16 @@ func (t *Table) SlotsOn(x *Txn, mode lock.Mode, spans []base.Span, soon base.Tim
 		at = min(at, p.TS.Prev())
 	}
 	return at, nil
+}
+
+// SlotIn finds a transaction with a slot that writes within the spans.
+func (t *Table) SlotIn(x *Txn, spans []base.Span) *Txn {
+	for p := range t.Slots {
+		if p != x && slices.ContainsFunc(spans, p.WritesIn) {
+			return p
+		}
+	}
+	return nil
 }
 
 // LowerSlot finds a transaction that has voted for a slot below slot, and writes within the spans,

@@ -148,11 +148,20 @@ func SpanOf(s *wire.Span) base.Span {
 	return base.Span{Start: s.Start, End: s.End}
 }
 
-// SpansOf are spans as they travel.
+// SpansOf are the spans of those that travel.
 func SpansOf(in []*wire.Span) []base.Span {
 	out := make([]base.Span, len(in))
 	for i, s := range in {
 		out[i] = SpanOf(s)
+	}
+	return out
+}
+
+// Wired are spans as they travel: the inverse of SpansOf.
+func Wired(in []base.Span) []*wire.Span {
+	out := make([]*wire.Span, len(in))
+	for i, s := range in {
+		out[i] = &wire.Span{Start: s.Start, End: s.End}
 	}
 	return out
 }

@@ -48,8 +48,8 @@
 // # What it costs
 //
 // A reader asks the replicas near it what is new, no more than a fifth of the time, and no more
-// often than every 100 ms. It keeps at most 16 MiB of versions, and of one transaction all: 28 MiB
-// at most, by the bound of transactions. With Next it returns about 4 MiB. A hold (package hold)
+// often than every 100 ms. It keeps at most 16 MiB of versions. A transaction of more is read again
+// while it is delivered. With Next it returns about 4 MiB. A hold (package hold)
 // keeps old versions from the resolved mark on; after an hour behind (Options.MostBehind) it is let
 // go, and Next fails with [base.CodeTooOld]. Without a reader nothing is done.
 package feed

@@ -21,6 +21,9 @@ type window struct {
 	from, to base.Timestamp
 	tables   map[base.TableID]*schema.Table
 	left     []version // by timestamp and key
+	// stream is what is still to be read of a transaction that is too large to be kept: all of the
+	// window is one then.
+	stream []base.Span
 	// The rest is of a moment at which the catalog changed.
 	is       *schema.Snapshot
 	defs     []Definition
@@ -56,6 +59,9 @@ func (r *Reader) open(ctx context.Context, to base.Timestamp) (*window, error) {
 		return nil, err
 	}
 	w.to, w.left = g.to, g.sorted()
+	if g.huge == w.to {
+		w.stream = w.spans()
+	}
 	return w, nil
 }
 
@@ -66,6 +72,9 @@ type gathering struct {
 	to    base.Timestamp
 	all   []version
 	bytes int
+	// huge is the end of the window, if all that was found has this timestamp and is too much to be
+	// kept; nothing is kept of it then. 0: it is not so.
+	huge base.Timestamp
 }
 
 func (g *gathering) upTo() base.Timestamp {
@@ -81,12 +90,18 @@ func size(v *version) int { return len(v.Key) + len(v.Value) + 96 }
 func (g *gathering) add(row *kv.Row) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if row.TS > g.to {
+	switch {
+	case row.TS > g.to || row.TS == g.huge:
 		return
+	case g.huge != 0: // something comes before it
+		g.to, g.huge = g.huge.Prev(), 0
 	}
 	v := version{Row: *row}
 	g.all, g.bytes = append(g.all, v), g.bytes+size(&v)
-	for g.bytes > keptBytes && g.cut() {
+	for g.bytes > keptBytes && g.huge == 0 {
+		if !g.cut() {
+			g.huge, g.all, g.bytes = g.to, nil, 0
+		}
 	}
 }
 
@@ -115,19 +130,11 @@ func (g *gathering) cut() bool {
 	return true
 }
 
-// read reads all shards of the tables that are there before and after the window. One that was
-// dropped went with its rows.
+// read reads all shards of the tables of the window. One that was dropped went with its rows.
 func (g *gathering) read(ctx context.Context, w *window) error {
 	shards := map[base.ShardID][]base.Span{}
-	for _, id := range slices.Sorted(maps.Keys(w.tables)) {
-		if w.r.tables[id] == nil && !w.moved[id] {
-			continue // its rows come as a whole, or not at all
-		}
-		t := w.tables[id]
-		for _, s := range t.Shards() {
-			p := base.IndexPrefix(s, id, 0, 0)
-			shards[s] = append(shards[s], base.Span{Start: p, End: p.PrefixEnd()})
-		}
+	for _, s := range w.spans() {
+		shards[s.Start.Shard()] = append(shards[s.Start.Shard()], s)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -145,6 +152,41 @@ func (g *gathering) read(ctx context.Context, w *window) error {
 	wg.Wait()
 	return context.Cause(ctx)
 }
+
+// spans are those of the tables that are there before and after the window, in the order in which
+// their rows are delivered.
+func (w *window) spans() (out []base.Span) {
+	for _, id := range slices.Sorted(maps.Keys(w.tables)) {
+		if w.r.tables[id] == nil && !w.moved[id] {
+			continue // its rows come as a whole, or not at all
+		}
+		for _, s := range slices.Sorted(slices.Values(w.tables[id].Shards())) {
+			p := base.IndexPrefix(s, id, 0, 0)
+			out = append(out, base.Span{Start: p, End: p.PrefixEnd()})
+		}
+	}
+	return out
+}
+
+// fillLeft reads more of a transaction that is too large to be kept. What it reads of one span is
+// in the order of keys, with one version of each.
+func (w *window) fillLeft(ctx context.Context, stream []base.Span) (left []version, rest []base.Span, err error) {
+	for len(left) == 0 && len(stream) > 0 {
+		res, err := w.r.env.DB.Changes(kv.WithQuiet(ctx),
+			kv.ChangesRequest{Spans: stream[:1], Since: w.from, UpTo: w.to, MaxBytes: pageBytes})
+		if err != nil {
+			return nil, nil, err
+		}
+		for i := range res.Rows {
+			left = append(left, version{Row: res.Rows[i]})
+		}
+		stream = append(slices.Clone(res.Next), stream[1:]...)
+	}
+	return left, stream, nil
+}
+
+// more reports whether rows are still to be delivered.
+func (w *window) more() bool { return len(w.left) > 0 || len(w.stream) > 0 }
 
 // spansAtOnce is how many ranges one request may have.
 const spansAtOnce = 256
@@ -182,12 +224,12 @@ func (g *gathering) sorted() []version {
 
 // over reports whether all of the window has been delivered.
 func (w *window) over() bool {
-	return len(w.left) == 0 && (w.is == nil || w.finished)
+	return !w.more() && (w.is == nil || w.finished)
 }
 
 // resolved is up to when all has been delivered.
 func (w *window) resolved() base.Timestamp {
-	if len(w.left) == 0 || w.is != nil {
+	if len(w.left) == 0 || len(w.stream) > 0 || w.is != nil {
 		return w.from
 	}
 	return max(w.from, w.left[0].TS.Prev())
@@ -203,11 +245,19 @@ func (w *window) next(ctx context.Context) (txs []Tx, err error) {
 
 // rows delivers row changes. It changes the window only if it succeeds.
 func (w *window) rows(ctx context.Context) (txs []Tx, err error) {
-	left, bytes := w.left, 0
-	if len(left) > 0 && left[0].TS == w.begun {
+	left, stream, bytes := w.left, w.stream, 0
+	if w.begun != 0 && w.more() {
 		txs = []Tx{{TS: w.begun}}
 	}
-	for len(left) > 0 && bytes < nextBytes {
+	for bytes < nextBytes {
+		if len(left) == 0 {
+			if left, stream, err = w.fillLeft(ctx, stream); err != nil {
+				return nil, err
+			}
+			if len(left) == 0 {
+				break
+			}
+		}
 		n := min(len(left), beforeRows)
 		changes, b, err := w.images(ctx, left[:n])
 		if err != nil {
@@ -225,9 +275,9 @@ func (w *window) rows(ctx context.Context) (txs []Tx, err error) {
 		}
 		left, bytes = left[n:], bytes+b
 	}
-	w.left, w.begun = left, 0
-	if len(txs) > 0 && len(left) > 0 && txs[len(txs)-1].TS == left[0].TS {
-		txs[len(txs)-1].More, w.begun = true, left[0].TS
+	w.left, w.stream, w.begun = left, stream, 0
+	if n := len(txs); n > 0 && (len(stream) > 0 || len(left) > 0 && txs[n-1].TS == left[0].TS) {
+		txs[n-1].More, w.begun = true, txs[n-1].TS
 	}
 	return txs, nil
 }
@@ -302,7 +352,7 @@ func (r *Reader) decode(ctx context.Context, t *schema.Table, value []byte) (sql
 // were committed at the same time, and the rows of new tables.
 func (w *window) moment(ctx context.Context) ([]Tx, error) {
 	done := func() bool {
-		w.finished = len(w.left) == 0 && len(w.fill) == 0
+		w.finished = !w.more() && len(w.fill) == 0
 		return w.finished
 	}
 	part := Tx{TS: w.to}
@@ -313,7 +363,7 @@ func (w *window) moment(ctx context.Context) ([]Tx, error) {
 			return nil, nil
 		}
 		part.Definitions = w.defs
-	case len(w.left) > 0:
+	case w.more():
 		txs, err := w.rows(ctx)
 		if err != nil {
 			return nil, err

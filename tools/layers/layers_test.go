@@ -102,7 +102,11 @@ var allowed = map[string][]string{
 		"owner/view", "owner/state", "owner/rewind", "owner/tscache", "owner/txns", "owner/route", "owner/lead", "owner/evaluate",
 		"owner/gauge", "owner/homing", "owner/tuning", "owner/waits",
 	}, mechanisms...),
-	"txn": append([]string{"owner", "owner/homing", "owner/route"}, mechanisms...),
+	// what a transaction has read and written at its gateway: no owner is asked
+	"txn/known": nil,
+	// what does not fit into memory goes to files that nobody else can read
+	"txn/writes": {"base/sealed"},
+	"txn":        append([]string{"owner", "owner/homing", "owner/route", "txn/known", "txn/writes"}, mechanisms...),
 	// how well a node is follows from facts that it is told
 	"cluster/health": nil,
 	// a process that belongs to no cluster yet has no replica, no transport and no clock

@@ -484,6 +484,10 @@ func (t *Txn) Delete(key base.Key) {
 // Savepoint implements kv.Txn.
 func (t *Txn) Savepoint() int {
 	n := t.inner.Savepoint()
+	if len(t.ops) == 0 {
+		delete(t.marks, n) // of a savepoint that was rolled back
+		return n           // statements without such tables make one for each row
+	}
 	if t.marks == nil {
 		t.marks = map[int]int{}
 	}
@@ -494,10 +498,7 @@ func (t *Txn) Savepoint() int {
 // RollbackTo implements kv.Txn.
 func (t *Txn) RollbackTo(savepoint int) {
 	t.inner.RollbackTo(savepoint)
-	keep, ok := t.marks[savepoint]
-	if !ok {
-		return
-	}
+	keep := t.marks[savepoint] // 0: there were none then
 	for len(t.ops) > keep {
 		o := t.ops[len(t.ops)-1]
 		t.ops = t.ops[:len(t.ops)-1]

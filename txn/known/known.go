@@ -1,4 +1,5 @@
-package txn
+// Package known remembers what a transaction has read under locks, at its gateway.
+package known
 
 import (
 	"bytes"
@@ -8,15 +9,15 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// knownRows is what a transaction knows of the keys that it has read under a lock: whether they are
+// Rows is what a transaction knows of the keys that it has read under a lock: whether they are
 // present, and which group owns them. Where the transaction holds no lock (bySlot, byTimestamp) it
 // is a guess that the commit validates.
-type knownRows struct {
+type Rows struct {
 	present map[string]base.GroupID
 	absent  map[string]base.GroupID
 	ranges  []readRange // present rows of long ranges
-	// shown are rows that their owner has locked and sent unasked, with another one.
-	shown map[string]*wire.KV
+	// Shown are rows that their owner has locked and sent unasked, with another one.
+	Shown map[string]*wire.KV
 }
 
 // readRange are the rows found by one read of a range, by key, and the group that owns them.
@@ -26,15 +27,15 @@ type readRange struct {
 }
 
 const (
-	maxKnown = 1 << 16 // keys of each kind that are remembered
+	Max = 1 << 16 // keys of each kind that are remembered
 	// Ranges of at least minRange rows are remembered as they are, up to maxRanges of them: nobody
 	// will ask for most of their rows.
 	minRange  = 16
 	maxRanges = 32
 )
 
-// note remembers rows that a group owns.
-func (k *knownRows) note(rows []*wire.KV, g base.GroupID) {
+// Note remembers rows that a group owns.
+func (k *Rows) Note(rows []*wire.KV, g base.GroupID) {
 	if k.noteRange(rows, g) {
 		return
 	}
@@ -43,7 +44,7 @@ func (k *knownRows) note(rows []*wire.KV, g base.GroupID) {
 		if r.Absent {
 			set = &k.absent
 		}
-		if len(*set) >= maxKnown {
+		if len(*set) >= Max {
 			return
 		}
 		if *set == nil {
@@ -54,7 +55,7 @@ func (k *knownRows) note(rows []*wire.KV, g base.GroupID) {
 }
 
 // noteRange remembers many sorted rows at once.
-func (k *knownRows) noteRange(rows []*wire.KV, g base.GroupID) bool {
+func (k *Rows) noteRange(rows []*wire.KV, g base.GroupID) bool {
 	byKey := func(a, b *wire.KV) int { return bytes.Compare(a.Key, b.Key) }
 	absent := func(r *wire.KV) bool { return r.Absent }
 	if len(rows) < minRange || len(k.ranges) >= maxRanges || !slices.IsSortedFunc(rows, byKey) ||
@@ -69,24 +70,24 @@ func (k *knownRows) noteRange(rows []*wire.KV, g base.GroupID) bool {
 	return true
 }
 
-// noteShown remembers rows that a group has sent unasked.
-func (k *knownRows) noteShown(rows []*wire.KV, g base.GroupID) {
+// NoteShown remembers rows that a group has sent unasked.
+func (k *Rows) NoteShown(rows []*wire.KV, g base.GroupID) {
 	if len(rows) == 0 {
 		return
 	}
-	k.note(rows, g)
-	if k.shown == nil {
-		k.shown = map[string]*wire.KV{}
+	k.Note(rows, g)
+	if k.Shown == nil {
+		k.Shown = map[string]*wire.KV{}
 	}
 	for _, r := range rows {
-		if len(k.shown) < maxKnown {
-			k.shown[string(r.Key)] = r
+		if len(k.Shown) < Max {
+			k.Shown[string(r.Key)] = r
 		}
 	}
 }
 
-// isPresent reports whether a key was found, and in which group.
-func (k *knownRows) isPresent(key base.Key) (base.GroupID, bool) {
+// IsPresent reports whether a key was found, and in which group.
+func (k *Rows) IsPresent(key base.Key) (base.GroupID, bool) {
 	if g, ok := k.present[string(key)]; ok {
 		return g, true
 	}
@@ -99,19 +100,22 @@ func (k *knownRows) isPresent(key base.Key) (base.GroupID, bool) {
 	return 0, false
 }
 
-// knownWalk asks for the owners of many keys in rising order: mostly the next key of the range in
+// Walk asks for the owners of many keys in rising order: mostly the next key of the range in
 // which the last one was.
-type knownWalk struct {
-	of    *knownRows
+type Walk struct {
+	of    *Rows
 	group base.GroupID // of the range
 	rest  []base.Key   // the keys of the range behind the last one that was asked for
 }
 
+// WalkOf begins a walk.
+func WalkOf(k *Rows) Walk { return Walk{of: k} }
+
 // walkSteps is how many keys of a range are passed over before it is searched.
 const walkSteps = 8
 
-// owner is knownRows.owner.
-func (k *knownWalk) owner(key base.Key) (base.GroupID, bool) {
+// Owner is Rows.owner.
+func (k *Walk) Owner(key base.Key) (base.GroupID, bool) {
 	for i := 0; i < len(k.rest) && i < walkSteps; i++ {
 		c := k.rest[i].Compare(key)
 		if c > 0 {
@@ -129,17 +133,20 @@ func (k *knownWalk) owner(key base.Key) (base.GroupID, bool) {
 			return r.group, true
 		}
 	}
-	return k.of.owner(key)
+	return k.of.Owner(key)
 }
 
-// owner is the group in which a key was found, or found to be absent.
-func (k *knownRows) owner(key base.Key) (base.GroupID, bool) {
-	if g, ok := k.isPresent(key); ok {
+// Owner is the group in which a key was found, or found to be absent.
+func (k *Rows) Owner(key base.Key) (base.GroupID, bool) {
+	if g, ok := k.IsPresent(key); ok {
 		return g, true
 	}
 	g, ok := k.absent[string(key)]
 	return g, ok
 }
 
-// full reports whether so many keys more are too many to be remembered.
-func (k *knownRows) full(more int) bool { return len(k.present)+len(k.absent)+more > maxKnown }
+// Full reports whether so many keys more are too many to be remembered.
+func (k *Rows) Full(more int) bool { return len(k.present)+len(k.absent)+more > Max }
+
+// Ranges is how many long ranges are remembered as they are.
+func (k *Rows) Ranges() int { return len(k.ranges) }

@@ -1,4 +1,4 @@
-package txn
+package known
 
 import (
 	"math/rand/v2"
@@ -14,7 +14,7 @@ func TestKnownWalk(t *testing.T) {
 	ranges, singles := 0, 0
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 5))
-		var k knownRows
+		var k Rows
 		var keys []base.Key
 		for i, n := uint64(0), 200+r.Uint64N(400); i < n; i += 1 + r.Uint64N(4) {
 			keys = append(keys, base.AppendUint64(base.IndexPrefix(1, 8, 0, 0), i))
@@ -27,13 +27,13 @@ func TestKnownWalk(t *testing.T) {
 					rows = append(rows, &wire.KV{Key: key, Absent: r.IntN(200) == 0})
 				}
 			}
-			k.note(rows, base.GroupID(1+r.IntN(3)))
+			k.Note(rows, base.GroupID(1+r.IntN(3)))
 			from = to
 		}
-		walk := knownWalk{of: &k}
+		walk := WalkOf(&k)
 		for i := 0; i < len(keys); i += 1 + r.IntN(1+r.IntN(20)) {
-			g, ok := walk.owner(keys[i])
-			if wantG, want := k.owner(keys[i]); g != wantG || ok != want {
+			g, ok := walk.Owner(keys[i])
+			if wantG, want := k.Owner(keys[i]); g != wantG || ok != want {
 				t.Fatalf("seed %d: the owner of key %d is %v, %v, want %v, %v", seed, i, g, ok, wantG, want)
 			}
 		}

@@ -1,0 +1,34 @@
+package sim
+
+import "testing"
+
+// TestLargeTransactions runs seeds in which all that commits under locks does so in pieces of one
+// or two writes: with faults, moves of rows, splits of gaps, new leaders, and collection.
+func TestLargeTransactions(t *testing.T) {
+	run := seeds([]uint64{0, 1, 2}, 3, 4, 5, 6, 7)
+	if *flagSeed >= 0 {
+		run = []uint64{uint64(*flagSeed)}
+	}
+	for i, s := range run {
+		largeSeed(t, s, i%3 == 2)
+	}
+}
+
+// TestLargeSoak is TestLargeTransactions for many seeds: -first and -seeds, as TestSoak.
+func TestLargeSoak(t *testing.T) {
+	if !flagGiven("seeds") {
+		t.Skip("no -seeds given")
+	}
+	for i := range uint64(*flagSeeds) {
+		largeSeed(t, *flagFirst+i, i%4 == 0)
+	}
+}
+
+func largeSeed(t *testing.T, s uint64, sql bool) {
+	cfg := Pick(s)
+	if sql {
+		cfg = PickSQL(s)
+	}
+	cfg.Pieces = 1 + int(s%2)
+	seed(t, cfg)
+}
