@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -135,5 +137,91 @@ func (l *rtLab) oneShot(c *sql.Conn, number int, name string, ops []string, far 
 		if took[way] >= took["strict, packet"] {
 			l.t.Errorf("%s, %s: took %v, not less than with locks", name, way, took[way])
 		}
+	}
+}
+
+// TestOneShotHotRows has clients of all regions transfer between a few hot rows, most of them of
+// two regions, and counts what is done in virtual time. No transfer is lost, whatever the way.
+func TestOneShotHotRows(t *testing.T) {
+	m, err := matrix.Default(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const clients, rows, span = 4, 4, 5 * time.Second
+	done := map[string]int{}
+	for _, way := range []struct {
+		name, mode string
+		guard      string // keeps it from being a program, and changes nothing else
+	}{
+		{"strict", "strict", ""},
+		{"relay, no program", "relay", " AND v > -1000000"},
+		{"relay, programs", "relay", ""},
+	} {
+		cfg := Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 2, Delay: m.OneWays(), LAN: 250 * time.Microsecond,
+			ClockBound: 100 * time.Microsecond, GCAge: time.Hour, SQL: true, Stay: true}
+		onWorld(t, cfg, func(s *stage) {
+			l := &rtLab{t: t, m: m, w: s.world}
+			time.Sleep(20 * time.Second)
+			db, c := l.multi(1, "")
+			defer db.Close()
+			defer c.Close()
+			l.exec(c, "CREATE DATABASE d")
+			l.exec(c, "USE d")
+			l.exec(c, "CREATE TABLE t (id INT PRIMARY KEY, v INT)")
+			time.Sleep(5 * time.Second)
+			for r := base.RegionID(1); r <= 3; r++ {
+				there, conn := l.sqlConn(r, "d")
+				for i := range rows {
+					l.exec(conn, fmt.Sprintf("INSERT INTO t VALUES (%d, 1000)", 10*int(r)+i))
+				}
+				conn.Close()
+				there.Close()
+			}
+			time.Sleep(5 * time.Second)
+			committed, lost := make([]int, 3*clients), make([]int, 3*clients)
+			var wg sync.WaitGroup
+			for k := range 3 * clients {
+				wg.Go(func() {
+					r := base.RegionID(1 + k%3)
+					db, c := l.multi(r, "d")
+					defer db.Close()
+					defer c.Close()
+					l.exec(c, "SET transaction_consistency = '"+way.mode+"'")
+					rng := rand.New(rand.NewPCG(uint64(k), 7))
+					for end := time.Now().Add(span); time.Now().Before(end); {
+						from, to := 10*int(r)+rng.IntN(rows), 10*(1+rng.IntN(3))+rng.IntN(rows)
+						if from == to {
+							continue
+						}
+						text := fmt.Sprintf("BEGIN; UPDATE t SET v = v - 1 WHERE id = %d%s; UPDATE t SET v = v + 1 WHERE id = %d%s; COMMIT",
+							from, way.guard, to, way.guard)
+						if _, err := c.ExecContext(context.Background(), text); err == nil {
+							committed[k]++
+						} else {
+							if to/10 != int(r) {
+								lost[k]++
+							}
+							_, _ = c.ExecContext(context.Background(), "ROLLBACK")
+						}
+					}
+				})
+			}
+			wg.Wait()
+			sum, losses := 0, 0
+			for k := range committed {
+				done[way.name] += committed[k]
+				losses += lost[k]
+			}
+			if err := c.QueryRowContext(context.Background(), "SELECT SUM(v) FROM t").Scan(&sum); err != nil || sum != 3*rows*1000 {
+				t.Errorf("%s: the sum is %d: %v", way.name, sum, err)
+			}
+			t.Logf("%-18s %5.1f transfers/s, %d lost that cross", way.name, float64(done[way.name])/span.Seconds(), losses)
+			if way.name == "relay, programs" && losses > 0 {
+				t.Errorf("%d programs were lost to others", losses)
+			}
+		})
+	}
+	if p := done["relay, programs"]; p <= done["strict"] || p <= done["relay, no program"] {
+		t.Errorf("done: %v: programs are to be the most", done)
 	}
 }
