@@ -232,7 +232,6 @@ func (x *Piece) Tell(ctx context.Context, res *sqltypes.Result, send func(*sqlty
 	}
 	_ = f.s.CommandBegin()
 	f.s.Stmt.Planned, f.s.Stmt.Writes = true, x.Patch != nil
-	f.s.Reach(x.Table.Desc.DB, x.Table.Desc.Name)
 	sctx, err = f.r.Engine.ProcessList.BeginQuery(sctx, f.query)
 	if err != nil {
 		return err
@@ -245,4 +244,7 @@ func (x *Piece) Tell(ctx context.Context, res *sqltypes.Result, send func(*sqlty
 }
 
 // Count keeps what the session tells about the statement.
-func (x *Piece) Count(ctx *sql.Context, res *sqltypes.Result) { x.call.count(ctx, res) }
+func (x *Piece) Count(ctx *sql.Context, res *sqltypes.Result) {
+	x.call.s.Reach(x.Table.Desc.DB, x.Table.Desc.Name)
+	x.call.count(ctx, res)
+}

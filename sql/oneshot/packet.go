@@ -34,6 +34,9 @@ func (r *Runner) Step(ctx context.Context, s *session.Session, c *mysql.Conn, qu
 		return r.begin(s, query, rest, tx)
 	case p.why != "" && strings.HasSuffix(p.rest, query):
 		s.Program = "no: " + p.why
+		if head, left, ok := Cut(query); !ok || left == "" || TxOf(head) == TxCommit {
+			s.Packet = nil // that was the last one
+		}
 		return false, nil
 	case p.rest != query:
 		s.Packet = nil
@@ -90,6 +93,13 @@ func (r *Runner) begin(s *session.Session, query string, rest *string, tx func(s
 		*rest = ""
 	}
 	return done, err
+}
+
+// End forgets the packet under way, behind an error.
+func (r *Runner) End(s *session.Session) {
+	if s != nil {
+		s.Packet = nil
+	}
 }
 
 // fail ends the transaction of a program that has told its client an error.

@@ -171,6 +171,7 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 	})
 	if err != nil {
 		rest = "" // an error ends the packet: what stands behind it is not executed
+		h.g.whole.End(h.session(c))
 	}
 	return rest, over(err)
 }
