@@ -13,6 +13,7 @@ type Statements struct {
 	mu    sync.RWMutex
 	kinds map[string]*KindStats
 	left  map[string]int64 // statements left to the old SQL engine, by reason
+	whole map[string]int64 // transactions that were sent at once, by what became of them
 
 	Transactions atomic.Int64 // committed
 	WANHops      atomic.Int64 // one-way crossings that transactions waited for
@@ -31,7 +32,7 @@ type KindStats struct {
 
 // NewStatements counts nothing yet.
 func NewStatements() *Statements {
-	return &Statements{kinds: map[string]*KindStats{}, left: map[string]int64{}}
+	return &Statements{kinds: map[string]*KindStats{}, left: map[string]int64{}, whole: map[string]int64{}}
 }
 
 // Fallback counts a statement that was left to the old SQL engine.
@@ -39,6 +40,13 @@ func (s *Statements) Fallback(reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.left[reason]++
+}
+
+// Program counts a transaction that a client has sent at once: a program, or why it was none.
+func (s *Statements) Program(reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.whole[reason]++
 }
 
 // Kind returns the counts of a kind, making them if needed.
@@ -110,6 +118,8 @@ var (
 		"Statements executed here for gateways of other regions.", nil, nil)
 	descFallback = prometheus.NewDesc("godwit_statement_fallbacks_total",
 		"SELECTs that were left to the old SQL engine.", []string{"reason"}, nil)
+	descProgram = prometheus.NewDesc("godwit_oneshot_transactions_total",
+		"Transactions that clients sent at once: programs, and why others were none.", []string{"reason"}, nil)
 	descBytes = prometheus.NewDesc("godwit_transaction_wan_bytes_total",
 		"WAN bytes caused by transactions, replication aside.", nil, nil)
 )
@@ -117,7 +127,7 @@ var (
 // Describe implements prometheus.Collector.
 func (s *Statements) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descStatements, descErrors, descTxns, descHops, descBytes, descForwarded,
-		descExecuted, descFallback} {
+		descExecuted, descFallback, descProgram} {
 		ch <- d
 	}
 }
@@ -148,5 +158,8 @@ func (s *Statements) Collect(ch chan<- prometheus.Metric) {
 	defer s.mu.RUnlock()
 	for reason, n := range s.left {
 		ch <- prometheus.MustNewConstMetric(descFallback, prometheus.CounterValue, float64(n), reason)
+	}
+	for reason, n := range s.whole {
+		ch <- prometheus.MustNewConstMetric(descProgram, prometheus.CounterValue, float64(n), reason)
 	}
 }

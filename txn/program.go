@@ -2,11 +2,13 @@ package txn
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/kv/patch"
 	"github.com/godwitdb/godwit/txn/writes"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -16,8 +18,8 @@ var _ kv.Programs = (*DB)(nil)
 // Program implements kv.Programs: the updates are shipped to their owners, which vote for a slot
 // (slot.go), and the reads are made at the timestamp just below the slot, once that has come.
 func (db *DB) Program(ctx context.Context, opts kv.Options, p kv.Program) (kv.ProgramResult, error) {
-	if !db.fits(&p) {
-		return kv.ProgramResult{}, kv.ErrNoProgram
+	if err := db.fits(&p); err != nil {
+		return kv.ProgramResult{}, err
 	}
 	opts.Relay, opts.ReadOnly, opts.ReadTS = true, false, 0
 	t := db.Begin(opts).(*Txn)
@@ -28,7 +30,21 @@ func (db *DB) Program(ctx context.Context, opts kv.Options, p kv.Program) (kv.Pr
 	}
 	t.mode, t.crossing, t.readTS, t.program = bySlot, &crossing{snapshot: s, valid: s}, s, true
 	for _, u := range p.Updates {
+		// A look at the copy here costs no trip, a vote that refuses does.
+		if row, at, err := t.glance(ctx, u.Key); err != nil {
+			return kv.ProgramResult{}, err
+		} else if at != 0 {
+			if _, ok := patch.Apply(u.Patch, row.Value); !ok || row.Value == nil {
+				return kv.ProgramResult{}, kv.ProgramUndefined
+			}
+		}
 		t.buffer(nil, &writes.Write{Key: u.Key, Kind: wire.WriteKind_PUT, Home: t.home(0), Patch: u.Patch})
+	}
+	for _, pin := range p.Pins {
+		t.Pin(pin.TS, pin.Key)
+	}
+	if len(p.Reads) > 0 {
+		db.cfg.Reads.Want() // so that the copies here are complete up to the slot soon after it
 	}
 	db.stats.Programs.Add(1)
 	ts, err := t.Commit(ctx)
@@ -54,29 +70,37 @@ func (db *DB) readBelow(ctx context.Context, opts kv.Options, ts base.Timestamp,
 	return x.Get(ctx, keys, kv.LockNone)
 }
 
-// fits reports whether a transaction is of use as a program, and may be one.
-func (db *DB) fits(p *kv.Program) bool {
-	if db.ordered || len(p.Updates) == 0 || db.slotNames.fresh() {
-		return false
+// fits is why a transaction is of no use as a program, or may not be one; nil: it may.
+func (db *DB) fits(p *kv.Program) error {
+	switch {
+	case db.ordered:
+		return kv.ProgramOrdered
+	case len(p.Updates) == 0:
+		return kv.ProgramUpdates
+	case db.slotNames.fresh():
+		return kv.ProgramFresh
 	}
 	far := false
 	seen := make(map[string]bool, len(p.Updates))
+	keys := slices.Clone(p.Reads)
 	for _, u := range p.Updates {
-		g, ok := db.set.Locate(u.Key)
-		if !ok || g == base.MetaGroup || u.Patch == nil || seen[string(u.Key)] {
-			return false
+		if u.Patch == nil || seen[string(u.Key)] {
+			return kv.ProgramTwice
 		}
 		seen[string(u.Key)] = true
-		far = far || g.Region() != db.cfg.Region
+		keys = append(keys, u.Key)
 	}
-	for _, k := range p.Reads {
+	for _, k := range keys {
 		g, ok := db.set.Locate(k)
 		if !ok || g == base.MetaGroup {
-			return false
+			return kv.ProgramElsewhere
 		}
 		far = far || g.Region() != db.cfg.Region
 	}
-	return far
+	if !far {
+		return kv.ProgramLocal
+	}
+	return nil
 }
 
 // slotNames makes the slots of a gateway differ from each other, and from those of all others: a

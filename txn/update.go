@@ -62,27 +62,35 @@ func (t *Txn) Draft(ctx context.Context, key base.Key) (row kv.Row, ok bool, err
 			return row, false, t.failed(err)
 		}
 	}
-	f := fetch{spans: []base.Span{base.PointSpan(key)}, ts: min(t.crossing.snapshot, t.db.set.Closed(key.Shard())),
-		got: make([]found, 1), quiet: kv.Quiet(ctx)}
-	if f.ts == 0 {
-		return row, false, nil
-	}
-	if done, err := f.local(ctx, t); err != nil {
+	row, at, err := t.glance(ctx, key)
+	if err != nil {
 		return row, false, t.failed(err)
-	} else if !done || len(f.got[0].rows) != 1 || f.got[0].cut != nil {
-		return row, false, nil
 	}
-	row.Key = key
-	setRow(&row, f.got[0].rows[0])
-	if row.Value == nil {
+	if at == 0 || row.Value == nil {
 		return row, false, nil
 	}
 	if t.crossing.drafts == nil {
 		t.crossing.drafts = map[string]base.Timestamp{}
 	}
-	t.crossing.drafts[string(key)] = f.ts
+	t.crossing.drafts[string(key)] = at
 	t.opts.Touched.Note(key, kv.LockExclusive)
 	return row, true, nil
+}
+
+// glance is a row as the replica here shows it, as of what it is complete to (at), without a trip
+// or a wait; at is 0 if that cannot be had. The transaction crosses.
+func (t *Txn) glance(ctx context.Context, key base.Key) (row kv.Row, at base.Timestamp, err error) {
+	f := fetch{spans: []base.Span{base.PointSpan(key)}, ts: min(t.crossing.snapshot, t.db.set.Closed(key.Shard())),
+		got: make([]found, 1), quiet: kv.Quiet(ctx)}
+	if f.ts == 0 {
+		return row, 0, nil
+	}
+	if done, err := f.local(ctx, t); err != nil || !done || len(f.got[0].rows) != 1 || f.got[0].cut != nil {
+		return row, 0, err
+	}
+	row.Key = key
+	setRow(&row, f.got[0].rows[0])
+	return row, f.ts, nil
 }
 
 // mayDraft reports whether a draft of a row is of use: Update could leave it to another region, and

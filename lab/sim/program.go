@@ -11,8 +11,9 @@ import (
 	"github.com/godwitdb/godwit/lab/history"
 )
 
-// program runs a program: it reads registers and lists, and appends to lists, some of which it
-// reads. Whether it is tried again is left to the next program.
+// program runs a program: it reads registers and lists, appends to lists, some of which it reads,
+// and sets registers, which need not be those that it reads. Whether it is tried again is left to
+// the next program.
 func (m *mixed) program() {
 	l := m.gateway()
 	if l == nil {
@@ -45,17 +46,25 @@ func (m *mixed) program() {
 		elems[k] = t.value()
 		p.Updates = append(p.Updates, kv.ProgramUpdate{Key: m.ks.keys[k], Patch: patch.Append([]byte("," + elems[k]))})
 	}
+	sets := map[string]string{}
+	for range m.rng.IntN(3) {
+		k := m.section(m.registers).key(m.rng.IntN(m.keys))
+		if _, twice := sets[k]; !twice {
+			sets[k] = t.value()
+			p.Updates = append(p.Updates, kv.ProgramUpdate{Key: m.ks.keys[k], Patch: patch.Set([]byte(sets[k]))})
+		}
+	}
 	ctx, cancel := context.WithTimeout(l.ctx, clientTimeout)
 	defer cancel()
 	got, err := l.node.DB().(kv.Programs).Program(ctx, kv.Options{Policy: policy(m.rng.IntN(100), m.w.cfg.NoWait)}, p)
-	m.ended(rec, l, got, err, names, elems)
+	m.ended(rec, l, got, err, names, elems, sets)
 }
 
 // ended records how a program has ended. What it read is recorded before its own updates.
 func (m *mixed) ended(rec *history.Active, l *life, got kv.ProgramResult, err error, names []string,
-	elems map[string]string) {
-	refused := err == kv.ErrNoProgram || err != nil && base.Retryable(err)
-	if refused && !l.dead.Load() {
+	elems, sets map[string]string) {
+	_, refused := kv.ProgramRefused(err)
+	if (refused || err != nil && base.Retryable(err)) && !l.dead.Load() {
 		rec.Abort()
 		m.count("program", 1, nil)
 		return
@@ -72,6 +81,9 @@ func (m *mixed) ended(rec *history.Active, l *life, got kv.ProgramResult, err er
 	}
 	for _, k := range slices.Sorted(maps.Keys(elems)) {
 		rec.Append(k, elems[k])
+	}
+	for _, k := range slices.Sorted(maps.Keys(sets)) {
+		rec.Write(k, sets[k])
 	}
 	if err == nil && !l.dead.Load() {
 		rec.Commit(uint64(got.TS))

@@ -55,7 +55,7 @@ func (r *Runner) Text(s *session.Session, c *mysql.Conn, query string) *Call {
 		return nil
 	}
 	tmpl := r.template(s, text)
-	if tmpl == nil {
+	if tmpl == nil || tmpl.list != nil {
 		return nil
 	}
 	return &Call{r, s, c, query, tmpl, args}
@@ -63,6 +63,14 @@ func (r *Runner) Text(s *session.Session, c *mysql.Conn, query string) *Call {
 
 // Prepared recognises a prepared statement and its bound values.
 func (r *Runner) Prepared(s *session.Session, c *mysql.Conn, p *mysql.PrepareData) *Call {
+	f := r.prepared(s, c, p)
+	if f == nil || f.template.list != nil {
+		return nil
+	}
+	return f
+}
+
+func (r *Runner) prepared(s *session.Session, c *mysql.Conn, p *mysql.PrepareData) *Call {
 	if r.Off {
 		return nil
 	}
@@ -461,8 +469,9 @@ func plainTime(s string, date bool) bool {
 
 // operand is the constant of column ± constant.
 func operand(c *schema.Column, l Literal) (any, bool) {
+	_, unsigned := mostUnsigned(c)
 	switch {
-	case c.Kind == schema.KindInt && c.Type.Type() != sqltypes.Year && l.Kind == LitInt:
+	case l.Kind == LitInt && (unsigned || c.Kind == schema.KindInt && c.Type.Type() != sqltypes.Year):
 		n, err := strconv.ParseInt(l.Text, 10, 64)
 		return n, err == nil
 	case c.Kind == schema.KindDecimal && (l.Kind == LitInt || l.Kind == LitDecimal):
@@ -476,15 +485,18 @@ func operand(c *schema.Column, l Literal) (any, bool) {
 func applied(c *schema.Column, ctx *sql.Context, old any, op byte, operand any) (any, bool) {
 	switch x := operand.(type) {
 	case int64:
-		n, ok := schema.ToInt64(old)
-		if !ok {
+		if x == math.MinInt64 {
 			return nil, false
 		}
 		if op == '-' {
-			if x == math.MinInt64 {
-				return nil, false
-			}
 			x = -x
+		}
+		if c.Kind == schema.KindUint {
+			return appliedUnsigned(c, ctx, old, x)
+		}
+		n, ok := schema.ToInt64(old)
+		if !ok {
+			return nil, false
 		}
 		sum := n + x
 		if (sum > n) != (x > 0) && x != 0 {
@@ -508,6 +520,34 @@ func applied(c *schema.Column, ctx *sql.Context, old any, op byte, operand any) 
 		return v, true
 	}
 	return nil, false
+}
+
+// appliedUnsigned computes column + by of an UNSIGNED column.
+func appliedUnsigned(c *schema.Column, ctx *sql.Context, old any, by int64) (any, bool) {
+	n, ok := schema.ToUint64(old)
+	sum := n + uint64(by)
+	if !ok || by != 0 && (sum > n) != (by > 0) {
+		return nil, false
+	}
+	v, in, err := c.Type.Convert(ctx, sum)
+	return v, err == nil && in == sql.InRange
+}
+
+// mostUnsigned is the largest value of an UNSIGNED column; ok is false of others.
+func mostUnsigned(c *schema.Column) (most uint64, ok bool) {
+	switch c.Type.Type() {
+	case sqltypes.Uint8:
+		most = math.MaxUint8
+	case sqltypes.Uint16:
+		most = math.MaxUint16
+	case sqltypes.Uint24:
+		most = 1<<24 - 1
+	case sqltypes.Uint32:
+		most = math.MaxUint32
+	case sqltypes.Uint64:
+		most = math.MaxUint64
+	}
+	return most, most > 0 && c.Kind == schema.KindUint
 }
 
 // execute does the statement in the transaction. ok is false only before anything was changed.

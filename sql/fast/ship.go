@@ -25,7 +25,12 @@ import (
 // ships reports whether an UPDATE of the plan can be told as a patch: columns that no index has
 // become constants, or numbers grow by some.
 func (p *boundPlan) ships(f *Template) bool {
-	if f.kind != Update || p.t.Next != nil || len(p.own) > 0 || p.t.Desc.Locality.Kind == schema.MultiMaster {
+	return len(p.own) == 0 && p.tells(f)
+}
+
+// tells reports whether a patch can say what an UPDATE assigns, but for what the table gives.
+func (p *boundPlan) tells(f *Template) bool {
+	if f.kind != Update || p.t.Next != nil || p.t.Desc.Locality.Kind == schema.MultiMaster {
 		return false
 	}
 	for i, s := range p.sets {
@@ -34,7 +39,8 @@ func (p *boundPlan) ships(f *Template) bool {
 			return false
 		}
 		if c := p.t.Cols[s.pos]; s.op != 0 && c.Kind != schema.KindDecimal {
-			if _, _, ok := c.Bounds(); !ok {
+			_, _, signed := c.Bounds()
+			if _, unsigned := mostUnsigned(c); !signed && !unsigned {
 				return false
 			}
 		}
@@ -48,6 +54,18 @@ func (p *boundPlan) patch(ctx *sql.Context, f *Template, vals values, raw []byte
 	if !p.ships(f) {
 		return nil
 	}
+	out := p.patchOf(ctx, vals)
+	if out == nil {
+		return nil
+	}
+	if _, ok := patch.Apply(out, raw); !ok {
+		return nil
+	}
+	return out
+}
+
+// patchOf is the patch of an UPDATE that it tells; nil if a constant cannot be told.
+func (p *boundPlan) patchOf(ctx *sql.Context, vals values) *wire.Patch {
 	out := &wire.Patch{Format: uint32(rowfmt.Version)}
 	for _, pos := range p.t.StoredOrder {
 		c := p.t.Cols[pos]
@@ -75,10 +93,17 @@ func (p *boundPlan) patch(ctx *sql.Context, f *Template, vals values, raw []byte
 		}
 		out.Ops = append(out.Ops, op)
 	}
-	slices.SortFunc(out.Ops, func(a, b *wire.PatchOp) int { return int(a.Column) - int(b.Column) })
-	if _, ok := patch.Apply(out, raw); !ok {
-		return nil
+	for i, o := range p.own {
+		op := &wire.PatchOp{Column: p.t.Cols[o.pos].Desc.ID, Null: vals.own[i] == nil}
+		if !op.Null {
+			var err error
+			if op.Value, err = p.t.Cols[o.pos].AppendPayload(ctx, nil, vals.own[i]); err != nil {
+				return nil
+			}
+		}
+		out.Ops = append(out.Ops, op)
 	}
+	slices.SortFunc(out.Ops, func(a, b *wire.PatchOp) int { return int(a.Column) - int(b.Column) })
 	return out
 }
 
@@ -92,6 +117,10 @@ func Addition(c *schema.Column, ctx *sql.Context, op *wire.PatchOp, v any, minus
 		}
 		if minus {
 			x = -x
+		}
+		if most, unsigned := mostUnsigned(c); unsigned {
+			op.Kind, op.Add, op.Most = wire.PatchKind_PATCH_ADD_UNSIGNED, x, most
+			return true
 		}
 		op.Kind, op.Add = wire.PatchKind_PATCH_ADD, x
 		op.Least, op.Most, _ = c.Bounds()
@@ -141,7 +170,7 @@ func (r *Runner) Shipped(ctx *sql.Context, s *session.Session, query string) str
 		return ""
 	}
 	f := templateOf(stmt)
-	if f == nil || f.kind != Update {
+	if f == nil || f.kind != Update || f.list != nil {
 		return ""
 	}
 	db := f.db

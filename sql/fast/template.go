@@ -38,6 +38,7 @@ type Template struct {
 	sets      []assignment
 	values    []int // insert: constant of each column, -1 for DEFAULT
 	span      *keySpan
+	list      *keyList
 	fixed     []Literal // constants of the text itself; their numbers begin at FixedArg
 	bound     atomic.Pointer[boundPlan]
 }
@@ -244,6 +245,9 @@ func (f *Template) conjunction(e sqlparser.Expr) bool {
 	case *sqlparser.AndExpr:
 		return f.conjunction(e.Left) && f.conjunction(e.Right)
 	case *sqlparser.ComparisonExpr:
+		if e.Operator == sqlparser.InStr {
+			return f.among(e)
+		}
 		c, ok := PlainColumn(e.Left, f.table)
 		arg, aok := f.arg(e.Right)
 		if e.Operator != sqlparser.EqualStr || e.Escape != nil || !ok || !aok {

@@ -191,6 +191,9 @@ func (p *routine) callFrom(f *program.Frame, n *program.Call, o *schema.ObjectDe
 		return err
 	}
 	if err = in.Bind(args); err == nil {
+		if f.Program == nil { // the client calls
+			p.whole = p.r.Whole.Call(p.s, prog, func(text string) string { return p.substituted(in, text) })
+		}
 		err = in.Run()
 	}
 	end()

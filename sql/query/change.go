@@ -408,7 +408,7 @@ func (c *change) run() (res *outcome, done bool, err error) {
 			t.Rollback()
 			s.SetTransaction(nil)
 		}
-		c.r.Fallbacks.add(reason)
+		c.r.Fallbacks.Add(reason)
 		return nil, false, nil
 	}
 	if err == nil {

@@ -6,7 +6,7 @@
 // stored programs. weigh.go refuses what would take too much to parse.
 //
 // What it does not run is left to the engine before anything was done, and counted by its reason
-// ([Fallbacks]). Everything around the statement is as with the engine: privileges of each table
-// and view that it names, transaction and autocommit, the list of processes and KILL, warnings,
-// status variables.
+// ([Runner.Fallbacks]). Everything around the statement is as with the engine: privileges of each
+// table and view that it names, transaction and autocommit, the list of processes and KILL,
+// warnings, status variables.
 package query

@@ -16,6 +16,7 @@ import (
 	"github.com/godwitdb/godwit/sql/assign"
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/oneshot"
 	"github.com/godwitdb/godwit/sql/program"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
@@ -58,6 +59,8 @@ type routine struct {
 	// committed: a statement has committed, so that the program must not be run again.
 	committed bool
 	steps     int
+	// whole answers the statements of a CALL that is a program of kv; nil: it is none.
+	whole *oneshot.Call
 }
 
 // rowPair are the rows that a trigger is fired for.
@@ -458,9 +461,19 @@ func (p *routine) run(f *program.Frame, text string) error {
 		return mysql.NewSQLError(1422, "HY000", "Explicit or implicit commit is not allowed in stored function or trigger.")
 	}
 	p.s.Stmt = p.statement()
+	if res, done, err := p.whole.Next(p.ctx, text); done {
+		if err == nil && res != nil {
+			err = p.keep(res)
+		}
+		return err
+	}
 	switch token.VerbOf(text) {
 	case token.Reading:
-		return p.query(f, text)
+		err := p.query(f, text)
+		if n := len(p.results); err == nil && n > 0 {
+			p.whole.Learn(text, p.results[n-1])
+		}
+		return err
 	case token.Changing:
 		res, done, err := p.r.change(p.ctx, p.s, p.inside(f), text, false, noParams)
 		if done || err != nil {

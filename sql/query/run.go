@@ -23,6 +23,7 @@ import (
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/exec"
 	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/oneshot"
 	"github.com/godwitdb/godwit/sql/opt"
 	"github.com/godwitdb/godwit/sql/prefetch"
 	"github.com/godwitdb/godwit/sql/program"
@@ -30,6 +31,7 @@ import (
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
+	"github.com/godwitdb/godwit/sql/tally"
 	"github.com/godwitdb/godwit/sql/token"
 )
 
@@ -47,7 +49,9 @@ type Runner struct {
 	Off bool
 	// Options steer the planner, for tests.
 	Options   opt.Options
-	Fallbacks Fallbacks
+	Fallbacks tally.Tally
+	// Whole runs CALLs as programs of kv, where they qualify.
+	Whole *oneshot.Runner
 	// Where says where a statement that EXPLAIN is asked about runs, if not here; Meter begins to
 	// measure a statement, and returns what gives the lines about it. nil: nobody says.
 	Where func(ctx *sql.Context, s *session.Session) string
@@ -305,7 +309,7 @@ func (r *Runner) told(ctx *sql.Context, text string, err error) error {
 	if r.skipsLocks(ctx, text) {
 		return session.ErrSkipsLocks(reasonOf(err)) // the engine would wait
 	}
-	r.Fallbacks.add(reasonOf(err))
+	r.Fallbacks.Add(reasonOf(err))
 	return nil
 }
 
@@ -562,7 +566,7 @@ func (st *statement) run(take func(*expr.Batch) error) (done bool, err error) {
 			t.Rollback()
 			s.SetTransaction(nil)
 		}
-		st.r.Fallbacks.add(reason)
+		st.r.Fallbacks.Add(reason)
 		return false, nil
 	}
 	if err == nil && !explicit {

@@ -2,47 +2,21 @@ package server
 
 import (
 	"context"
-	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/sqltypes"
 
+	"github.com/godwitdb/godwit/sql/oneshot"
 	"github.com/godwitdb/godwit/sql/session"
 )
-
-type fastTx uint8
-
-const (
-	txNone fastTx = iota
-	txBegin
-	txCommit
-	txRollback
-)
-
-// txStatement recognises the plain statements that begin and end transactions.
-func txStatement(q string) fastTx {
-	if len(q) > 32 {
-		return txNone
-	}
-	q = strings.Trim(q, " \t\r\n;")
-	switch {
-	case strings.EqualFold(q, "begin"), strings.EqualFold(q, "start transaction"):
-		return txBegin
-	case strings.EqualFold(q, "commit"):
-		return txCommit
-	case strings.EqualFold(q, "rollback"):
-		return txRollback
-	}
-	return txNone
-}
 
 // fastTx runs a statement that begins or ends a transaction, in the steps of the
 // engine but without its analyzer.
 func (h *handler) fastTx(ctx context.Context, s *session.Session, c *mysql.Conn, query string, sent *bool,
 	send func(*sqltypes.Result) error) (done bool, err error) {
-	what := txStatement(query)
-	if what == txNone || h.g.fast.Off {
+	what := oneshot.TxOf(query)
+	if what == oneshot.TxNone || h.g.fast.Off {
 		return false, nil
 	}
 	sctx, err := h.sm.NewContextWithQuery(ctx, c, query)
@@ -61,7 +35,7 @@ func (h *handler) fastTx(ctx context.Context, s *session.Session, c *mysql.Conn,
 	s.ClearWarnings()
 	s.Stmt.Planned = true
 	if t := sctx.GetTransaction(); t != nil {
-		if what == txRollback {
+		if what == oneshot.TxRollback {
 			err = s.Rollback(sctx, t)
 		} else {
 			err = s.CommitTransaction(sctx, t)
@@ -70,7 +44,7 @@ func (h *handler) fastTx(ctx context.Context, s *session.Session, c *mysql.Conn,
 			return true, sql.CastSQLError(err)
 		}
 	}
-	if what == txBegin {
+	if what == oneshot.TxBegin {
 		s.UnlockTables()
 		t, err := s.StartTransaction(sctx, sql.ReadWrite)
 		if err != nil {

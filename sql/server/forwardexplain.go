@@ -32,6 +32,15 @@ func explainedText(ctx *sql.Context) string {
 // otherwise. Where rows are at home elsewhere it says what the policy of homes makes of that.
 func (g *gateway) explained(ctx *sql.Context, s *session.Session) string {
 	query := explainedText(ctx)
+	where := g.placed(ctx, s, query)
+	if where != "" {
+		where += g.whole.Explain(ctx, s, query)
+	}
+	return where
+}
+
+// placed is the part of it that says where.
+func (g *gateway) placed(ctx *sql.Context, s *session.Session, query string) string {
 	stmt, err := sqlparser.ParseWithOptions(ctx, query, sql.LoadSqlMode(ctx).ParserOptions())
 	if err != nil {
 		return ""

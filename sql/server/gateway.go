@@ -29,6 +29,7 @@ import (
 	"github.com/godwitdb/godwit/sql/infoschema"
 	"github.com/godwitdb/godwit/sql/lent"
 	"github.com/godwitdb/godwit/sql/named"
+	"github.com/godwitdb/godwit/sql/oneshot"
 	"github.com/godwitdb/godwit/sql/prefetch"
 	selects "github.com/godwitdb/godwit/sql/query"
 	"github.com/godwitdb/godwit/sql/regionkey"
@@ -39,6 +40,7 @@ import (
 	"github.com/godwitdb/godwit/sql/statements"
 	"github.com/godwitdb/godwit/sql/stored"
 	"github.com/godwitdb/godwit/sql/table"
+	"github.com/godwitdb/godwit/sql/tally"
 )
 
 // gateway is what all sessions of one node share.
@@ -56,6 +58,7 @@ type gateway struct {
 	routes    routes
 
 	fast     *fast.Runner
+	whole    *oneshot.Runner
 	query    *selects.Runner
 	prefetch *prefetch.Planner
 
@@ -144,6 +147,8 @@ func newGateway(cfg Config) *gateway {
 	g.prefetch.Engine = g.engine
 	g.fast = &fast.Runner{Env: g.tableEnv(), Engine: g.engine}
 	g.query.Engine, g.query.Limit, g.query.Turns = g.engine, cfg.Memory, cfg.Turns
+	g.whole = &oneshot.Runner{Fast: g.fast, Tally: tally.Tally{On: cfg.OnProgram}}
+	g.query.Whole = g.whole
 	g.query.Fallbacks.On, g.query.Where, g.query.Meter = cfg.OnFallback, g.explained, measured
 	g.View = g.query.CheckView
 	a.Runner = audited.Runner{Engine: g.engine, Audit: g.audit}

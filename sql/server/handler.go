@@ -18,6 +18,7 @@ import (
 	"github.com/godwitdb/godwit/sql/binlog"
 	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/fast"
+	"github.com/godwitdb/godwit/sql/oneshot"
 	"github.com/godwitdb/godwit/sql/quick"
 	"github.com/godwitdb/godwit/sql/rules"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -86,6 +87,11 @@ func (h *handler) short(ctx context.Context, s *session.Session, c *mysql.Conn, 
 		if done, err = f.Try(ctx, sent, cb); done {
 			return f, true, err
 		}
+		if f == nil {
+			if done, err = h.g.whole.Single(ctx, s, c, query, p, sent, cb); done {
+				return nil, true, err
+			}
+		}
 	}
 	ctx, stop := quick.WhileThere(ctx, c.Conn)
 	defer stop()
@@ -147,7 +153,7 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 	err := h.run(ctx, c, query, func(s *session.Session, sent *bool) error {
 		s.BeginResults()
 		one := func(r *sqltypes.Result) error { s.Answered(r); return cb(r, s.Rest() != "") }
-		f, done, err := h.short(ctx, s, c, query, nil, sent, one)
+		f, done, err := h.first(ctx, s, c, query, sent, one)
 		s.TakesResults = false
 		if done {
 			rest = s.Rest()
@@ -168,7 +174,30 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 			return err
 		})
 	})
+	if err != nil {
+		rest = "" // an error ends the packet: what stands behind it is not executed
+		h.g.whole.End(h.session(c))
+	}
 	return rest, over(err)
+}
+
+// first is short of the first statement in a text of several, as far as it is easy to tell where
+// that ends: it need not wait for the engine to parse it.
+func (h *handler) first(ctx context.Context, s *session.Session, c *mysql.Conn, query string, sent *bool,
+	one func(*sqltypes.Result) error) (f *fast.Call, done bool, err error) {
+	done, err = h.g.whole.Step(ctx, s, c, query, &s.Then, sent, func(head string) (bool, error) {
+		return h.fastTx(ctx, s, c, head, sent, one)
+	}, one)
+	if done {
+		return nil, true, err
+	}
+	if head, then, ok := oneshot.Cut(query); ok && then != "" && oneshot.Plain(head) {
+		query, s.Then = head, then
+	}
+	if f, done, err = h.short(ctx, s, c, query, nil, sent, one); !done {
+		s.Then = ""
+	}
+	return f, done, err
 }
 
 // ComStmtExecute implements mysql.Handler.

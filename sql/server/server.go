@@ -82,6 +82,9 @@ type Config struct {
 	// OnFallback is called with the reason of each SELECT that the engine of go-mysql-server runs
 	// because package query does not. It must not block.
 	OnFallback func(reason string)
+	// OnProgram is called for each transaction that a client has sent at once, with oneshot.Ran if
+	// it ran as a program, and else with the reason that it did not.
+	OnProgram func(reason string)
 	// OnTransaction is called after a statement that committed a transaction, autocommit statements
 	// included, with all that it and the failed attempts before it cost. It must not block.
 	OnTransaction func(session.TxnCost)

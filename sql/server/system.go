@@ -16,6 +16,7 @@ import (
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/statements"
+	"github.com/godwitdb/godwit/sql/tally"
 	"github.com/godwitdb/godwit/sql/virtual"
 	"github.com/godwitdb/godwit/sql/weigh"
 )
@@ -118,6 +119,8 @@ func (g *gateway) topics() []Topic {
 	if g.cluster != nil {
 		out = append(out, Topic{Name: "fallbacks", Comment: "statements that this node has left to go-mysql-server, by reason",
 			Columns: []TopicColumn{{Name: "reason"}, {Name: "statements", Kind: TopicInt}}},
+			Topic{Name: "programs", Comment: "transactions that clients have sent to this node at once: those that ran as " +
+				"programs, and why others did not", Columns: []TopicColumn{{Name: "reason"}, {Name: "transactions", Kind: TopicInt}}},
 			Topic{Name: "admission", Comment: "how statements that compute for long take turns on this node", Columns: []TopicColumn{
 				{Name: "class"}, {Name: "slots", Kind: TopicInt}, {Name: "running", Kind: TopicInt}, {Name: "waiting", Kind: TopicInt},
 				{Name: "granted", Kind: TopicInt}, {Name: "waited_ms", Kind: TopicInt}, {Name: "lost", Kind: TopicInt},
@@ -140,9 +143,9 @@ func (g *gateway) topicRows(ctx *sql.Context, t *Topic) ([]sql.Row, error) {
 		return g.showSettings("")
 	}
 	var out []sql.Row
-	if t.Name == "fallbacks" {
-		for _, f := range g.query.Fallbacks.All() {
-			out = append(out, sql.NewRow(f.Reason, f.Count))
+	if of := map[string]*tally.Tally{"fallbacks": &g.query.Fallbacks, "programs": &g.whole.Tally}[t.Name]; of != nil {
+		for _, e := range of.All() {
+			out = append(out, sql.NewRow(e.Reason, e.Count))
 		}
 		return out, nil
 	}

@@ -69,11 +69,11 @@ func TestSystemDatabase(t *testing.T) {
 		"at|datetime", "row_name|longtext", "to_region|longtext", "bytes|bigint", "heat|double", "dry_run|tinyint",
 		"why_json|json")
 	expect(t, c, "SELECT table_name FROM information_schema.tables WHERE table_schema = 'godwit' ORDER BY 1",
-		"admission", "fallbacks", "moves")
+		"admission", "fallbacks", "moves", "programs")
 	if got := query(t, c, "SHOW DATABASES"); !slices.Contains(got, "godwit") {
 		t.Errorf("databases: %q", got)
 	}
-	expect(t, c, "SHOW TABLES FROM godwit", "admission", "fallbacks", "moves")
+	expect(t, c, "SHOW TABLES FROM godwit", "admission", "fallbacks", "moves", "programs")
 	if short, long := query(t, c, "SHOW GODWIT MOVES"), query(t, c, "SELECT * FROM godwit.moves"); len(short) != 3 ||
 		!slices.Equal(short, long) {
 		t.Errorf("SHOW GODWIT MOVES: %q\ntable: %q", short, long)

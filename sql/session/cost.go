@@ -16,10 +16,16 @@ type StatementCost struct {
 	Retries  int
 	Elapsed  time.Duration
 	Kind     string
+	// Program says whether the statement was a program, or a part of one, and if not, why; empty:
+	// no such question.
+	Program string
 }
 
 // BeginCommand begins the counts of a command of the client.
-func (s *Session) BeginCommand() { s.Sent, s.Affected, s.retries = 0, 0, 0 }
+func (s *Session) BeginCommand() {
+	s.Sent, s.Affected, s.retries, s.Program = 0, 0, 0, ""
+	s.PacketCost = StatementCost{}
+}
 
 // Spent is what all statements of the session have cost; Retries is of the present command alone.
 func (s *Session) Spent() StatementCost {
@@ -34,6 +40,17 @@ func (c StatementCost) Since(before StatementCost) StatementCost {
 	c.Messages -= before.Messages
 	c.Moves -= before.Moves
 	c.Waited -= before.Waited
+	return c
+}
+
+// Plus is the sum of two costs, of which the first one says what the statement was.
+func (c StatementCost) Plus(o StatementCost) StatementCost {
+	c.Hops += o.Hops
+	c.Bytes += o.Bytes
+	c.Messages += o.Messages
+	c.Moves += o.Moves
+	c.Waited += o.Waited
+	c.Elapsed += o.Elapsed
 	return c
 }
 

@@ -11,6 +11,8 @@ type results struct {
 	// Results are those that follow the first one. TakesResults: the client takes several.
 	Results      []*sqltypes.Result
 	TakesResults bool
+	// Then is what the client's text goes on with behind the statement that is executed.
+	Then string
 }
 
 // MoreResults is what a client's text goes on with while results of its CALL are left.
@@ -19,17 +21,20 @@ const MoreResults = "\x00results"
 // BeginResults lets the next statement leave results behind its first one.
 func (s *Session) BeginResults() { s.results = results{TakesResults: true} }
 
-// Rest is what the text of a CALL goes on with; empty: nothing is left.
+// Rest is what the client's text goes on with; empty: nothing is left.
 func (s *Session) Rest() string {
-	if s != nil && len(s.Results) > 0 {
+	switch {
+	case s == nil:
+		return ""
+	case len(s.Results) > 0:
 		return MoreResults
 	}
-	return ""
+	return s.Then
 }
 
 // NextResult is the next result of a CALL.
 func (s *Session) NextResult() (*sqltypes.Result, error) {
-	if s.Rest() == "" {
+	if len(s.Results) == 0 {
 		return nil, mysql.NewSQLError(1105, "HY000", "there are no more results")
 	}
 	r := s.Results[0]

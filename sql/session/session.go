@@ -101,6 +101,7 @@ type Session struct {
 	tablesLocked bool
 	kept         kept
 	results
+	oneShot
 	// before are the user variables that the statement has assigned, as they were.
 	before map[string]userVariable
 }

@@ -170,7 +170,7 @@ func (s *Session) readTexts(ctx *sql.Context) {
 func (s *Session) TextModes() (ansiQuotes, noEscapes bool) { return s.ansiQuotes, s.noEscapes }
 
 // NoteCost keeps the cost of a statement for the session's variables.
-func (s *Session) NoteCost(c StatementCost) { s.LastCost = c }
+func (s *Session) NoteCost(c StatementCost) { s.LastCost = c.Plus(s.PacketCost) }
 
 const costPrefix = "last_statement_"
 

@@ -40,7 +40,7 @@ func (c *client) close() {
 
 // flags say what of a statement a story wants to see.
 type flags struct {
-	trace, trips, path, warn, names, sort, quiet, words, last bool
+	trace, trips, path, warn, names, sort, quiet, words, last, rows bool
 }
 
 // queries are the first words of statements that return rows.

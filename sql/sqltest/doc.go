@@ -19,6 +19,11 @@
 //	session name region=us user=u db=d     a client's connection; "a" (eu) and "b" (us) are there
 //	sql [name] [flags]                     statements, one a line; indented lines go on
 //	prepared [name] [flags]                a statement, and lines "? 1, 'x', NULL" that execute it
+//	packet [name] [rows]                   all lines as one text of several statements, and what the
+//	                                       server sent for each to the byte; with rows without counts
+//	                                       and status
+//	relay                                  transactions cross regions by slots from here on
+//	took                                   whether what was sent last was a program
 //	agree [name]                           the same statements by the fast path, as text and
 //	                                       prepared, and by the engine: one answer, or all of them
 //	start name                             a statement that may wait: says whether it does

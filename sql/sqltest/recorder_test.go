@@ -76,6 +76,35 @@ func (r *recorder) Begin(opts kv.Options) kv.Txn {
 	return &recordedTxn{inner: x, Mover: x, Pinner: x, Savepoints: x, Snapshots: x, r: r, written: map[string]bool{}}
 }
 
+// Program implements kv.Programs: a program is one request.
+func (r *recorder) Program(ctx context.Context, opts kv.Options, p kv.Program) (kv.ProgramResult, error) {
+	if err := r.j.strike(r.Region(), "program"); err != nil {
+		return kv.ProgramResult{}, err
+	}
+	res, err := r.DB.Program(ctx, opts, p)
+	if why, refused := kv.ProgramRefused(err); refused {
+		r.j.note("no program: " + string(why))
+		return res, err
+	}
+	var spans []base.Span
+	for _, u := range p.Updates {
+		spans = append(spans, base.PointSpan(u.Key))
+	}
+	for _, k := range p.Reads {
+		spans = append(spans, base.PointSpan(k))
+	}
+	what, _ := r.names.describe(spans)
+	r.j.note(fmt.Sprintf("%s: program %s", r.Topology().RegionName(r.Region()), what))
+	r.j.mu.Lock()
+	r.j.trips++
+	r.j.mu.Unlock()
+	opts.Trace.AddHops(2)
+	if hit := r.j.strike(r.Region(), "programmed"); hit != nil {
+		return kv.ProgramResult{}, hit
+	}
+	return res, err
+}
+
 // recordedTxn writes down the requests that a real transaction would send. Interfaces of which no
 // method sends any are embedded.
 type recordedTxn struct {

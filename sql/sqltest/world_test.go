@@ -2,7 +2,6 @@ package sqltest
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,6 +9,7 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +33,9 @@ type world struct {
 	lns     map[string]*pipe.Listener // by region
 	clients map[string]*client
 	another func() *client // of another server; nil: of these
+	// relay: transactions cross regions by slots. ordinary: they never do.
+	relay    atomic.Bool
+	ordinary bool
 }
 
 // newWorld starts servers. It must be called in a testing/synctest bubble.
@@ -64,7 +67,7 @@ func (w *world) serve(n base.NodeID) {
 	s, err := server.New(server.Config{
 		DB: &recorder{DB: w.names.db.Gateway(base.RegionID(n)), j: w.j, names: w.names}, Listener: w.lns[r],
 		Logger:    slog.New(slog.DiscardHandler),
-		Forwarder: w, Settings: &knobs{},
+		Forwarder: w, Settings: &knobs{}, Relay: w.relay.Load,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -128,12 +131,9 @@ func (w *world) connect(db, user, password, region string) *client {
 	cfg := mysql.NewConfig()
 	cfg.User, cfg.Passwd, cfg.DBName, cfg.Net, cfg.Addr, cfg.Logger = user, password, db, "tcp", "127.0.0.1:3306",
 		&mysql.NopLogger{}
-	cfg.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return ln.Dial(ctx) }
-	con, err := mysql.NewConnector(cfg)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return newClient(sql.OpenDB(con), w.j, synctest.Wait)
+	cl := newClient(tapped(w.t, cfg, func(ctx context.Context, _, _ string) (net.Conn, error) { return ln.Dial(ctx) }), w.j,
+		synctest.Wait)
+	return cl
 }
 
 // knobs are two cluster settings of which low must not be above high.

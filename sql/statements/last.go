@@ -17,6 +17,7 @@ func CostSchema() (s sql.Schema) {
 	}{
 		{"statement", types.LongText}, {"wan_round_trips", types.Float64}, {"wan_messages", types.Int64}, {"wan_bytes", types.Int64},
 		{"rows_moved", types.Int64}, {"milliseconds", types.Float64},
+		{"program", types.LongText},
 	} {
 		s = append(s, &sql.Column{Name: c.name, Type: c.of, Nullable: true})
 	}
@@ -30,6 +31,10 @@ func ShowCost(ctx *sql.Context) ([]sql.Row, error) {
 		return nil, nil
 	}
 	c := s.LastCost
+	var program any
+	if c.Program != "" {
+		program = c.Program
+	}
 	return []sql.Row{{c.Kind, float64(c.Hops) / 2, c.Messages, c.Bytes, c.Moves,
-		float64(c.Elapsed) / float64(time.Millisecond)}}, nil
+		float64(c.Elapsed) / float64(time.Millisecond), program}}, nil
 }

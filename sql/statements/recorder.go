@@ -68,7 +68,7 @@ func (b *Began) watched(s *session.Session, query string, c *session.StatementCo
 // Cost is what the statement has cost so far; kind is its first word, in lower case.
 func (b *Began) Cost(s *session.Session, kind string) session.StatementCost {
 	c := s.Spent().Since(b.before)
-	c.Elapsed, c.Kind = time.Since(b.start), kind
+	c.Elapsed, c.Kind, c.Program = time.Since(b.start), kind, s.Program
 	return c
 }
 

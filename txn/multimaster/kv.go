@@ -26,16 +26,16 @@ type DB struct {
 func (d *DB) Program(ctx context.Context, opts kv.Options, p kv.Program) (kv.ProgramResult, error) {
 	in, ok := d.DB.(kv.Programs)
 	if !ok {
-		return kv.ProgramResult{}, kv.ErrNoProgram
+		return kv.ProgramResult{}, kv.ProgramElsewhere
 	}
 	for _, k := range p.Reads {
 		if k.Shard() == base.EpochShard {
-			return kv.ProgramResult{}, kv.ErrNoProgram
+			return kv.ProgramResult{}, kv.ProgramElsewhere
 		}
 	}
 	for _, u := range p.Updates {
 		if u.Key.Shard() == base.EpochShard {
-			return kv.ProgramResult{}, kv.ErrNoProgram
+			return kv.ProgramResult{}, kv.ProgramElsewhere
 		}
 	}
 	return in.Program(ctx, opts, p)

@@ -4,27 +4,35 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/godwitdb/godwit/lab/bench/rig"
 )
 
-// seeds measures one load with several seeds, since single runs of a few seconds differ by half:
+// seeds measures loads with several seeds, since single runs of a few seconds differ by half:
 // relay/seeds for clients that send statement by statement, relay/oneshot for clients that send a
-// whole transaction at once. Both kinds of locks see the same clients.
+// whole transaction at once, relay/nobody for the former where nobody crosses, which is what those
+// pay who get relay and do not need it. Both kinds of locks see the same clients.
 func (b *relayBench) seeds(ctx context.Context) error {
-	for _, oneShot := range []bool{false, true} {
-		figure := "seeds"
-		if oneShot {
-			figure = "oneshot"
-		}
+	for _, f := range []struct {
+		figure  string
+		oneShot bool
+		cross   float64
+		seeds   uint64
+	}{
+		{"seeds", false, relayShare, rig.Pick(b.Params, uint64(2), 5)},
+		{"oneshot", true, relayShare, rig.Pick(b.Params, uint64(2), 5)},
+		{"nobody", false, 0, 6}, // a few per cent are to be seen
+	} {
+		figure := f.figure
 		if !b.asks(figure) {
 			continue
 		}
 		for _, p := range b.policies(func(*relayPolicy) []string { return []string{figure} }) {
 			for _, n := range rig.Pick(b.Params, []int{relayClients}, []int{relayClients, 35}) {
 				l := b.load(p.policy)
-				l.clients, l.oneShot = n, oneShot
-				if err := b.spread(ctx, figure, fmt.Sprintf("%s, %d clients", p.name, n), l); err != nil {
+				l.clients, l.oneShot, l.cross = n, f.oneShot, f.cross
+				if err := b.spread(ctx, figure, fmt.Sprintf("%s, %d clients", p.name, n), l, f.seeds); err != nil {
 					return err
 				}
 			}
@@ -34,9 +42,9 @@ func (b *relayBench) seeds(ctx context.Context) error {
 }
 
 // spread runs a load with some seeds, and emits the means; the interval goes to the log.
-func (b *relayBench) spread(ctx context.Context, figure, x string, l tierLoad) error {
+func (b *relayBench) spread(ctx context.Context, figure, x string, l tierLoad, seeds uint64) error {
 	var pairs []relayPair
-	for seed := range rig.Pick(b.Params, uint64(2), 5) {
+	for seed := range seeds {
 		l.seed = 1000 * seed
 		p, err := b.measure(ctx, l)
 		if err != nil {
@@ -55,6 +63,9 @@ func (b *relayBench) spread(ctx context.Context, figure, x string, l tierLoad) e
 		{"CRT p99 latency", "ms", rig.Lower, func(r *tierResult) float64 { return r.kinds[1].ms(.99) }},
 		{"aborted attempts", "%", rig.Lower, (*tierResult).aborted},
 	} {
+		if l.cross == 0 && strings.HasPrefix(m.name, "CRT") {
+			continue
+		}
 		var relay, strict []float64
 		for _, p := range pairs {
 			relay, strict = append(relay, m.of(p.relay)), append(strict, m.of(p.strict))
