@@ -100,7 +100,9 @@ func (n *Network) change(f func()) {
 		delete(n.held, p)
 		held, wait := p.held, n.rto(p.path, p.back)
 		if n.opt.Backlog {
-			wait = nextTry(wait, time.Duration(now-p.stuck))
+			since := time.Duration(now - p.stuck)
+			// a connection that breaks is made anew
+			wait = min(nextTry(wait, since), max(n.opt.StallAfter-since, wait))
 		}
 		p.held = nil
 		for _, h := range held {
