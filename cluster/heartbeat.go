@@ -16,6 +16,12 @@ import (
 // depends on it but what people see and where new work is placed.
 const deadAfter = 3 * time.Second
 
+// heldUp is the silence of a path after which what arrives has waited for the path: TCP keeps what
+// a cut has stopped and sends it again afterwards. Probes that were sent before the path worked
+// again say for how long it was cut, and not how long it is. If they counted, the meta group would
+// close timestamps seconds ahead of now, and its commits would take as long (MetaLead).
+const heldUp = 500 * time.Millisecond
+
 // peers is what this node knows of the others from their heartbeats.
 type peers struct {
 	start time.Time
@@ -57,6 +63,8 @@ type peer struct {
 	row      map[base.NodeID]time.Duration // its round trips to the others, as it sent them last
 	at       *coord.Coordinate             // its place; nil: it sends all its round trips
 	sampled  time.Time                     // when rtt had its newest sample
+	echoed   time.Time                     // when an echo came last, over the direct path
+	resumed  time.Duration                 // when what the path had held up last began to arrive
 	echoDue  bool                          // lastSent has not been echoed yet
 }
 
@@ -106,6 +114,9 @@ func (p *peers) heard(m *wire.Heartbeat, detoured bool) (again bool) {
 	defer p.mu.Unlock()
 	x := p.get(base.NodeID(m.Node))
 	now := p.now()
+	if !x.heard.IsZero() && now.Sub(x.heard) > heldUp {
+		x.resumed = p.mono()
+	}
 	x.heard = now
 	x.load, x.reported = m.Load, false
 	x.unfit, x.sync = health.Organ(m.Health.GetSick()), time.Duration(m.Health.GetSyncUs())*time.Microsecond
@@ -129,6 +140,15 @@ func (p *peers) heard(m *wire.Heartbeat, detoured bool) (again bool) {
 	}
 	p.heardMap(x, m)
 	if detoured {
+		return again
+	}
+	if m.EchoNs != 0 {
+		if p.net.node == nil && !x.echoed.IsZero() && now.Sub(x.echoed) > heldUp { // with a map probes are rare
+			x.resumed = p.mono()
+		}
+		x.echoed = now
+	}
+	if time.Duration(m.EchoNs) < x.resumed {
 		return again
 	}
 	before := x.rtt.N

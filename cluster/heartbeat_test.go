@@ -236,3 +236,52 @@ func TestPathOfSlowNode(t *testing.T) {
 		t.Errorf("the path takes %v, want 1s", path)
 	}
 }
+
+// TestProbesThatACutHeldUp: what a path kept back while it was cut arrives afterwards. The probes
+// among it say for how long the path was cut, and the round trip stays what it was. One that has
+// become longer, without a pause in what arrives, is measured.
+func TestProbesThatACutHeldUp(t *testing.T) {
+	const trip = 30 * time.Millisecond
+	for _, name := range []string{"cut", "cut from here only"} {
+		t.Run(name, func(t *testing.T) {
+			now := time.Unix(100, 0)
+			p := newPeers(1, func() time.Time { return now })
+			seq := uint64(0)
+			beat := func(echo time.Duration) { // what node 2 sends; echo is how old the probe is that it returns
+				seq++
+				m := &wire.Heartbeat{Node: 2, Seq: seq, SentNs: uint64(p.mono())}
+				if echo > 0 {
+					m.EchoNs = uint64(p.mono() - echo)
+				}
+				p.heard(m, false)
+			}
+			for range 50 {
+				now = now.Add(100 * time.Millisecond)
+				beat(trip)
+			}
+			for range 60 { // six seconds
+				now = now.Add(100 * time.Millisecond)
+				if name == "cut from here only" {
+					beat(0)
+				}
+			}
+			for late := 6 * time.Second; late > trip; late -= 100 * time.Millisecond {
+				beat(late) // all at once
+			}
+			for range 10 {
+				now = now.Add(100 * time.Millisecond)
+				beat(trip)
+				if d, _ := p.rtt(2); d != trip {
+					t.Fatalf("the round trip is %v, want %v", d, trip)
+				}
+			}
+			for range 50 {
+				now = now.Add(100 * time.Millisecond)
+				beat(20 * trip)
+			}
+			if d, _ := p.rtt(2); d < 19*trip {
+				t.Errorf("the round trip is %v, want %v: the path is longer now", d, 20*trip)
+			}
+		})
+	}
+}

@@ -71,6 +71,8 @@ type Config struct {
 	SQL bool
 	// Epochs makes clients write MULTI MASTER tables, too; needs SQL.
 	Epochs bool
+	// Backlog has one-way messages outlast cuts, as they do on TCP (wan.NetOptions.Backlog).
+	Backlog bool
 	// Stay switches off the home policy: rows keep their first homes.
 	Stay bool
 	// Homes are the parameters of the policy that moves rows; nil takes the defaults.
@@ -235,6 +237,9 @@ func (c *Config) String() string {
 		c.ClockBound, c.SyncDelay, c.Jitter, c.Loss, c.GCAge, c.ShortLogs, c.Faults, c.Duration, c.Concurrency)
 	if c.Network.Relay || c.Network.FanOut {
 		fmt.Fprintf(&b, "  relays %v, fan-out %v\n", c.Network.Relay, c.Network.FanOut)
+	}
+	if c.Backlog {
+		b.WriteString("  one-way messages outlast cuts (-backlog)\n")
 	}
 	if c.Break != (Break{}) {
 		fmt.Fprintf(&b, "  deliberately broken: %+v\n", c.Break)

@@ -97,6 +97,57 @@ func TestHandoverFarMajority(t *testing.T) {
 	})
 }
 
+// TestHandoverToSlowNode: the target of a hand-over begins to handle late what arrives: before it
+// is asked, as it is, and when it has agreed. Nothing is proposed while it is awaited. That ends
+// before the others take the old leader for dead.
+func TestHandoverToSlowNode(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		after time.Duration // from the begin of the hand-over
+	}{
+		{"before it is asked", -time.Second},
+		{"as it is asked", 0},
+		{"when it has agreed", 40 * time.Millisecond},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, 1, func(t *testing.T) {
+				l := newHandoverLab(Config{Seed: 1, Regions: 3, NodesPerRegion: 1, Shards: 1, LAN: 250 * time.Microsecond,
+					ClockBound: 100 * time.Microsecond, Delay: handoverDelays(), GCAge: time.Hour, Stay: true})
+				if !l.settle() {
+					t.Fatal("the group is not led from home")
+				}
+				time.Sleep(5 * time.Second)
+				l.load(l.w.hosts[0], 3, 5*time.Millisecond)
+				time.Sleep(time.Second)
+				const watch, most = 6 * time.Second, 1800 * time.Millisecond
+				slow := func() { l.w.hosts[1].slow.Store(int64(200 * time.Millisecond)) }
+				if c.after <= 0 {
+					slow()
+					time.Sleep(-c.after)
+				}
+				from := l.handOver(2)
+				time.Sleep(c.after)
+				slow()
+				time.Sleep(watch)
+				close(l.stop)
+				l.w.hosts[1].slow.Store(0)
+				l.wg.Wait()
+				if g := gap(l.writes, from, from+watch); g > most {
+					t.Errorf("no commit took effect for %v, at most %v is right", g, most)
+				} else {
+					t.Logf("no commit took effect for %v", g)
+				}
+				time.Sleep(10 * time.Second)
+				l.check()
+				if err := l.w.err(); err != nil {
+					t.Error(err)
+				}
+				l.w.close()
+			})
+		})
+	}
+}
+
 // farMajority is five regions. The first two are near each other, and so are the other three.
 func farMajority() [][]time.Duration {
 	const ms = time.Millisecond

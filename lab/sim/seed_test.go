@@ -21,6 +21,8 @@ var (
 	flagFirst = flag.Uint64("first", 1000, "TestSoak: the first seed")
 	flagKeep  = flag.Bool("keep", false, "keep the history and journal of runs that pass, too")
 	flagDebug = flag.Bool("debug", false, "nodes log at debug level into the journal")
+	// Config.Backlog
+	flagBacklog = flag.Bool("backlog", false, "in runs by seed, one-way messages outlast cuts, as they do on TCP")
 )
 
 // hangAfter is the real time for which the virtual time of a run may stand still. Longer means that
@@ -35,6 +37,7 @@ func runSeed(t *testing.T, cfg Config) (*Outcome, error) {
 		LogLevel = slog.LevelDebug
 	}
 	var seconds atomic.Int64 // of virtual time
+	cfg.Backlog = cfg.Backlog || *flagBacklog
 	defer endHang(&seconds, func() {
 		debug.SetTraceback("all")
 		panic(fmt.Sprintf("sim: hangs: %s\n%s", cfg.String(), newest.Load().tail(60)))

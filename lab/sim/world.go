@@ -95,7 +95,7 @@ func newWorld(cfg Config) *world {
 	w.log = newJournal(w.start)
 	w.own.age = cfg.GCAge
 	w.net = wan.NewNetwork(wan.NetOptions{Seed: cfg.Seed, LAN: wan.LinkSpec{Delay: cfg.LAN}, DropSends: true,
-		Logger: w.log.slog(slog.LevelWarn)})
+		Backlog: cfg.Backlog, Logger: w.log.slog(slog.LevelWarn)})
 	w.calm()
 	w.setPolicy(clock.Auto)
 	names := make([]string, cfg.Regions)

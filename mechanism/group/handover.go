@@ -35,9 +35,13 @@ const (
 
 // handover is the lead being given to another node.
 type handover struct {
-	to       uint64
-	phase    phase
-	deadline uint64        // tick at which the phase has lasted too long; not for transferring
+	to    uint64
+	phase phase
+	// deadline is the tick at which the phase has lasted too long; not for transferring. Nothing
+	// is proposed while the target is appointed, no lease either. So that ends before the others
+	// take this leader for dead, which they do a second after its lease (GRP-8): a target that
+	// handles late what arrives would hold everything up for an election timeout more.
+	deadline uint64
 	votes    []*pb.Message // requests for this leader's vote, one a node; see early
 }
 
@@ -115,7 +119,7 @@ func (g *Group) revoked(x *handover, targetAppointed bool, err error) {
 		g.resume()
 		return
 	}
-	x.deadline = g.now + uint64(g.host.opts.ElectionTicks+2*g.host.opts.HeartbeatTicks)
+	x.deadline = g.now + uint64(2*g.host.opts.HeartbeatTicks)
 	if targetAppointed {
 		x.phase = appointed
 	} else {

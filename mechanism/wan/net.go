@@ -35,6 +35,10 @@ type NetOptions struct {
 	// DropSends makes a lost one-way message really lost. Calls are never lost,
 	// only late, as on TCP.
 	DropSends bool
+	// Backlog has one-way messages wait for a cut path to heal, as those do that a kernel holds for
+	// a connection: they arrive then, late, and in order. What waits is sent again when TCP would,
+	// after timeouts that double. Without it one-way messages that meet a cut are lost.
+	Backlog bool
 	// MinRTO is added to a round trip to give the retransmission timeout. Default 200 ms.
 	MinRTO time.Duration
 	// StallAfter is how long a request or answer waits for a cut path to heal

@@ -29,8 +29,9 @@ func set[K comparable](m *map[K]struct{}, k K, on bool) {
 }
 
 // Cut cuts the paths between two regions, or between all pairs of nodes of one
-// region if a == b. One-way messages that meet a cut are lost; requests and
-// answers wait for it to heal, NetOptions.StallAfter at most.
+// region if a == b. One-way messages that meet a cut are lost, unless
+// NetOptions.Backlog is set; requests and answers wait for it to heal,
+// NetOptions.StallAfter at most.
 func (n *Network) Cut(a, b base.RegionID) { n.CutOneWay(a, b); n.CutOneWay(b, a) }
 
 // CutOneWay cuts one direction.
@@ -97,10 +98,15 @@ func (n *Network) change(f func()) {
 			continue
 		}
 		delete(n.held, p)
-		held := p.held
+		held, wait := p.held, n.rto(p.path, p.back)
+		if n.opt.Backlog {
+			since := time.Duration(now - p.stuck)
+			// a connection that breaks is made anew
+			wait = min(nextTry(wait, since), max(n.opt.StallAfter-since, wait))
+		}
 		p.held = nil
 		for _, h := range held {
-			n.depart(p, h, now, n.rto(p.path, p.back))
+			n.depart(p, h, now, wait)
 		}
 	}
 }
@@ -157,4 +163,13 @@ var (
 // rto is TCP's retransmission timeout on a path.
 func (n *Network) rto(there, back *path) time.Duration {
 	return there.spec.Delay + back.spec.Delay + n.opt.MinRTO
+}
+
+// nextTry is how long it takes until TCP sends again what it has sent in vain since a time ago.
+func nextTry(rto, since time.Duration) time.Duration {
+	at := rto
+	for next := 2 * rto; at < since; next *= 2 {
+		at += next
+	}
+	return at - since
 }

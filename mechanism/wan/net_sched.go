@@ -56,6 +56,7 @@ type pipe struct {
 	last     int64    // newest arrival scheduled
 	inflight int      // queued, scheduled, or being handed over right now
 	held     []parcel // wait for a cut to heal
+	stuck    int64    // since when the first of them does
 }
 
 func (p *pipe) compare(o *pipe) int {
@@ -231,14 +232,18 @@ func (n *Network) serve(w *path) {
 	}
 }
 
-// hold keeps a parcel until the cut heals; one-way messages are lost instead.
+// hold keeps a parcel until the cut heals; one-way messages are lost instead, but for
+// NetOptions.Backlog.
 func (n *Network) hold(p *pipe, c parcel) {
-	if c.typ == typeSend {
+	if c.typ == typeSend && !n.opt.Backlog {
 		p.lose(c)
 		return
 	}
 	n.seq++
 	c.gen = n.seq
+	if len(p.held) == 0 {
+		p.stuck = n.now()
+	}
 	p.held = append(p.held, c)
 	n.held[p] = struct{}{}
 	if c.typ == typeCancel {
@@ -251,7 +256,11 @@ func (n *Network) hold(p *pipe, c parcel) {
 				if len(p.held) == 0 {
 					delete(n.held, p)
 				}
-				p.conn.unhold(p, c)
+				if c.typ == typeSend {
+					p.lose(c)
+				} else {
+					p.conn.unhold(p, c)
+				}
 				return
 			}
 		}

@@ -325,6 +325,41 @@ func TestNetCuts(t *testing.T) {
 	}
 }
 
+// TestNetBacklog: what was sent into a cut arrives once it is healed, in order and before what is
+// sent later, when TCP sends again. What has waited for as long as a connection may is lost.
+func TestNetBacklog(t *testing.T) {
+	virtual(t, NetOptions{WAN: LinkSpec{Delay: 50 * ms}, Backlog: true}, func(t *testing.T, n *Network) {
+		a, b := n.Join(1, 1), n.Join(2, 2)
+		got := record(t, b, wire.KindRaft)
+		start(t, a, b)
+		n.Cut(1, 2)
+		send(t, a, 2, wire.KindRaft, 1, 0)
+		pass(time.Second)
+		send(t, a, 2, wire.KindRaft, 2, 0)
+		pass(time.Second)
+		n.Heal(1, 2)
+		send(t, a, 2, wire.KindRaft, 3, 0)
+		pass(time.Second)
+		// The timeout is 300 ms at first: it is sent again after 0.3, 0.9 and 2.1 s.
+		got.want(t, 2150*ms, 2150*ms, 2150*ms)
+		if !slices.Equal(got.n, []uint64{1, 2, 3}) {
+			t.Errorf("arrived in the order %v", got.n)
+		}
+		n.Cut(1, 2)
+		send(t, a, 2, wire.KindRaft, 4, 0)
+		pass(11 * time.Second)
+		n.Heal(1, 2)
+		send(t, a, 2, wire.KindRaft, 5, 0)
+		pass(time.Second)
+		if !slices.Equal(got.n, []uint64{1, 2, 3, 5}) {
+			t.Errorf("arrived: %v", got.n)
+		}
+		if s := a.Stats()[0]; s.QueuedMsgs != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
 func TestNetCrashAndJoinAgain(t *testing.T) {
 	virtual(t, NetOptions{WAN: LinkSpec{Delay: 50 * ms}}, func(t *testing.T, n *Network) {
 		a, b := n.Join(1, 1), n.Join(2, 2)

@@ -153,6 +153,67 @@ func TestReturnBesideWriters(t *testing.T) {
 	})
 }
 
+// A node that was cut off comes back, and reaches one of the two others alone at first. It leaves
+// them alone until it reaches both: a view of its own would do without the second (EPO-3a).
+func TestReturnLeavesOthersAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, worldConfig{seed: 8, regions: 3, oneWay: 40 * time.Millisecond})
+		defer w.close()
+		w.start()
+		time.Sleep(time.Second)
+		for n := range 3 {
+			w.nodes[n].commit(t, 10+n)
+		}
+		w.nodes[2].isolate(true)
+		for _, m := range w.nodes[:2] {
+			m.engine().Down(3)
+		}
+		for n := range 2 {
+			w.nodes[n].commit(t, 20+n)
+		}
+		w.net.CutNodes(2, 3)
+		w.nodes[2].isolate(false)
+		w.nodes[2].engine().Watch() // the registry has changed
+		for n := range 40 {
+			if took := w.nodes[n%2].commit(t, 30+n); took > 500*time.Millisecond {
+				t.Errorf("a commit took %v", took)
+			}
+			if v, _ := w.nodes[0].engine().View(); !v.Has(1) || !v.Has(2) || v.Has(3) {
+				t.Fatalf("the view is %+v", v)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		w.net.HealNodes(2, 3)
+		w.settle(5 * time.Second)
+		w.check()
+	})
+}
+
+// All are started again, and one stays away: no view goes on, so the others do not wait for it.
+func TestNoViewToLeaveAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, worldConfig{seed: 9, regions: 3, oneWay: 40 * time.Millisecond})
+		defer w.close()
+		w.start()
+		time.Sleep(time.Second)
+		for n := range 3 {
+			w.nodes[n].commit(t, 10+n)
+		}
+		for _, m := range w.nodes {
+			m.crash()
+		}
+		for _, m := range w.nodes[:2] {
+			m.boot()
+		}
+		if took := w.nodes[0].commit(t, 20); took > 5*time.Second {
+			t.Errorf("a commit took %v", took)
+		}
+		w.nodes[2].boot()
+		w.settle(10 * time.Second)
+		w.check()
+	})
+}
+
 // A node dies, and the registry cannot be reached for a while: commits go on soon after it can.
 func TestRegistryAway(t *testing.T) {
 	for seed := range uint64(60) {

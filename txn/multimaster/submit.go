@@ -77,6 +77,7 @@ func (e *Engine) Submit(ctx context.Context, t filter.Txn) (uint64, error) {
 	}
 	if e.astray() && !e.lostSince.IsZero() && time.Since(e.lostSince) > e.cfg.Suspect {
 		e.mu.Unlock()
+		kv.PatienceOf(ctx).Failed() // the statement is tried again for as long as that lasts
 		return 0, errAstray()
 	}
 	e.pending = append(e.pending, s)

@@ -130,8 +130,27 @@ func (e *Engine) change(ctx context.Context, why string) error {
 		if err != nil && !near { // if it is near, the others may be gone
 			return err
 		}
+		if err := e.leaveAlone(ctx, cur); err != nil {
+			return err
+		}
 	}
 	return e.replace(ctx, cur, why)
+}
+
+// leaveAlone fails while a view goes on without this node, and one of its members is not reached
+// from here: this node would end the view, and bring about one without that member (EPO-3a).
+func (e *Engine) leaveAlone(ctx context.Context, cur *epoch.View) error {
+	others := slices.DeleteFunc(slices.Clone(cur.Members), func(n base.NodeID) bool { return n == e.cfg.Self })
+	goesOn, missing := false, slices.Clone(others)
+	e.each(ctx, e.cfg.Ask, others, &wire.EpochControl{Step: stepHello}, func(n base.NodeID, a *wire.EpochAnswer) {
+		goesOn = goesOn || a.View == cur.Number && !a.Sealed
+		missing = slices.DeleteFunc(missing, func(m base.NodeID) bool { return m == n })
+	})
+	if goesOn && len(missing) > 0 {
+		return base.Errorf(base.CodeUnavailable, "view %d goes on without this node, which does not reach its members %v yet",
+			cur.Number, missing)
+	}
+	return nil
 }
 
 // Down notifies the engine that a node seems to have died: its connection has ended, or it has been
@@ -383,7 +402,7 @@ func (e *Engine) control(ctx context.Context, q *wire.EpochControl) (*wire.Epoch
 	case stepState:
 		return e.state(q)
 	case stepHello:
-		return e.answer(), nil
+		return e.hello(), nil
 	}
 	return nil, base.Errorf(base.CodeInvalid, "a view change has no step %d", q.Step)
 }
@@ -395,6 +414,16 @@ func (e *Engine) answer() *wire.EpochAnswer {
 	digest := e.digest // a copy: the answer is encoded after mu is released
 	return &wire.EpochAnswer{View: e.place.View.Number, Sealed: e.place.Sealed && !e.place.Loading, Held: e.full,
 		Merged: e.applied.Load(), Digest: digest[:], Installed: e.place.View.Encode()}
+}
+
+// hello says where this node stands, and as Sealed whether it takes no part in its view: a process
+// that was started lately does not either.
+func (e *Engine) hello() *wire.EpochAnswer {
+	a := e.answer()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	a.Sealed = !e.memberOf(a.View)
+	return a
 }
 
 // seal ends this node's part in a view for good, and reports (VIEW-2).
