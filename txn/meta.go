@@ -8,6 +8,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/txn/lately"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -116,9 +117,9 @@ const perWrite = 20 * time.Microsecond
 
 type horizon struct {
 	mu   sync.Mutex
-	need map[base.RegionID]*recent
+	need map[base.RegionID]*lately.Recent
 	// lead is how far ahead of now the closed timestamp of the meta group lay.
-	lead recent
+	lead lately.Recent
 }
 
 // get is the horizon for a commit in groups; first: of the first try of a commit that is tried
@@ -129,9 +130,9 @@ func (h *horizon) get(now time.Time, groups []base.GroupID, writes int, first bo
 	d := metaMargin
 	for _, g := range groups {
 		if n := h.need[g.Region()]; n != nil {
-			need := n.nearly(now)
+			need := n.Nearly(now)
 			if first {
-				need = min(need, 2*n.usual(now))
+				need = min(need, 2*n.Usual(now))
 			}
 			d = max(d, need)
 		}
@@ -147,13 +148,13 @@ func (h *horizon) needed(now time.Time, g base.GroupID, d time.Duration, refused
 	n := h.need[g.Region()]
 	if n == nil {
 		if h.need == nil {
-			h.need = map[base.RegionID]*recent{}
+			h.need = map[base.RegionID]*lately.Recent{}
 		}
-		n = &recent{}
+		n = &lately.Recent{}
 		h.need[g.Region()] = n
 	}
-	if n.add(now, d); refused {
-		n.add(now, d)
+	if n.Add(now, d); refused {
+		n.Add(now, d)
 	}
 }
 
@@ -161,7 +162,7 @@ func (h *horizon) needed(now time.Time, g base.GroupID, d time.Duration, refused
 func (h *horizon) led(now time.Time, d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.lead.add(now, d)
+	h.lead.Add(now, d)
 }
 
 // useful is the part of a margin that a wait can gain: a little less than the farthest that a
@@ -169,7 +170,7 @@ func (h *horizon) led(now time.Time, d time.Duration) {
 func (h *horizon) useful(now time.Time, margin time.Duration) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if most := h.lead.most(now); most > 0 {
+	if most := h.lead.Most(now); most > 0 {
 		return min(margin, most-most/8)
 	}
 	return margin

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/txn/lately"
 )
 
 // voteTimes tells how far ahead of now slots have to be: by region, how long the last votes took
@@ -26,10 +27,10 @@ type recentVotes struct {
 }
 
 const (
-	voteWindow = 16              // votes that are remembered,
-	voteFor    = 2 * recentFor   // for so long; but the newest until there is another one
-	voteLonger = 1               // how many of them may have taken longer than expected says
-	leadFor    = time.Second / 2 // after which a vote replaces what earlier ones said
+	voteWindow = 16               // votes that are remembered,
+	voteFor    = 2 * lately.Lasts // for so long; but the newest until there is another one
+	voteLonger = 1                // how many of them may have taken longer than expected says
+	leadFor    = time.Second / 2  // after which a vote replaces what earlier ones said
 )
 
 func (v *recentVotes) add(d time.Duration) {

@@ -369,7 +369,7 @@ func (c *changer) assignee(n *ast.ColumnName) (*fromTable, int, error) {
 		return nil, 0, err
 	}
 	if col == nil {
-		return nil, 0, unknownColumn(qualified(n.Schema.O, n.Table.O, n.Name.O), "field list")
+		return nil, 0, unknownColumn(tree.Qualified(n.Schema.O, n.Table.O, n.Name.O), "field list")
 	}
 	for _, t := range c.bases {
 		pos := slices.Index(t.scan.IDs, col.id)

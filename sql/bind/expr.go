@@ -190,7 +190,7 @@ func (x *exprs) ofInserted(n *ast.ColumnName) (expr.Node, error) {
 		return nil, err
 	}
 	if c == nil {
-		return nil, unknownColumn(qualified(n.Schema.O, n.Table.O, n.Name.O), "field list")
+		return nil, unknownColumn(tree.Qualified(n.Schema.O, n.Table.O, n.Name.O), "field list")
 	}
 	return c.node(), nil
 }
@@ -200,7 +200,7 @@ func (x *exprs) defaultOf(n *ast.ColumnName) (expr.Node, error) {
 	if n == nil {
 		return nil, unsupported("DEFAULT in an expression")
 	}
-	name := qualified(n.Schema.O, n.Table.O, n.Name.O)
+	name := tree.Qualified(n.Schema.O, n.Table.O, n.Name.O)
 	var col *column
 	for at := x.s; at != nil && col == nil; at = at.outer {
 		var err error
@@ -569,10 +569,10 @@ func (x *exprs) havingColumn(n *ast.ColumnName) (expr.Node, error) {
 				return c.node(), nil
 			}
 		}
-		return nil, unknownColumn(qualified(n.Schema.O, n.Table.O, n.Name.O), x.clause)
+		return nil, unknownColumn(tree.Qualified(n.Schema.O, n.Table.O, n.Name.O), x.clause)
 	}
 	if x.s.outer == nil {
-		return nil, unknownColumn(qualified(n.Schema.O, n.Table.O, n.Name.O), x.clause)
+		return nil, unknownColumn(tree.Qualified(n.Schema.O, n.Table.O, n.Name.O), x.clause)
 	}
 	col, _, err := x.s.lookup(n.Schema.O, n.Table.O, n.Name.O, x.clause)
 	if err != nil {

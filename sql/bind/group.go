@@ -7,6 +7,7 @@ import (
 	"github.com/pingcap/tidb/pkg/parser/ast"
 
 	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/bind/tree"
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
@@ -309,7 +310,7 @@ func (q *query) grouped1(id expr.ColID, name string, t expr.Type) error {
 // fullName is a column of FROM for messages.
 func (q *query) fullName(id expr.ColID) string {
 	c := q.ownColumn(id)
-	return qualified(c.org.DB, c.table, c.name)
+	return tree.Qualified(c.org.DB, c.table, c.name)
 }
 
 // closure finds the columns that have one value in each group: the keys, what conditions make equal

@@ -461,7 +461,7 @@ func (c *changer) onDuplicate(list []*ast.Assignment, a *assigned, alias tree.Ro
 			return err
 		}
 		if col == nil {
-			return unknownColumn(qualified(u.Column.Schema.O, u.Column.Table.O, u.Column.Name.O), "field list")
+			return unknownColumn(tree.Qualified(u.Column.Schema.O, u.Column.Table.O, u.Column.Name.O), "field list")
 		}
 		f := Formula{Col: int(col.id - old.ids[0]), Name: col.name}
 		if a.Table.Rule(f.Col).Generated != "" {

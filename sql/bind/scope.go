@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/godwitdb/godwit/sql/bind/tree"
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
@@ -71,24 +72,13 @@ func (s *scope) find(db, table, name, clause string) (*column, error) {
 			continue
 		}
 		if found != nil && found.id != c.id {
-			return nil, ambiguous(qualified(db, table, name), clause)
+			return nil, ambiguous(tree.Qualified(db, table, name), clause)
 		}
 		if found == nil {
 			found = c
 		}
 	}
 	return found, nil
-}
-
-func qualified(db, table, name string) string {
-	s := name
-	if table != "" {
-		s = table + "." + s
-	}
-	if db != "" {
-		s = db + "." + s
-	}
-	return s
 }
 
 // node is an expression that reads the column.
@@ -116,7 +106,7 @@ func (s *scope) lookup(db, table, name, clause string) (*expr.Col, *scope, error
 			return n, at, err
 		}
 	}
-	return nil, nil, unknownColumn(qualified(db, table, name), clause)
+	return nil, nil, unknownColumn(tree.Qualified(db, table, name), clause)
 }
 
 // aliasFor lets subqueries in HAVING name the SELECT list of the query around them; that is left to

@@ -95,3 +95,9 @@ func (q *query) inOrder(rel algebra.Rel, c *clauses, l *ast.Limit) (_ algebra.Re
 // Assignments makes a SELECT of the values of SET @a = x, @b = y, and tells the names; there are
 // none if it is another statement, or sets something else.
 var Assignments = tree.Assignments
+
+// CreatedBy is what a CREATE TABLE ... SELECT makes; nil of another statement.
+var CreatedBy = tree.CreatedBy
+
+// Created is that.
+type Created = tree.Created

@@ -8,6 +8,7 @@ import (
 
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/program"
+	"github.com/godwitdb/godwit/sql/result"
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/session"
 )
@@ -122,8 +123,8 @@ func (c *engineCall) Eval(ctx *sql.Context, row sql.Row) (any, error) {
 	var out expr.Vec
 	out.Reset(x.T, 1)
 	out.Put(0, x.V)
-	enc := &encoder{ctx: ctx}
-	return enc.box(&out, 0, x.T)
+	enc := &result.Encoder{Ctx: ctx}
+	return enc.Box(&out, 0, x.T)
 }
 
 // CollationCoercibility implements sql.CollationCoercible.

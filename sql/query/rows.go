@@ -4,9 +4,9 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
 
-	"github.com/godwitdb/godwit/sql/assign"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/program"
+	"github.com/godwitdb/godwit/sql/result"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/token"
 )
@@ -67,16 +67,16 @@ func (st *statement) schema() (sch sql.Schema) {
 
 // engineRows runs a query, and yields its rows in the engine's form.
 func (st *statement) engineRows() (rows []sql.Row, done bool, err error) {
-	var enc *encoder
+	var enc *result.Encoder
 	done, err = st.run(func(b *expr.Batch) error {
 		if enc == nil {
 			enc = st.encoder()
 		}
 		for _, i := range b.Sel {
-			row := make(sql.Row, len(enc.at))
-			for k, at := range enc.at {
+			row := make(sql.Row, len(enc.At))
+			for k, at := range enc.At {
 				var err error
-				if row[k], err = enc.box(b.Cols[at], i, enc.types[k]); err != nil {
+				if row[k], err = enc.Box(b.Cols[at], i, enc.Types[k]); err != nil {
 					return err
 				}
 			}
@@ -112,30 +112,4 @@ func (r *Runner) callRows(ctx *sql.Context, s *session.Session, text string,
 		return types.OkResultSchema, []sql.Row{{types.NewOkResult(int(max(0, p.RowCount())))}}, true, nil
 	}
 	return p.sch, p.boxedRows, true, nil
-}
-
-// box is a value in the engine's form.
-func (e *encoder) box(v *expr.Vec, i int32, t expr.Type) (any, error) {
-	if v.T.Kind == expr.Null || v.IsNull(i) {
-		return nil, nil
-	}
-	var x any
-	switch v.T.Kind {
-	case expr.Opaque:
-		return v.A[i], nil
-	case expr.Year:
-		x = v.I[i]
-	case expr.Bit, expr.Set:
-		x = uint64(v.I[i])
-	case expr.Enum:
-		return uint16(v.I[i]), nil
-	case expr.Float:
-		x = v.F[i]
-	case expr.JSON:
-		return assign.Document(v.S[i])
-	default:
-		x = string(v.AppendText(nil, i))
-	}
-	out, _, err := t.ClientType().Convert(e.ctx, x)
-	return out, err
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/godwitdb/godwit/sql/opt"
 	"github.com/godwitdb/godwit/sql/prefetch"
 	"github.com/godwitdb/godwit/sql/program"
+	"github.com/godwitdb/godwit/sql/result"
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
@@ -639,13 +640,13 @@ func (st *statement) count(rows int) {
 }
 
 // encoder makes the encoder of the result.
-func (st *statement) encoder() *encoder {
-	e := &encoder{ctx: st.ctx}
+func (st *statement) encoder() *result.Encoder {
+	e := &result.Encoder{Ctx: st.ctx}
 	cols := st.op.Cols()
 	for _, c := range st.out {
-		e.at = append(e.at, slices.Index(cols, c.ID))
-		e.types = append(e.types, c.Type)
-		e.wire = append(e.wire, c.Type.ClientType().Type())
+		e.At = append(e.At, slices.Index(cols, c.ID))
+		e.Types = append(e.Types, c.Type)
+		e.Wire = append(e.Wire, c.Type.ClientType().Type())
 	}
 	return e
 }
@@ -663,7 +664,7 @@ const (
 type sender struct {
 	st     *statement
 	send   func(*sqltypes.Result) error
-	enc    *encoder
+	enc    *result.Encoder
 	fields []*querypb.Field
 	rows   [][]sqltypes.Value
 	bytes  int64 // of the strings in rows
@@ -680,7 +681,7 @@ func (o *sender) batch(b *expr.Batch) error {
 	for rest := whole; len(rest) > 0; {
 		n, size := portion(b, rest)
 		b.Sel, rest = rest[:n], rest[n:]
-		rows, err := o.enc.rows(b)
+		rows, err := o.enc.Rows(b)
 		if err != nil {
 			return err
 		}

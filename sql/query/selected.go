@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -8,11 +9,9 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/sqltypes"
-	"github.com/pingcap/tidb/pkg/parser/ast"
 
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/expr"
-	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/selected"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/token"
@@ -45,13 +44,17 @@ func (r *Runner) Selected(ctx context.Context, s *session.Session, c *mysql.Conn
 		return nil, nil
 	}
 	t := selected.Cut(text, token.ModeOf(sql.LoadSqlMode(sctx).String()))
-	if t == nil || !r.takes(sctx, t) {
+	if t == nil {
+		return nil, nil
+	}
+	o := &Selected{r: r, s: s, t: t}
+	made := o.parsed(sctx)
+	if made == nil {
 		return nil, nil
 	}
 	_ = s.CommandBegin()
-	o := &Selected{r: r, s: s, t: t}
 	st, err := r.prepare(sctx, s, t.Plain(), noParams, func(st *statement, _ string, given []expr.Node) error {
-		st.client, st.tree = true, t.Query.(bind.Stmt)
+		st.client, st.tree = true, made.Query
 		if err := st.make("", given); err != nil {
 			return err
 		}
@@ -61,24 +64,24 @@ func (r *Runner) Selected(ctx context.Context, s *session.Session, c *mysql.Conn
 		o.cols = st.selected()
 		return nil
 	})
-	if st == nil && err != nil {
-		return nil, clientError(err)
-	}
 	if st == nil {
-		return nil, nil
-	}
-	st.close()
-	if o.Text, err = t.Create(o.cols); err != nil {
+		if err != nil {
+			err = clientError(err)
+		}
 		return nil, err
 	}
-	if !t.IfNotExists || !known(sctx, s, t) {
+	st.close()
+	if o.Text, err = t.Create(made.Explicit, o.cols); err != nil {
+		return nil, err
+	}
+	if !made.IfNotExists || !known(sctx, s, made) {
 		o.Fill = o.fill
 	}
 	return o, nil
 }
 
 // known reports whether there is a table of the name.
-func known(ctx *sql.Context, s *session.Session, t *selected.Table) bool {
+func known(ctx *sql.Context, s *session.Session, t *bind.Created) bool {
 	db := t.DB
 	if db == "" {
 		db = ctx.GetCurrentDatabase()
@@ -87,11 +90,13 @@ func known(ctx *sql.Context, s *session.Session, t *selected.Table) bool {
 	return err != nil || snap.Table(db, t.Name) != nil
 }
 
-// takes parses the statement.
-func (r *Runner) takes(ctx *sql.Context, t *selected.Table) bool {
-	tree, err := r.parsed(ctx, t.Plain())
-	n, ok := tree.(*ast.CreateTableStmt)
-	return err == nil && ok && t.Take(n)
+// parsed parses the statement; nil if it cannot. Binding may change a syntax tree.
+func (o *Selected) parsed(ctx *sql.Context) *bind.Created {
+	tree, err := o.r.parsed(ctx, o.t.Plain())
+	if err != nil {
+		return nil
+	}
+	return bind.CreatedBy(tree)
 }
 
 // selected are the columns of the query.
@@ -102,7 +107,7 @@ func (st *statement) selected() (out []selected.Column) {
 		if t := st.cat.stored(o.DB, o.OrgTable); t != nil && o.Column != "" {
 			if i := t.Def.Desc.ColByName(o.Column); i >= 0 {
 				c.Base = true
-				c.Default = defaultText(t.Def.Desc.Cols[i].Default)
+				c.Default = t.Def.Desc.Cols[i].Default.Definition()
 				if shown, ok := zone.Shown(c.Default, loc); ok && c.Type.Type() == sqltypes.Timestamp {
 					c.Default = "'" + shown + "'"
 				}
@@ -113,34 +118,26 @@ func (st *statement) selected() (out []selected.Column) {
 	return out
 }
 
-// defaultText is a default as a definition has it.
-func defaultText(e *schema.ExprDesc) string {
-	if e == nil {
-		return ""
-	}
-	if _, now := e.Now(); e.Literal || now {
-		return e.Text
-	}
-	return "(" + e.Text + ")"
-}
-
 var errLeft = errors.New("the engine has to run the whole statement")
 
 // fill runs the query in the transaction that makes the table.
 func (o *Selected) fill(ctx *sql.Context) (none types.OkResult, err error) {
-	if !o.r.takes(ctx, o.t) { // binding may have changed the tree
+	made := o.parsed(ctx)
+	if made == nil {
 		return none, errLeft
+	}
+	names := make([]string, len(o.cols))
+	for i, c := range o.cols {
+		names[i] = c.Name
 	}
 	c := &change{}
 	st, err := o.r.prepare(ctx, o.s, o.t.Plain(), noParams, func(st *statement, _ string, given []expr.Node) error {
-		c.statement, st.tree = st, o.t.Fill(o.cols)
+		c.statement, st.tree = st, made.Fill(names, o.t.Ignore, o.t.Replace)
 		return c.make("", given)
 	})
 	if st == nil {
-		if o.Left = err == nil; o.Left {
-			err = errLeft
-		}
-		return none, engineError(err)
+		o.Left = err == nil
+		return none, engineError(cmp.Or(err, errLeft))
 	}
 	defer st.close()
 	res, done, err := c.run()

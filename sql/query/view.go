@@ -1,9 +1,6 @@
 package query
 
 import (
-	"regexp"
-	"strings"
-
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/information_schema"
 	"github.com/dolthub/vitess/go/mysql"
@@ -12,6 +9,7 @@ import (
 	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/session"
+	"github.com/godwitdb/godwit/sql/views"
 )
 
 func (c *catalog) view(d sql.Database, name string) (algebra.Table, *algebra.View, error) {
@@ -26,61 +24,11 @@ func (c *catalog) view(d sql.Database, name string) (algebra.Table, *algebra.Vie
 	if !ok {
 		return nil, nil, nil
 	}
-	out := viewOf(d.Name(), &def)
+	out := views.Of(d.Name(), &def)
 	if a := session.Of(c.ctx).Stmt.ViewDefiner; a != nil {
 		out.Definer = [2]string{a.Name, a.Host}
 	}
 	return nil, out, nil
-}
-
-// viewOf is a view as the binder knows it.
-func viewOf(db string, def *sql.ViewDefinition) *algebra.View {
-	text := viewEnd.ReplaceAllString(def.TextDefinition, "")
-	out := &algebra.View{DB: db, Name: def.Name, Text: text, SQLMode: def.SqlMode, Columns: columnsOf(def.CreateViewStatement, text)}
-	out.TempTable, out.Check = optionsOf(def.CreateViewStatement, out.Text)
-	return out
-}
-
-var (
-	viewNames = regexp.MustCompile("(?is)\\(((?:[^()`]|`[^`]*`)*)\\)\\s*as[\\s(]*$")
-	viewEnd   = regexp.MustCompile(`(?i)\s+with(?:\s+(?:(?:local|cascaded)\s+)?check\s+option)?\s*$`)
-	viewTemp  = regexp.MustCompile(`(?i)\balgorithm\s*=\s*temptable\b`)
-	viewCheck = regexp.MustCompile(`(?i)\bwith\s+(?:(local|cascaded)\s+)?check\s+option\b`)
-)
-
-// around is what stands in CREATE VIEW before the SELECT, and behind it.
-func around(create, text string) (head, tail string) {
-	i := strings.LastIndex(create, text)
-	if i < 0 || text == "" {
-		return create, ""
-	}
-	return create[:i], create[i+len(text):]
-}
-
-// columnsOf are the names in front of AS of CREATE VIEW; nil if there are none.
-func columnsOf(create, text string) (out []string) {
-	head, _ := around(create, text)
-	m := viewNames.FindStringSubmatch(head)
-	if m == nil {
-		return nil
-	}
-	for _, n := range strings.Split(m[1], ",") {
-		out = append(out, strings.Trim(strings.TrimSpace(n), "`"))
-	}
-	return out
-}
-
-// optionsOf is what CREATE VIEW says besides the SELECT.
-func optionsOf(create, text string) (temp bool, check algebra.ViewCheck) {
-	head, tail := around(create, text)
-	switch m := viewCheck.FindStringSubmatch(tail); {
-	case m == nil:
-	case strings.EqualFold(m[1], "local"):
-		check = algebra.CheckLocal
-	default:
-		check = algebra.CheckCascaded
-	}
-	return viewTemp.MatchString(head), check
 }
 
 // updatable reports whether rows of a view can be changed. A view that cannot be bound here is not.
@@ -99,7 +47,7 @@ func (r *Runner) updatable(ctx *sql.Context, v *algebra.View) bool {
 
 // CheckView refuses CHECK OPTION for a view whose rows cannot be changed.
 func (r *Runner) CheckView(ctx *sql.Context, db string, def *sql.ViewDefinition) error {
-	v := viewOf(db, def)
+	v := views.Of(db, def)
 	if v.Check == algebra.NoCheck || r.updatable(ctx, v) {
 		return nil
 	}
@@ -152,7 +100,7 @@ func (r *Runner) describe(ctx *sql.Context, cat sql.Catalog, row sql.Row) {
 	if err != nil || !ok {
 		return
 	}
-	v := viewOf(d.Name(), &def)
+	v := views.Of(d.Name(), &def)
 	row[viewsText], row[viewsCheck], row[viewsUpdatable] = v.Text, checkOptions[v.Check], "NO"
 	if r.updatable(ctx, v) {
 		row[viewsUpdatable] = "YES"

@@ -91,6 +91,18 @@ type ExprDesc struct {
 	Parenthesized bool   `json:"paren,omitempty"`
 }
 
+// Definition is the expression as a definition of a column has it behind DEFAULT; empty if there is
+// none.
+func (e *ExprDesc) Definition() string {
+	if e == nil {
+		return ""
+	}
+	if _, now := e.Now(); e.Literal || now {
+		return e.Text
+	}
+	return "(" + e.Text + ")"
+}
+
 var reNow = regexp.MustCompile(`(?i)^\(?(?:CURRENT_TIMESTAMP|NOW|LOCALTIME|LOCALTIMESTAMP)(?:\((\d*)\))?\)?$`)
 
 // Now reports whether an expression is the time of the statement, and with how many digits of the

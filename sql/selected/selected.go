@@ -11,7 +11,6 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/sqltypes"
-	"github.com/pingcap/tidb/pkg/parser/ast"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/token"
@@ -19,11 +18,6 @@ import (
 
 // Table is a table that is made of a query.
 type Table struct {
-	DB, Name    string // DB is empty if the statement names none
-	IfNotExists bool
-	// Explicit are the columns that are defined, in lower case.
-	Explicit map[string]bool
-	Query    ast.ResultSetNode
 	// Ignore and Replace say what is done about rows with a key that is there.
 	Ignore, Replace bool
 
@@ -123,23 +117,14 @@ func (t *Table) Plain() string {
 	return t.head + " (" + t.defs + ") AS " + t.query
 }
 
-// Take takes what the syntax tree of Plain tells; ok is false if that is another statement.
-func (t *Table) Take(n *ast.CreateTableStmt) (ok bool) {
-	t.DB, t.Name, t.IfNotExists, t.Explicit = n.Table.Schema.O, n.Table.Name.O, n.IfNotExists, map[string]bool{}
-	for _, c := range n.Cols {
-		t.Explicit[c.Name.Name.L] = true
-	}
-	t.Query, ok = n.Select.(ast.ResultSetNode)
-	return ok && n.Select != nil
-}
-
-// Create is the text of CREATE TABLE with the columns of the query. As in MySQL, those that only the
-// statement defines come first, and those of the query follow in its order.
-func (t *Table) Create(cols []Column) (string, error) {
+// Create is the text of CREATE TABLE with the columns of the query. explicit are those that the
+// statement defines, in lower case. As in MySQL, those that are not in the query come first, and
+// the others follow in its order.
+func (t *Table) Create(explicit map[string]bool, cols []Column) (string, error) {
 	own := map[string]string{}
 	var defs, rest []string
 	for _, d := range t.parts() {
-		if name := strings.ToLower(d.name); t.Explicit[name] {
+		if name := strings.ToLower(d.name); explicit[name] {
 			own[name] = d.text
 		} else {
 			rest = append(rest, d.text)
@@ -159,7 +144,7 @@ func (t *Table) Create(cols []Column) (string, error) {
 		queried = append(queried, c.definition())
 	}
 	for _, d := range t.parts() {
-		if name := strings.ToLower(d.name); t.Explicit[name] && !seen[name] {
+		if name := strings.ToLower(d.name); explicit[name] && !seen[name] {
 			defs = append(defs, d.text)
 		}
 	}
@@ -232,16 +217,3 @@ func (c *Column) typeText() string {
 }
 
 func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
-
-// Fill is the statement that fills the table.
-func (t *Table) Fill(cols []Column) *ast.InsertStmt {
-	name := &ast.TableName{Schema: ast.NewCIStr(t.DB), Name: ast.NewCIStr(t.Name)}
-	n := &ast.InsertStmt{
-		Table:     &ast.TableRefsClause{TableRefs: &ast.Join{Left: &ast.TableSource{Source: name}}},
-		IsReplace: t.Replace, IgnoreErr: t.Ignore, Select: t.Query,
-	}
-	for _, c := range cols {
-		n.Columns = append(n.Columns, &ast.ColumnName{Name: ast.NewCIStr(c.Name)})
-	}
-	return n
-}

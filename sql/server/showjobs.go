@@ -16,11 +16,11 @@ import (
 func JobTopic() Topic { return jobTopic }
 
 var jobTopic = Topic{Name: "jobs", Comment: "long statements of all nodes, the newest first", Columns: []TopicColumn{
-	{"job_id", TopicInt}, {"job_type", TopicText}, {"table_name", TopicText}, {"node", TopicInt}, {"status", TopicText},
-	{"rows_done", TopicInt},
-	{"rows_total", TopicInt}, {"percent", TopicFloat}, {"rows_per_second", TopicFloat}, {"eta_s", TopicFloat},
-	{"started", TopicTime}, {"elapsed_s", TopicFloat},
-	{"error", TopicText}}}
+	{Name: "job_id", Kind: TopicInt}, {Name: "job_type", Kind: TopicText}, {Name: "table_name", Kind: TopicText}, {Name: "node", Kind: TopicInt}, {Name: "status", Kind: TopicText},
+	{Name: "rows_done", Kind: TopicInt},
+	{Name: "rows_total", Kind: TopicInt}, {Name: "percent", Kind: TopicFloat}, {Name: "rows_per_second", Kind: TopicFloat}, {Name: "eta_s", Kind: TopicFloat},
+	{Name: "started", Kind: TopicTime}, {Name: "elapsed_s", Kind: TopicFloat},
+	{Name: "error", Kind: TopicText}}}
 
 // JobRows makes the rows of SHOW JOBS of the jobs of several nodes, the newest first.
 func JobRows(byNode map[base.NodeID][]ddl.Job) (rows [][]any) {
@@ -64,7 +64,7 @@ func (g *gateway) showJobs(ctx *sql.Context) (out []sql.Row, err error) {
 		rows = JobRows(map[base.NodeID][]ddl.Job{g.DB.Node(): g.Jobs.List(), 0: backup.Waiting(ctx, g.DB)})
 	}
 	for _, values := range rows {
-		r, err := jobTopic.row(ctx, values)
+		r, err := jobTopic.Row(ctx, values)
 		if err != nil {
 			return nil, err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/godwitdb/godwit/sql/backup"
 	"github.com/godwitdb/godwit/sql/changefeed"
+	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/statements"
@@ -102,7 +103,7 @@ func (p *parser) own(query string) sqlparser.Statement {
 			run: func(ctx *sql.Context) ([]sql.Row, error) { return p.g.showLocality(ctx, db, t) },
 		})
 	case reJobs.MatchString(q):
-		return inject(processAuth, &ownNode{g: p.g, name: "SHOW JOBS", sch: jobTopic.schema(), run: p.g.showJobs})
+		return inject(processAuth, &ownNode{g: p.g, name: "SHOW JOBS", sch: jobTopic.Schema(ddl.SystemDatabase), run: p.g.showJobs})
 	case reGodwit.MatchString(q):
 		return p.godwit(strings.ToLower(strings.Join(strings.Fields(reGodwit.FindStringSubmatch(q)[1]), " ")))
 	}

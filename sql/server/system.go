@@ -1,14 +1,10 @@
 package server
 
 import (
-	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/go-mysql-server/sql/types"
-	"github.com/dolthub/vitess/go/sqltypes"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/obs"
@@ -22,89 +18,23 @@ import (
 )
 
 // Topic is a state of the cluster, or a list of its events.
-type Topic struct {
-	Name    string // one lower-case word
-	Comment string
-	Columns []TopicColumn
-}
+type Topic = virtual.Topic
 
 // TopicColumn is a column of a topic.
-type TopicColumn struct {
-	Name string
-	Kind TopicKind
-}
+type TopicColumn = virtual.TopicColumn
 
 // TopicKind is the type of a column.
-type TopicKind uint8
+type TopicKind = virtual.TopicKind
 
-// Columns of a topic may be NULL, whatever they are.
+// The kinds of columns.
 const (
-	TopicText  TopicKind = iota // string
-	TopicInt                    // any integer of Go
-	TopicFloat                  // float64
-	TopicBool                   // bool
-	TopicTime                   // time.Time
-	TopicJSON                   // string of a JSON document
+	TopicText  = virtual.TopicText
+	TopicInt   = virtual.TopicInt
+	TopicFloat = virtual.TopicFloat
+	TopicBool  = virtual.TopicBool
+	TopicTime  = virtual.TopicTime
+	TopicJSON  = virtual.TopicJSON
 )
-
-func (k TopicKind) typ() sql.Type {
-	switch k {
-	case TopicInt:
-		return types.Int64
-	case TopicFloat:
-		return types.Float64
-	case TopicBool:
-		return types.Boolean
-	case TopicTime:
-		return topicTime
-	case TopicJSON:
-		return types.JSON
-	}
-	return types.LongText
-}
-
-var topicTime = types.MustCreateDatetimeType(sqltypes.Datetime, 6)
-
-// schema is that of a topic's table.
-func (t *Topic) schema() sql.Schema {
-	s := make(sql.Schema, len(t.Columns))
-	for i, c := range t.Columns {
-		s[i] = &sql.Column{Name: c.Name, Type: c.Kind.typ(), Nullable: true, Source: t.Name, DatabaseSource: ddl.SystemDatabase}
-	}
-	return s
-}
-
-// row is a row of values as the engine wants it.
-func (t *Topic) row(ctx *sql.Context, values []any) (sql.Row, error) {
-	out := make(sql.Row, len(values))
-	for i, v := range values {
-		switch x := v.(type) {
-		case nil:
-			continue
-		case bool:
-			v = int8(0)
-			if x {
-				v = int8(1)
-			}
-		case time.Time:
-			if x.IsZero() {
-				continue
-			}
-			v = x.UTC()
-		default: // integers of named types
-			if r := reflect.ValueOf(v); r.CanInt() {
-				v = r.Int()
-			} else if r.CanUint() {
-				v = r.Uint()
-			}
-		}
-		var err error
-		if out[i], _, err = t.Columns[i].Kind.typ().Convert(ctx, v); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
 
 // topics are those of the cluster, and what this package knows itself.
 func (g *gateway) topics() []Topic {
@@ -157,7 +87,7 @@ func (g *gateway) topicRows(ctx *sql.Context, t *Topic) ([]sql.Row, error) {
 		return out, nil
 	}
 	for _, values := range g.cluster.Status(ctx, t.Name) {
-		r, err := t.row(ctx, values)
+		r, err := t.Row(ctx, values)
 		if err != nil {
 			return nil, err
 		}
@@ -169,7 +99,7 @@ func (g *gateway) topicRows(ctx *sql.Context, t *Topic) ([]sql.Row, error) {
 // showTopic parses SHOW GODWIT topic.
 func (p *parser) showTopic(name string) sqlparser.Statement {
 	t, ok := p.g.topic(name)
-	n := &ownNode{g: p.g, name: "SHOW GODWIT", sch: t.schema()}
+	n := &ownNode{g: p.g, name: "SHOW GODWIT", sch: t.Schema(ddl.SystemDatabase)}
 	n.run = func(ctx *sql.Context) ([]sql.Row, error) {
 		if !ok {
 			names := []string{"STATEMENT COST"}
@@ -186,7 +116,7 @@ func (p *parser) showTopic(name string) sqlparser.Statement {
 // tables are the topics as tables.
 func (g *gateway) tables() (out []virtual.Table) {
 	for _, t := range g.topics() {
-		out = append(out, virtual.Table{Name: t.Name, Comment: t.Comment, Columns: t.schema(),
+		out = append(out, virtual.Table{Name: t.Name, Comment: t.Comment, Columns: t.Schema(ddl.SystemDatabase),
 			Rows: func(ctx *sql.Context) ([]sql.Row, error) { return g.topicRows(ctx, &t) }})
 	}
 	return out

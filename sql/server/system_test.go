@@ -28,8 +28,8 @@ func (someCluster) EnableAsync(context.Context) error { return nil }
 
 func (someCluster) Topics() []Topic {
 	return []Topic{{Name: "moves", Comment: "what moved", Columns: []TopicColumn{
-		{"at", TopicTime}, {"row_name", TopicText}, {"to_region", TopicText}, {"bytes", TopicInt},
-		{"heat", TopicFloat}, {"dry_run", TopicBool}, {"why_json", TopicJSON}}}}
+		{Name: "at", Kind: TopicTime}, {Name: "row_name", Kind: TopicText}, {Name: "to_region", Kind: TopicText}, {Name: "bytes", Kind: TopicInt},
+		{Name: "heat", Kind: TopicFloat}, {Name: "dry_run", Kind: TopicBool}, {Name: "why_json", Kind: TopicJSON}}}}
 }
 
 func (someCluster) Status(_ context.Context, topic string) [][]any {

@@ -17,3 +17,15 @@ func Names(in []ast.CIStr) (out []string) {
 	}
 	return out
 }
+
+// Qualified is a name with those of its table and database, where they are given.
+func Qualified(db, table, name string) string {
+	s := name
+	if table != "" {
+		s = table + "." + s
+	}
+	if db != "" {
+		s = db + "." + s
+	}
+	return s
+}

@@ -1,4 +1,4 @@
-package query
+package views
 
 import (
 	"slices"
@@ -9,9 +9,9 @@ import (
 	"github.com/godwitdb/godwit/sql/algebra"
 )
 
-// TestViewOf: what CREATE VIEW says besides the SELECT is read from its text, as the engine keeps
+// TestOf: what CREATE VIEW says besides the SELECT is read from its text, as the engine keeps
 // that.
-func TestViewOf(t *testing.T) {
+func TestOf(t *testing.T) {
 	for _, x := range []struct {
 		create, text string
 		columns      []string
@@ -29,7 +29,7 @@ func TestViewOf(t *testing.T) {
 			[]string{"x"}, false, algebra.CheckCascaded},
 		{"CREATE VIEW v AS SELECT 'with check option' AS c", "SELECT 'with check option' AS c", nil, false, algebra.NoCheck},
 	} {
-		v := viewOf("d", &sql.ViewDefinition{Name: "v", CreateViewStatement: x.create, TextDefinition: x.text})
+		v := Of("d", &sql.ViewDefinition{Name: "v", CreateViewStatement: x.create, TextDefinition: x.text})
 		if !slices.Equal(v.Columns, x.columns) || v.TempTable != x.temp || v.Check != x.check {
 			t.Errorf("%s: columns %q, TEMPTABLE %v, check %d", x.create, v.Columns, v.TempTable, v.Check)
 		}

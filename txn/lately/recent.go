@@ -1,20 +1,21 @@
-package txn
+// Package lately estimates how long something takes from what it took lately.
+package lately
 
 import "time"
 
 // An estimate of what is needed must come down as it goes up (docs/design.md, "What goes up comes
-// down"). A measurement counts for recentFor, at most twice as long, and then it is forgotten,
+// down"). A measurement counts for Lasts, at most twice as long, and then it is forgotten,
 // whether another one follows it or not. Only in the mean its weight fades with the measurements
 // that follow; it is forgotten once none has come for that long.
 const (
-	recentFor = 2 * time.Second
-	// recentEnough measurements are enough to leave the largest one out: a single pause of a
+	Lasts = 2 * time.Second
+	// enough measurements are enough to leave the largest one out: a single pause of a
 	// process says nothing of the next commit.
-	recentEnough = 8
+	enough = 8
 )
 
-// recent estimates how long something takes from what it took lately. The zero value knows nothing.
-type recent struct {
+// Recent estimates how long something takes from what it took lately. The zero value knows nothing.
+type Recent struct {
 	since     time.Time // when now began
 	now, past top
 	mean      time.Duration // moving average: each measurement weighs 1/8
@@ -36,17 +37,17 @@ func (t *top) add(d time.Duration) {
 }
 
 // turn forgets what is old.
-func (r *recent) turn(now time.Time) {
+func (r *Recent) turn(now time.Time) {
 	switch age := now.Sub(r.since); {
-	case age >= 2*recentFor:
+	case age >= 2*Lasts:
 		r.past, r.now, r.since, r.mean = top{}, top{}, now, 0
-	case age >= recentFor:
-		r.past, r.now, r.since = r.now, top{}, r.since.Add(recentFor)
+	case age >= Lasts:
+		r.past, r.now, r.since = r.now, top{}, r.since.Add(Lasts)
 	}
 }
 
-// add takes a measurement.
-func (r *recent) add(now time.Time, d time.Duration) {
+// Add takes a measurement.
+func (r *Recent) Add(now time.Time, d time.Duration) {
 	r.turn(now)
 	if r.now.n+r.past.n == 0 {
 		r.mean = d
@@ -55,23 +56,23 @@ func (r *recent) add(now time.Time, d time.Duration) {
 	r.now.add(d)
 }
 
-// usual is the moving average of the measurements.
-func (r *recent) usual(now time.Time) time.Duration {
+// Usual is the moving average of the measurements.
+func (r *Recent) Usual(now time.Time) time.Duration {
 	r.turn(now)
 	return r.mean
 }
 
-// most is the largest measurement.
-func (r *recent) most(now time.Time) time.Duration {
+// Most is the largest measurement.
+func (r *Recent) Most(now time.Time) time.Duration {
 	r.turn(now)
 	return max(r.now.first, r.past.first)
 }
 
-// nearly is what nearly all measurements do not exceed.
-func (r *recent) nearly(now time.Time) time.Duration {
+// Nearly is what nearly all measurements do not exceed.
+func (r *Recent) Nearly(now time.Time) time.Duration {
 	r.turn(now)
-	if r.now.n+r.past.n < recentEnough {
-		return r.most(now)
+	if r.now.n+r.past.n < enough {
+		return r.Most(now)
 	}
 	both := r.now
 	both.add(r.past.first)

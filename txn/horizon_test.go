@@ -8,58 +8,6 @@ import (
 	"github.com/godwitdb/godwit/base"
 )
 
-// TestRecent: an estimate is the largest measurement but one, and none is older than four seconds.
-func TestRecent(t *testing.T) {
-	var r recent
-	start := time.Now()
-	at := func(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
-	want := func(when float64, most, nearly time.Duration) {
-		t.Helper()
-		if m, n := r.most(at(when)), r.nearly(at(when)); m != most || n != nearly {
-			t.Errorf("after %v s: most %v, nearly %v; want %v and %v", when, m, n, most, nearly)
-		}
-	}
-	want(0, 0, 0)
-	r.add(at(0), 9)
-	want(0.1, 9, 9)
-	for range 8 {
-		r.add(at(1), 2)
-	}
-	want(1, 9, 2)
-	r.add(at(2.5), 7)
-	want(2.5, 9, 7)
-	want(4.4, 7, 7)
-	want(6.5, 0, 0)
-	r.add(at(100), 3)
-	want(100, 3, 3)
-	want(104, 0, 0)
-}
-
-// TestUsual: a few slow commits of many hardly change the average. A lasting change soon changes
-// it. A pause makes it forgotten.
-func TestUsual(t *testing.T) {
-	var r recent
-	start := time.Now()
-	for i := range 64 {
-		r.add(start, 10*time.Millisecond)
-		if i%25 == 20 {
-			r.add(start, 80*time.Millisecond)
-		}
-	}
-	if u := r.usual(start); u < 10*time.Millisecond || u > 12*time.Millisecond {
-		t.Errorf("usual with a few slow ones: %v", u)
-	}
-	for range 32 {
-		r.add(start, 80*time.Millisecond)
-	}
-	if u := r.usual(start); u < 75*time.Millisecond {
-		t.Errorf("usual when all are slow: %v", u)
-	}
-	if u := r.usual(start.Add(2 * recentFor)); u != 0 {
-		t.Errorf("usual after a long time: %v", u)
-	}
-}
-
 // TestHorizon: the horizon is what owners of a region have needed, another one's do not matter, and
 // a margin that no closed timestamp will grant is not waited for.
 func TestHorizon(t *testing.T) {
