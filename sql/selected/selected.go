@@ -213,6 +213,9 @@ func (c *Column) typeText() string {
 		}
 		return "time"
 	}
+	if t, ok := c.Type.(sql.TypeWithCollation); ok { // whatever that of the table is
+		return t.StringWithTableCollation(sql.Collation_Unspecified)
+	}
 	return c.Type.String()
 }
 

@@ -11,18 +11,19 @@ import (
 // TestCreate: the columns of the query stand behind those that the statement alone defines, options
 // and keys stay, and words in strings and parentheses are no query.
 func TestCreate(t *testing.T) {
+	const text = "`b``c` text CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_bin"
 	cols := []Column{{Name: "a", Type: types.Int32, NotNull: true}, {Name: "b`c", Type: types.Text}}
 	for _, c := range []struct {
 		text, want string
 		own        bool
 	}{
-		{"CREATE TABLE t AS SELECT 1", "CREATE TABLE t (`a` int NOT NULL DEFAULT '0', `b``c` text)", false},
+		{"CREATE TABLE t AS SELECT 1", "CREATE TABLE t (`a` int NOT NULL DEFAULT '0', " + text + ")", false},
 		{"create temporary table if not exists d.t (SELECT 1)",
-			"create temporary table if not exists d.t (`a` int NOT NULL DEFAULT '0', `b``c` text)", false},
+			"create temporary table if not exists d.t (`a` int NOT NULL DEFAULT '0', " + text + ")", false},
 		{"CREATE TABLE `t` COMMENT='(SELECT' IGNORE AS WITH x AS (SELECT 1) SELECT * FROM x",
-			"CREATE TABLE `t` (`a` int NOT NULL DEFAULT '0', `b``c` text) COMMENT='(SELECT'", false},
+			"CREATE TABLE `t` (`a` int NOT NULL DEFAULT '0', " + text + ") COMMENT='(SELECT'", false},
 		{"CREATE TABLE t (a BIGINT, z DECIMAL(4,2) DEFAULT 1.5, KEY (a, z)) ENGINE=InnoDB REPLACE SELECT 1",
-			"CREATE TABLE t (z DECIMAL(4,2) DEFAULT 1.5, a BIGINT, `b``c` text, KEY (a, z)) ENGINE=InnoDB", true},
+			"CREATE TABLE t (z DECIMAL(4,2) DEFAULT 1.5, a BIGINT, " + text + ", KEY (a, z)) ENGINE=InnoDB", true},
 		{"CREATE TABLE t (a INT)", "", false},
 		{"CREATE TABLE t (a INT COMMENT 'SELECT')", "", false},
 		{"CREATE TABLE t", "", false},

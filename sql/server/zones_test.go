@@ -64,11 +64,15 @@ func TestZonesOfDefinitions(t *testing.T) {
 	expect(t, utc, "SELECT ABS(TIMESTAMPDIFF(SECOND, a, NOW())) < 60, ABS(TIMESTAMPDIFF(SECOND, b, NOW())) < 60, e FROM t",
 		"1|1|2024-07-01 10:00:00")
 	exec(t, k, "ALTER TABLE t MODIFY a TIMESTAMP(3) NULL, ADD KEY (a)")
-	for _, q := range []string{"ALTER TABLE t MODIFY ts DATETIME(6)", "ALTER TABLE t ALTER COLUMN e SET DEFAULT '2024-01-01'",
-		"CREATE TABLE u AS SELECT id, e FROM t", "ALTER TABLE t ADD COLUMN g INT AS (HOUR(ts)) STORED",
+	for _, q := range []string{"ALTER TABLE t MODIFY ts DATETIME(6)", "ALTER TABLE t ADD COLUMN g INT AS (HOUR(ts)) STORED",
 		"INSERT INTO t (id) VALUES (7) RETURNING id"} {
 		expectErr(t, k, 1235, q)
 	}
+	exec(t, k, "ALTER TABLE t ALTER COLUMN e SET DEFAULT '2024-01-01'")
+	exec(t, k, "INSERT INTO t (id) VALUES (8)")
+	exec(t, k, "CREATE TABLE u AS SELECT id, e FROM t")
+	exec(t, k, "DELETE FROM t WHERE id = 8")
+	expect(t, utc, "SELECT * FROM u ORDER BY id", "1|2024-07-01 10:00:00", "8|2023-12-31 23:00:00")
 	exec(t, utc, "ALTER TABLE t ALTER COLUMN e SET DEFAULT '2024-01-01'")
 	exec(t, utc, "ALTER TABLE t MODIFY ts DATETIME(6)")
 	expect(t, k, "SELECT ts FROM t", "2024-06-30 23:00:00.500000")
