@@ -56,12 +56,17 @@ func (p *plan) require(g base.GroupID, need []*wire.GroupIndex) {
 	}
 }
 
+// addNeed adds to a need. Requests that are under way keep theirs as it was.
 func addNeed(need []*wire.GroupIndex, n *wire.GroupIndex) []*wire.GroupIndex {
-	for _, o := range need {
-		if o.Region == n.Region {
-			o.Index = max(o.Index, n.Index)
-			return need
+	for i, o := range need {
+		if o.Region != n.Region {
+			continue
 		}
+		if n.Index > o.Index {
+			need = slices.Clone(need)
+			need[i] = &wire.GroupIndex{Region: n.Region, Index: n.Index}
+		}
+		return need
 	}
 	return append(need, &wire.GroupIndex{Region: n.Region, Index: n.Index})
 }
