@@ -39,9 +39,7 @@ func TestClockModes(t *testing.T) {
 
 // TestClockSoak is TestClockModes for many seeds, with clocks that are set by seconds and minutes.
 func TestClockSoak(t *testing.T) {
-	if !flagGiven("seeds") {
-		t.Skip("no -seeds given")
-	}
+	needsSeeds(t)
 	for i := range uint64(*flagSeeds) {
 		t.Run(fmt.Sprint(*flagFirst+i), func(t *testing.T) {
 			cfg := Pick(*flagFirst + i)

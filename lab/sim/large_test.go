@@ -16,9 +16,7 @@ func TestLargeTransactions(t *testing.T) {
 
 // TestLargeSoak is TestLargeTransactions for many seeds: -first and -seeds, as TestSoak.
 func TestLargeSoak(t *testing.T) {
-	if !flagGiven("seeds") {
-		t.Skip("no -seeds given")
-	}
+	needsSeeds(t)
 	for i := range uint64(*flagSeeds) {
 		largeSeed(t, *flagFirst+i, i%4 == 0)
 	}

@@ -541,9 +541,7 @@ func (l *asyncLedger) keep(t *testing.T) string {
 
 // TestAsyncLedgerSoak is TestAsyncLedger for many seeds, 8 s each: -first and -seeds, as TestSoak.
 func TestAsyncLedgerSoak(t *testing.T) {
-	if !flagGiven("seeds") {
-		t.Skip("no -seeds given")
-	}
+	needsSeeds(t)
 	for seed := *flagFirst; seed < *flagFirst+uint64(*flagSeeds); seed++ {
 		began := time.Now()
 		l := &asyncLedger{}

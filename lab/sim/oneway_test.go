@@ -105,9 +105,7 @@ func TestOneWaySamples(t *testing.T) {
 
 // TestOneWaySoak plays as many as asked for.
 func TestOneWaySoak(t *testing.T) {
-	if !flagGiven("seeds") {
-		t.Skip("no -seeds given")
-	}
+	needsSeeds(t)
 	playSamples(t, *flagFirst, *flagSeeds)
 }
 

@@ -21,9 +21,7 @@ func TestTimestampOrdering(t *testing.T) {
 
 // TestOrderingSoak is TestTimestampOrdering for many seeds: -first and -seeds, as TestSoak.
 func TestOrderingSoak(t *testing.T) {
-	if !flagGiven("seeds") {
-		t.Skip("no -seeds given")
-	}
+	needsSeeds(t)
 	for i := range uint64(*flagSeeds) {
 		orderedSeed(t, *flagFirst+i, i%4 == 0)
 	}

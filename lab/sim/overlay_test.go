@@ -32,9 +32,7 @@ func overlayConfig(seed uint64) Config {
 
 // TestOverlaySoak is TestOverlaySeeds for many seeds: -first and -seeds, as TestSoak.
 func TestOverlaySoak(t *testing.T) {
-	if !flagGiven("seeds") {
-		t.Skip("no -seeds given")
-	}
+	needsSeeds(t)
 	for i := range uint64(*flagSeeds) {
 		t.Run(fmt.Sprint(*flagFirst+i), func(t *testing.T) {
 			cfg, began := overlayConfig(*flagFirst+i), time.Now()

@@ -245,9 +245,7 @@ func TestEpochSeeds(t *testing.T) {
 
 // TestEpochSoak runs as many seeds with MULTI MASTER tables as asked for.
 func TestEpochSoak(t *testing.T) {
-	if !flagGiven("seeds") {
-		t.Skip("no -seeds given")
-	}
+	needsSeeds(t)
 	for i := range uint64(*flagSeeds) {
 		t.Run(fmt.Sprint(*flagFirst+i), func(t *testing.T) { seed(t, PickEpochs(*flagFirst+i)) })
 	}
@@ -266,9 +264,7 @@ func TestGraySeeds(t *testing.T) {
 
 // TestGraySoak runs as many seeds with parts that are half broken as asked for.
 func TestGraySoak(t *testing.T) {
-	if !flagGiven("seeds") {
-		t.Skip("no -seeds given")
-	}
+	needsSeeds(t)
 	for i := range uint64(*flagSeeds) {
 		t.Run(fmt.Sprint(*flagFirst+i), func(t *testing.T) { seed(t, PickGray(*flagFirst+i)) })
 	}
@@ -276,9 +272,7 @@ func TestGraySoak(t *testing.T) {
 
 // TestSoak runs as many seeds as asked for; every fourth through SQL, too.
 func TestSoak(t *testing.T) {
-	if !flagGiven("seeds") {
-		t.Skip("no -seeds given")
-	}
+	needsSeeds(t)
 	for i := range uint64(*flagSeeds) {
 		t.Run(fmt.Sprint(*flagFirst+i), func(t *testing.T) { seed(t, Pick(*flagFirst+i)) })
 		if i%4 == 1 {
@@ -289,6 +283,14 @@ func TestSoak(t *testing.T) {
 		}
 	}
 	fmt.Println(&seen) // also without -v
+}
+
+// needsSeeds skips a soak unless -seeds says for how many seeds it runs.
+func needsSeeds(t *testing.T) {
+	t.Helper()
+	if !flagGiven("seeds") {
+		t.Skip("no -seeds given")
+	}
 }
 
 func flagGiven(name string) (given bool) {
