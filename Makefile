@@ -47,10 +47,11 @@ etcd: ## a peer of 'godwit bench peers'
 demo: build ## five regions on emulated oceans, TPC-C; until Ctrl-C on a terminal, else one minute
 	@if [ -t 1 ]; then $(BIN) demo --workload tpcc; else $(BIN) demo --workload tpcc --for 60s; fi
 
-# One package more than there are processors at once, as some wait for timers. The timeout is for a busy machine.
+# One package more than there are processors at once, as some wait for timers; those that take longest begin first.
+# The timeout is for a busy machine.
 # Binaries of tests need no symbols for a debugger (-w): they take half of the time that the linker needs.
 test: ## every test, with a few seeds and cases of each kind: the rest is in soak and e2e; vet is in lint
-	$(GO) test -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -vet=off -ldflags=-w -tags $(TAGS) -timeout 60m ./lab/sim ./lab/e2e ./sql/server ./...
+	$(GO) test -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -vet=off -ldflags=-w -tags $(TAGS) -timeout 60m ./lab/sim ./node ./lab/e2e ./sql/server ./...
 
 e2e: ## real processes: kill -9 of nodes and regions under load, stock clients (minutes)
 	GODWIT_LONG=1 $(GO) test -tags $(TAGS) ./lab/e2e -count=1 -timeout 40m

@@ -5,12 +5,12 @@ import "testing"
 // TestLargeTransactions runs seeds in which all that commits under locks does so in pieces of one
 // or two writes: with faults, moves of rows, splits of gaps, new leaders, and collection.
 func TestLargeTransactions(t *testing.T) {
-	run := seeds([]uint64{0, 1, 2}, 3, 4, 5, 6, 7)
+	run := seeds([]uint64{0, 2}, 1, 3, 4, 5, 6, 7)
 	if *flagSeed >= 0 {
 		run = []uint64{uint64(*flagSeed)}
 	}
-	for i, s := range run {
-		largeSeed(t, s, i%3 == 2)
+	for _, s := range run {
+		largeSeed(t, s, s%3 == 2)
 	}
 }
 

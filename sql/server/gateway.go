@@ -27,6 +27,7 @@ import (
 	"github.com/godwitdb/godwit/sql/fast"
 	"github.com/godwitdb/godwit/sql/feed"
 	"github.com/godwitdb/godwit/sql/infoschema"
+	"github.com/godwitdb/godwit/sql/kill"
 	"github.com/godwitdb/godwit/sql/lent"
 	"github.com/godwitdb/godwit/sql/named"
 	"github.com/godwitdb/godwit/sql/oneshot"
@@ -48,7 +49,8 @@ type gateway struct {
 	*ddl.Env
 	cluster  Cluster
 	engine   *sqle.Engine
-	sessions sync.Map // connection id -> *Session
+	kills    *kill.List // the engine's list of processes
+	sessions sync.Map   // connection id -> *Session
 	// presences are those of clients, by connection id; not of forwarded statements.
 	presences sync.Map
 	draining  atomic.Bool // the server ends
@@ -144,6 +146,8 @@ func newGateway(cfg Config) *gateway {
 	a.ExecBuilder = rowexec.NewBuilder(&builder{g: g, base: a, pre: g.prefetch, bound: keeps}, overrides)
 	keeps.Install(a)
 	g.engine = sqle.New(a, &sqle.Config{VersionPostfix: "Godwit"})
+	g.kills = kill.New(g.engine.ProcessList)
+	g.engine.ProcessList = g.kills
 	g.prefetch.Engine = g.engine
 	g.fast = &fast.Runner{Env: g.tableEnv(), Engine: g.engine}
 	g.query.Engine, g.query.Limit, g.query.Turns = g.engine, cfg.Memory, cfg.Turns

@@ -112,7 +112,7 @@ func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb 
 	if announces(c, query) {
 		return h.follow(ctx, c, query, binlog.Replica{})
 	}
-	ctx, over := h.timed(ctx, c, query)
+	ctx, over := h.begun(ctx, c, query)
 	return over(h.run(ctx, c, query, func(s *session.Session, sent *bool) error {
 		one := func(r *sqltypes.Result) error { s.Answered(r); return cb(r, false) }
 		f, done, err := h.short(ctx, s, c, query, nil, sent, one)
@@ -149,7 +149,7 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 		return "", h.follow(ctx, c, query, binlog.Replica{})
 	}
 	var rest string
-	ctx, over := h.timed(ctx, c, query)
+	ctx, over := h.begun(ctx, c, query)
 	err := h.run(ctx, c, query, func(s *session.Session, sent *bool) error {
 		s.BeginResults()
 		one := func(r *sqltypes.Result) error { s.Answered(r); return cb(r, s.Rest() != "") }
@@ -203,7 +203,7 @@ func (h *handler) first(ctx context.Context, s *session.Session, c *mysql.Conn, 
 // ComStmtExecute implements mysql.Handler.
 func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.PrepareData,
 	cb func(*sqltypes.Result) error) error {
-	ctx, over := h.timed(ctx, c, p.PrepareStmt)
+	ctx, over := h.begun(ctx, c, p.PrepareStmt)
 	return over(h.run(ctx, c, p.PrepareStmt, func(s *session.Session, sent *bool) error {
 		one := func(r *sqltypes.Result) error { s.Answered(r); return cb(r) }
 		f, done, err := h.short(ctx, s, c, p.PrepareStmt, p, sent, one)
@@ -422,7 +422,7 @@ func (h *handler) tries(ctx context.Context, s *session.Session, start time.Time
 		}
 		lost := s.Lost()
 		h.cleanUp(s, lost)
-		if !lost || !first || sent || time.Since(start) >= session.RetryFor || s.Patience().Over() || ctx.Err() != nil {
+		if !lost || !first || sent || time.Since(start) >= s.TriesFor() || s.Patience().Over() || ctx.Err() != nil {
 			return err
 		}
 		if explicit && t != nil {

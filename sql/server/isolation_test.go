@@ -2,6 +2,7 @@ package server
 
 import (
 	"database/sql"
+	"strings"
 	"testing"
 )
 
@@ -141,6 +142,31 @@ func TestLocksInProcedures(t *testing.T) {
 			t.Errorf("%s: both transactions failed: %v, want one of them", level, one)
 		}
 	}
+}
+
+// TestLockWaitTimeout: a statement waits for a lock as long as its session says, whether it waits at
+// once or loses conflicts meanwhile and is tried again.
+func TestLockWaitTimeout(t *testing.T) {
+	_, c := newServer(t)
+	exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY, v INT)")
+	exec(t, c, "INSERT INTO t VALUES (1,0), (2,0)")
+	older, holder, younger := conn(t, c), conn(t, c), conn(t, c)
+	expect(t, older, "SELECT @@innodb_lock_wait_timeout", "10")
+	exec(t, older, "SET innodb_lock_wait_timeout = 1")
+	exec(t, younger, "SET innodb_lock_wait_timeout = 1")
+	exec(t, older, "BEGIN")
+	exec(t, older, "UPDATE t SET v = 1 WHERE id = 2")
+	exec(t, holder, "BEGIN")
+	exec(t, holder, "UPDATE t SET v = 1 WHERE id = 1")
+	for k, want := range map[*sql.Conn]uint16{older: 1205, younger: 1213} {
+		_, err := k.ExecContext(t.Context(), "UPDATE t SET v = 2 WHERE id = 1")
+		if got := errNumber(t, err); got != want || want == 1205 && !strings.Contains(err.Error(), "within 1s") {
+			t.Errorf("%v, want %d", err, want)
+		}
+	}
+	exec(t, holder, "ROLLBACK")
+	exec(t, younger, "UPDATE t SET v = 3")
+	expect(t, c, "SELECT v FROM t WHERE id = 1", "3")
 }
 
 // TestDDLEndsTransaction: what follows a statement that commits by itself is committed by itself,

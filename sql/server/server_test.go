@@ -27,13 +27,13 @@ func startServer(t testing.TB, db kv.DB, tune ...func(*Config)) (*Server, *sql.D
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { s.Close() }) // behind that of the clients: it waits for those who rest
 	go s.Serve()
 	root := open(t, s, "")
 	if _, err := root.Exec("CREATE DATABASE IF NOT EXISTS test"); err != nil {
 		t.Fatal(err)
 	}
 	c := open(t, s, "test")
-	t.Cleanup(func() { s.Close() })
 	return s, c
 }
 

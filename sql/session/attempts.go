@@ -11,6 +11,15 @@ import (
 // may take for that.
 const RetryFor = 10 * time.Second
 
+// TriesFor bounds how long a statement of the session is tried again: a client that does not wait
+// for locks for long waits no longer for them in several attempts.
+func (s *Session) TriesFor() time.Duration {
+	if w := s.lockTimeout(); w > 0 {
+		return min(w, RetryFor)
+	}
+	return RetryFor
+}
+
 // attempts is a series of transactions that try the same again. All have the age of the first one,
 // so that a client that repeats its transaction grows older than its rivals instead of losing to
 // them for ever.

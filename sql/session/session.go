@@ -72,6 +72,8 @@ type Session struct {
 	ansiQuotes, noEscapes bool
 	// MaxTime is how long a SELECT may take, in ms; 0: as long as it takes.
 	MaxTime int64
+	// lockWait is how long its transactions wait for a lock, in s.
+	lockWait int64
 	// Weight is about how many bytes the text of the client's command takes once it is parsed, 0
 	// if it is short.
 	Weight int64

@@ -69,7 +69,7 @@ func (s *Session) SetSessionVariable(ctx *sql.Context, name string, v any) error
 		return err
 	case consistencyVar:
 		s.readConsistency(ctx)
-	case waitTimeoutVar, maxTimeVar, ReadOnlyVar, longQueryVar:
+	case waitTimeoutVar, maxTimeVar, ReadOnlyVar, longQueryVar, lockWaitVar:
 		s.readTimes(ctx)
 	case sqlModeVar:
 		s.readTexts(ctx)

@@ -94,6 +94,11 @@ func InitSystemVariables() {
 			moment.Default, moment.Type = float64(0), types.NewSystemDoubleType(moment.Name, 0, math.MaxInt32)
 			sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&moment})
 		}
+		if v, _, ok := sql.SystemVariables.GetGlobal(lockWaitVar); ok {
+			wait := *v.(*sql.MysqlSystemVariable)
+			wait.Default, wait.Type = int64(lockWait/time.Second), types.NewSystemIntType(wait.Name, 1, 1<<30, false)
+			sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&wait})
+		}
 		if v, _, ok := sql.SystemVariables.GetGlobal("max_allowed_packet"); ok {
 			packet := *v.(*sql.MysqlSystemVariable)
 			packet.Default = int64(MaxPacket)
@@ -102,6 +107,17 @@ func InitSystemVariables() {
 		_ = sql.SystemVariables.AssignValues(map[string]any{"activate_all_roles_on_login": int8(1), "version_comment": "Godwit geo-distributed SQL", FilesVar: NoFiles,
 			"max_connections": int64(MaxConnections)})
 	})
+}
+
+// lockWait is the default of innodb_lock_wait_timeout. InnoDB's is 50 s.
+const lockWait = 10 * time.Second
+
+// lockTimeout is how long the session's transactions wait for a lock; 0: as the store has it.
+func (s *Session) lockTimeout() time.Duration {
+	if w := time.Duration(s.lockWait) * time.Second; w != lockWait {
+		return w
+	}
+	return 0
 }
 
 // MaxPacket is the default of max_allowed_packet, in bytes, as in MySQL 8.0.
@@ -130,6 +146,7 @@ const (
 	waitTimeoutVar = "wait_timeout"
 	maxTimeVar     = "max_execution_time"
 	longQueryVar   = "long_query_time"
+	lockWaitVar    = "innodb_lock_wait_timeout"
 	sqlModeVar     = "sql_mode"
 )
 
@@ -145,7 +162,8 @@ const (
 const ReadOnlyVar = "transaction_read_only"
 
 func (s *Session) readTimes(ctx *sql.Context) {
-	for name, to := range map[string]*int64{waitTimeoutVar: &s.WaitTimeout, maxTimeVar: &s.MaxTime, ReadOnlyVar: &s.readOnly} {
+	for name, to := range map[string]*int64{waitTimeoutVar: &s.WaitTimeout, maxTimeVar: &s.MaxTime, ReadOnlyVar: &s.readOnly,
+		lockWaitVar: &s.lockWait} {
 		if v, err := s.BaseSession.GetSessionVariable(ctx, name); err == nil {
 			*to, _ = schema.ToInt64(v)
 		}

@@ -115,7 +115,7 @@ func (t *Txn) Begin(ctx *sql.Context) (kv.Txn, error) {
 		t.KV = t.Session.env.DB.Begin(kv.Options{ReadOnly: t.Snapshot, ReadTS: at, Age: t.Session.attempt.age,
 			Source: t.Session.Source, Trace: t.Session.Trace,
 			Relay: t.Session.attempt.tries < kv.RelayTries && t.Session.Crosses(), Touched: t.Session.attempt.touched,
-			Statement: t.Session.forwarded.statement})
+			Statement: t.Session.forwarded.statement, LockTimeout: t.Session.lockTimeout()})
 		if t.Session.HasTemporary() {
 			t.route()
 		}
