@@ -144,8 +144,8 @@ func TestLocksInProcedures(t *testing.T) {
 	}
 }
 
-// TestLockWaitTimeout: a statement waits for a lock as long as its session says, whether it waits at
-// once or loses conflicts meanwhile and is tried again.
+// TestLockWaitTimeout: a statement waits for a lock as long as its session says, whether it waits
+// once or loses conflicts and is tried again.
 func TestLockWaitTimeout(t *testing.T) {
 	_, c := newServer(t)
 	exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY, v INT)")
