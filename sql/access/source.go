@@ -223,7 +223,7 @@ func (r *rows) Next(b *expr.Batch) (bool, error) {
 			return false, err
 		}
 	}
-	n := min(len(r.pending), expr.BatchSize)
+	n := fitting(r.pending[:min(len(r.pending), expr.BatchSize)])
 	if r.read.Limit > 0 {
 		n = int(min(int64(n), r.left))
 		r.left -= int64(n)
@@ -247,6 +247,21 @@ func (r *rows) Next(b *expr.Batch) (bool, error) {
 		return true, r.computing.fill(out)
 	}
 	return true, nil
+}
+
+// batchBytes is about how much a batch of rows has at most: operators ask between batches whether
+// they may go on, and need up to 50 ns for a byte of a text.
+const batchBytes = 1 << 20
+
+// fitting is how many of the rows, of which there is one at least, make a batch.
+func fitting(rows []kv.Row) int {
+	size := 0
+	for i := range rows {
+		if size += len(rows[i].Value); size > batchBytes {
+			return max(i, 1)
+		}
+	}
+	return len(rows)
 }
 
 // decode makes a row of a batch of what was read.

@@ -475,3 +475,18 @@ func independentLeaves(t *testing.T) {
 		s.Close()
 	}
 }
+
+// TestFitting: long rows make small batches.
+func TestFitting(t *testing.T) {
+	rows := func(n, each int) (out []kv.Row) {
+		for range n {
+			out = append(out, kv.Row{Value: make([]byte, each)})
+		}
+		return out
+	}
+	for _, k := range []struct{ rows, each, want int }{{1000, 100, 1000}, {1000, batchBytes / 10, 10}, {3, 5 * batchBytes, 1}, {1, 5 * batchBytes, 1}} {
+		if got := fitting(rows(k.rows, k.each)); got != k.want {
+			t.Errorf("%d rows of %d bytes: a batch of %d, want %d", k.rows, k.each, got, k.want)
+		}
+	}
+}

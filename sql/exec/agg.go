@@ -1,7 +1,9 @@
 package exec
 
 import (
+	"github.com/godwitdb/godwit/sql/exec/hashing"
 	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/expr/fn"
 )
 
 // AggSpec groups rows.
@@ -31,7 +33,7 @@ type hashAgg struct {
 	rowTypes []expr.Type // of keys and inputs: what goes to files
 	nkeys    int
 
-	t      *table
+	t      *hashing.Table
 	kept   []*expr.Vec // a value of each key for each group
 	log    *store
 	held   int64
@@ -106,7 +108,7 @@ func (h *hashAgg) compile(ctx *Ctx) error {
 		for _, e := range es {
 			h.rowTypes = append(h.rowTypes, e.Type())
 		}
-		acc, err := expr.NewAcc(a.Agg, ctx.Env)
+		acc, err := fn.NewAcc(a.Agg, ctx.Env)
 		if err != nil {
 			return err
 		}
@@ -130,7 +132,7 @@ func (h *hashAgg) Open(ctx *Ctx) error {
 // begin empties the table for the rows of the input or of a file.
 func (h *hashAgg) begin() {
 	h.release()
-	h.t = newTable(h.rowTypes[:h.nkeys])
+	h.t = hashing.New(h.rowTypes[:h.nkeys], h.ctx.Err)
 	h.kept = nil
 	for _, t := range h.rowTypes[:h.nkeys] {
 		v := &expr.Vec{}
@@ -141,7 +143,7 @@ func (h *hashAgg) begin() {
 		a.Reset()
 	}
 	if h.nkeys == 0 {
-		h.t.n = 1
+		h.t.Single()
 		h.grow()
 	}
 	if h.growing && !h.ctx.NoSpill {
@@ -151,7 +153,7 @@ func (h *hashAgg) begin() {
 
 func (h *hashAgg) grow() {
 	for _, a := range h.accs {
-		a.Grow(int(h.t.n))
+		a.Grow(int(h.t.Len()))
 	}
 }
 
@@ -180,6 +182,9 @@ func (h *hashAgg) Next() (*expr.Batch, error) {
 			}
 			h.state, h.at = aggEmit, 0
 		case aggEmit:
+			if err := h.ctx.Err(); err != nil {
+				return nil, err
+			}
 			if b, err := h.emit(); b != nil || err != nil {
 				return b, err
 			}
@@ -247,7 +252,9 @@ func (h *hashAgg) take(row []*expr.Vec, sel []int32) error {
 	if h.nkeys > 0 && h.log != nil && !h.log.tryAdd(row, sel) {
 		return h.short(row, sel)
 	}
-	h.assign(keys, sel)
+	if err := h.assign(keys, sel); err != nil {
+		return err
+	}
 	if err := h.addAll(row, sel); err != nil {
 		return err
 	}
@@ -263,11 +270,10 @@ func (h *hashAgg) take(row []*expr.Vec, sel []int32) error {
 }
 
 // assign finds the groups of rows, and makes new ones.
-func (h *hashAgg) assign(keys []*expr.Vec, sel []int32) {
-	n := h.t.n
-	h.gids = h.t.assign(keys, sel, h.gids[:0], false)
-	if h.t.n == n {
-		return
+func (h *hashAgg) assign(keys []*expr.Vec, sel []int32) (err error) {
+	n := h.t.Len()
+	if h.gids, err = h.t.Assign(keys, sel, h.gids[:0], false); err != nil || h.t.Len() == n {
+		return err
 	}
 	h.firsts = h.firsts[:0]
 	for k, i := range sel {
@@ -280,6 +286,7 @@ func (h *hashAgg) assign(keys []*expr.Vec, sel []int32) {
 		h.kept[k].Append(v, h.firsts)
 	}
 	h.grow()
+	return nil
 }
 
 // fresh are the rows just added of which an aggregate keeps something. DISTINCT keeps nothing of a
@@ -313,7 +320,10 @@ func (h *hashAgg) addAll(row []*expr.Vec, sel []int32) error {
 
 // takeKnown aggregates the rows of groups that are in memory; the others go to files.
 func (h *hashAgg) takeKnown(row, keys []*expr.Vec, sel []int32) error {
-	away := h.known(keys, sel)
+	away, err := h.known(keys, sel)
+	if err != nil {
+		return err
+	}
 	if err := h.addAll(row, h.sel); err != nil {
 		return err
 	}
@@ -321,8 +331,11 @@ func (h *hashAgg) takeKnown(row, keys []*expr.Vec, sel []int32) error {
 }
 
 // known finds the rows of groups that are there, for h.sel and h.gids, and returns the others.
-func (h *hashAgg) known(keys []*expr.Vec, sel []int32) (away []int32) {
-	ids := h.t.assign(keys, sel, h.gids[:0], true)
+func (h *hashAgg) known(keys []*expr.Vec, sel []int32) (away []int32, err error) {
+	ids, err := h.t.Assign(keys, sel, h.gids[:0], true)
+	if err != nil {
+		return nil, err
+	}
 	h.gids, h.sel = ids[:0], h.sel[:0]
 	for k, i := range sel {
 		if ids[k] < 0 {
@@ -331,11 +344,11 @@ func (h *hashAgg) known(keys []*expr.Vec, sel []int32) (away []int32) {
 		}
 		h.gids, h.sel = append(h.gids, ids[k]), append(h.sel, i)
 	}
-	return away
+	return away, nil
 }
 
 func (h *hashAgg) bytes() int64 {
-	size := h.t.bytes()
+	size := h.t.Bytes()
 	for _, a := range h.accs {
 		size += a.Bytes()
 	}
@@ -371,12 +384,12 @@ func (h *hashAgg) account() error {
 func (h *hashAgg) short(row []*expr.Vec, sel []int32) error {
 	switch {
 	case h.log == nil:
-	case h.t.n == 0 && len(sel) > 1: // not even one batch fits
+	case h.t.Len() == 0 && len(sel) > 1: // not even one batch fits
 		if err := h.take(row, sel[:1]); err != nil {
 			return err
 		}
 		return h.take(row, sel[1:])
-	case h.t.n == 1:
+	case h.t.Len() == 1:
 		if err := h.begBig(); err != nil || len(sel) == 0 {
 			return err
 		}
@@ -399,7 +412,7 @@ func (h *hashAgg) restart(row []*expr.Vec, sel []int32) error {
 		return err
 	}
 	h.release()
-	h.t.reset()
+	h.t.Reset()
 	for _, a := range h.accs {
 		a.Reset()
 	}
@@ -414,7 +427,7 @@ func (h *hashAgg) restart(row []*expr.Vec, sel []int32) error {
 
 // emit gives out groups; nil if there are no more.
 func (h *hashAgg) emit() (*expr.Batch, error) {
-	n := min(expr.BatchSize, int(h.t.n)-h.at)
+	n := min(expr.BatchSize, int(h.t.Len())-h.at)
 	if n <= 0 {
 		return nil, nil
 	}

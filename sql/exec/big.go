@@ -2,6 +2,7 @@ package exec
 
 import (
 	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/expr/fn"
 )
 
 // bigGroup is a group for which an aggregate keeps more values than fit into memory. Aggregates
@@ -39,7 +40,10 @@ func (h *hashAgg) begBig() error {
 
 // takeBig takes rows after the group has become big.
 func (h *hashAgg) takeBig(row, keys []*expr.Vec, sel []int32) error {
-	away := h.known(keys, sel)
+	away, err := h.known(keys, sel)
+	if err != nil {
+		return err
+	}
 	in := row[h.nkeys:]
 	for k, a := range h.accs {
 		if keepsValues(h.spec.Aggs[k].Agg) {
@@ -53,7 +57,6 @@ func (h *hashAgg) takeBig(row, keys []*expr.Vec, sel []int32) error {
 		return err
 	}
 	if h.parts == nil {
-		var err error
 		if h.parts, err = newParts(h.ctx, h.rowTypes, h.rowTypes[:h.nkeys]); err != nil {
 			return err
 		}
@@ -69,7 +72,7 @@ func (g *bigGroup) finish() error {
 		}
 		plain := *a.Agg
 		plain.Distinct, plain.Order = false, nil
-		acc, err := expr.NewAcc(&plain, g.h.ctx.Env)
+		acc, err := fn.NewAcc(&plain, g.h.ctx.Env)
 		if err != nil {
 			return err
 		}

@@ -2,7 +2,9 @@ package exec
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/godwitdb/godwit/sql/exec/hashing"
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
@@ -186,6 +188,7 @@ type hashJoin struct {
 	joinShape
 	spec JoinSpec
 	ctx  *Ctx
+	pace pace
 	lk   []expr.Expr
 	rk   []expr.Expr
 	// keyTypes are those of the keys that are looked up; the first nnull of NullAnti and Mark
@@ -197,7 +200,7 @@ type hashJoin struct {
 	safe     []bool
 
 	rows    *store // columns of the right side, then its keys
-	t       *table
+	t       *hashing.Table
 	heads   []int32
 	link    []int32
 	nulls   []int32 // right rows with a NULL in a key of three
@@ -290,7 +293,7 @@ func permute[T any](s []T, by []int) []T {
 }
 
 func (j *hashJoin) Open(ctx *Ctx) (err error) {
-	j.ctx = ctx
+	j.ctx, j.pace = ctx, pace{ctx: ctx}
 	if j.env != ctx.Env {
 		if err := j.compileKeys(ctx.Env); err != nil {
 			return err
@@ -590,7 +593,7 @@ func (j *hashJoin) divideLeft() (err error) {
 			return err
 		}
 	}
-	for k := range fan {
+	for k := range hashing.Fan {
 		j.queue = append(j.queue, joinPart{j.lparts.files[k], j.rparts.files[k], j.depth + 1})
 	}
 	j.lparts, j.rparts = nil, nil
@@ -611,26 +614,35 @@ func (j *hashJoin) leftNext() (*expr.Batch, error) {
 }
 
 // index makes the hash table.
-func (j *hashJoin) index() error {
-	j.t = newTable(j.lookedTypes())
+func (j *hashJoin) index() (err error) {
+	j.t = hashing.New(j.lookedTypes(), j.ctx.Err)
 	n := j.rows.n
 	j.link = make([]int32, n)
 	j.nulls = j.nulls[:0]
 	keys := j.rows.cols[len(j.right.ids):]
 	sel := make([]int32, 0, n)
-	for i := int32(0); i < int32(n); i++ {
+	for i := range int32(n) {
+		if err := j.pace.step(1); err != nil {
+			return err
+		}
 		if j.nullKey(keys, i) {
 			j.nulls = append(j.nulls, i)
 			continue
 		}
 		sel = append(sel, i)
 	}
-	j.ids32 = j.t.assign(j.rightLooked(j.rows.cols), sel, j.ids32[:0], false)
-	j.heads = make([]int32, j.t.n)
-	for i := range j.heads {
-		j.heads[i] = -1
+	j.ids32 = j.ids32[:0]
+	for rest := sel; len(rest) > 0; rest = rest[min(len(rest), expr.BatchSize):] {
+		next := rest[:min(len(rest), expr.BatchSize)]
+		if j.ids32, err = j.t.Assign(j.rightLooked(j.rows.cols), next, j.ids32, false); err != nil {
+			return err
+		}
 	}
+	j.heads = slices.Repeat([]int32{-1}, int(j.t.Len()))
 	for k := len(sel) - 1; k >= 0; k-- {
+		if err := j.pace.step(1); err != nil {
+			return err
+		}
 		i, g := sel[k], j.ids32[k]
 		j.link[i] = j.heads[g]
 		j.heads[g] = i
@@ -674,13 +686,13 @@ func (j *hashJoin) step() (*expr.Batch, error) {
 		}
 		return b, err
 	}
+	if err := j.ctx.Err(); err != nil {
+		return nil, err
+	}
 	if j.t == nil {
 		return j.nextPart()
 	}
 	if j.b == nil {
-		if err := j.ctx.Err(); err != nil {
-			return nil, err
-		}
 		b, err := j.leftNext()
 		if err != nil {
 			return nil, err
@@ -698,9 +710,8 @@ func (j *hashJoin) step() (*expr.Batch, error) {
 	if err := j.test(left, j.rows.cols[:len(j.right.ids)]); err != nil {
 		return nil, err
 	}
-	out := j.decide(left)
-	if out != nil {
-		return out, nil
+	if out, err := j.decide(left); out != nil || err != nil {
+		return out, err
 	}
 	if j.at < len(j.b.Sel) {
 		return nothing, nil
@@ -724,7 +735,9 @@ func (j *hashJoin) probe(b *expr.Batch) (err error) {
 	for _, k := range j.looked() {
 		looked = append(looked, j.keys[k])
 	}
-	j.ids32 = j.t.assign(looked, b.Sel, j.ids32[:0], true)
+	if j.ids32, err = j.t.Assign(looked, b.Sel, j.ids32[:0], true); err != nil {
+		return err
+	}
 	j.next = j.first()
 	return nil
 }
@@ -762,24 +775,21 @@ func (j *hashJoin) candidates() {
 }
 
 // decide uses the pairs that fulfil all conditions. It returns rows of inner and outer joins.
-func (j *hashJoin) decide(left []*expr.Vec) *expr.Batch {
-	switch {
-	case j.kind == NullAnti || j.kind == Mark:
-		j.decideIn()
-		return nil
-	default:
-		for _, i := range j.pi {
-			j.hit[i] = true
-		}
+func (j *hashJoin) decide(left []*expr.Vec) (*expr.Batch, error) {
+	if j.kind == NullAnti || j.kind == Mark {
+		return nil, j.decideIn()
+	}
+	for _, i := range j.pi {
+		j.hit[i] = true
 	}
 	if j.leftOnly {
-		return nil
+		return nil, nil
 	}
-	return j.joined(left, j.rows.cols[:len(j.right.ids)])
+	return j.joined(left, j.rows.cols[:len(j.right.ids)]), nil
 }
 
 // decideIn finds out for x IN (...) whether it is TRUE or NULL.
-func (j *hashJoin) decideIn() {
+func (j *hashJoin) decideIn() (err error) {
 	rkeys := j.rows.cols[len(j.right.ids):]
 	if !j.simple() {
 		for k, i := range j.pi {
@@ -790,40 +800,47 @@ func (j *hashJoin) decideIn() {
 				j.null[i] = true
 			}
 		}
-		return
+		return nil
 	}
 	for _, i := range j.pi {
 		j.hit[i] = true
 	}
 	if j.at < len(j.b.Sel) {
-		return
+		return nil
 	}
 	for _, i := range j.b.Sel {
 		if !j.hit[i] {
-			j.null[i] = j.unsure(i, rkeys)
+			if j.null[i], err = j.unsure(i, rkeys); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }
 
 // unsure reports whether a left row without a match has a comparison that is NULL.
-func (j *hashJoin) unsure(i int32, rkeys []*expr.Vec) bool {
+func (j *hashJoin) unsure(i int32, rkeys []*expr.Vec) (bool, error) {
 	if len(j.three) == 1 {
-		return j.some && (j.anyNull || j.keys[j.three[0]].IsNull(i))
+		return j.some && (j.anyNull || j.keys[j.three[0]].IsNull(i)), nil
 	}
-	if !j.nullKey(j.keys, i) {
-		for _, r := range j.nulls {
-			if j.in(i, r, rkeys) < 0 {
-				return true
-			}
+	// Only a row with a NULL can make it so, unless there is one on the left.
+	rows, n := j.nulls, len(j.nulls)
+	if j.nullKey(j.keys, i) {
+		rows, n = nil, j.rows.n
+	}
+	for k := range n {
+		if err := j.pace.step(1); err != nil {
+			return false, err
 		}
-		return false
-	}
-	for r := range int32(j.rows.n) {
+		r := int32(k)
+		if rows != nil {
+			r = rows[k]
+		}
 		if j.in(i, r, rkeys) < 0 {
-			return true
+			return true, nil
 		}
 	}
-	return false
+	return false, nil
 }
 
 // in compares the keys of IN: 1 TRUE, 0 FALSE, -1 NULL.

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"github.com/godwitdb/godwit/sql/exec/hashing"
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
@@ -24,7 +25,7 @@ type lookup struct {
 type flight struct {
 	left   *store
 	b      expr.Batch
-	table  *table
+	table  *hashing.Table
 	heads  []int32
 	link   []int32
 	rows   Rows
@@ -109,7 +110,7 @@ func (l *lookup) start(f *flight) error {
 	for _, e := range l.lk {
 		types = append(types, e.Type())
 	}
-	f.table = newTable(types)
+	f.table = hashing.New(types, l.ctx.Err)
 	f.link = make([]int32, f.b.N)
 	var sel, firsts []int32
 rows:
@@ -121,8 +122,11 @@ rows:
 		}
 		sel = append(sel, i)
 	}
-	ids := f.table.assign(keys, sel, nil, false)
-	f.heads = make([]int32, f.table.n)
+	ids, err := f.table.Assign(keys, sel, nil, false)
+	if err != nil {
+		return err
+	}
+	f.heads = make([]int32, f.table.Len())
 	for g := range f.heads {
 		f.heads[g] = -1
 	}
@@ -226,7 +230,9 @@ func (f *flight) match(l *lookup) (err error) {
 	if f.rkeys, err = evalAll(l.rk, &f.rb, f.rkeys[:0]); err != nil {
 		return err
 	}
-	f.ids = f.table.assign(f.rkeys, f.rb.Sel, f.ids[:0], true)
+	if f.ids, err = f.table.Assign(f.rkeys, f.rb.Sel, f.ids[:0], true); err != nil {
+		return err
+	}
 	f.at, f.next = 0, -1
 	if len(f.rb.Sel) > 0 {
 		f.next = f.head()
@@ -280,8 +286,11 @@ func (f *flight) inOrder(l *lookup) error {
 		return err
 	}
 	// The roles change: right rows are chained by key, and left rows are gone through in order.
-	ids := f.table.assign(f.rkeys, f.rb.Sel, nil, true)
-	heads := make([]int32, f.table.n)
+	ids, err := f.table.Assign(f.rkeys, f.rb.Sel, nil, true)
+	if err != nil {
+		return err
+	}
+	heads := make([]int32, f.table.Len())
 	for g := range heads {
 		heads[g] = -1
 	}

@@ -42,6 +42,23 @@ func (c *Ctx) Err() error {
 	return c.Context.Err()
 }
 
+// pace asks after many small steps of an operator whether the statement may go on.
+type pace struct {
+	ctx  *Ctx
+	done int
+}
+
+// mostSteps is how many steps are done without asking. One takes 5 to 100 ns.
+const mostSteps = 1 << 14
+
+func (p *pace) step(n int) error {
+	if p.done += n; p.done < mostSteps {
+		return nil
+	}
+	p.done = 0
+	return p.ctx.Err()
+}
+
 // Lock says how rows that are read are locked.
 type Lock uint8
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dolthub/vitess/go/mysql"
 
+	"github.com/godwitdb/godwit/sql/exec/hashing"
 	"github.com/godwitdb/godwit/sql/expr"
 	_ "github.com/godwitdb/godwit/sql/expr/fn" // the functions that plans call
 )
@@ -224,6 +225,9 @@ func (s *Shared) fill(ctx *Ctx) error {
 }
 
 func (r *sharedReader) Next() (*expr.Batch, error) {
+	if err := r.ctx.Err(); err != nil {
+		return nil, err
+	}
 	if r.next == nil {
 		if err := r.s.load(r.ctx); err != nil {
 			return nil, err
@@ -248,6 +252,7 @@ func (r *sharedReader) Close() error {
 // Working is the leaf of a recursive plan that has the rows of the step before.
 type Working struct {
 	columns
+	ctx  *Ctx
 	rows *spool
 	next func() (*expr.Batch, error)
 }
@@ -258,7 +263,8 @@ func NewWorking(ids []expr.ColID, types []expr.Type) *Working {
 }
 
 // Open implements Op.
-func (w *Working) Open(*Ctx) (err error) {
+func (w *Working) Open(ctx *Ctx) (err error) {
+	w.ctx = ctx
 	if w.rows == nil {
 		return fmt.Errorf("exec: a recursive reference outside of its CTE")
 	}
@@ -267,7 +273,12 @@ func (w *Working) Open(*Ctx) (err error) {
 }
 
 // Next implements Op.
-func (w *Working) Next() (*expr.Batch, error) { return w.next() }
+func (w *Working) Next() (*expr.Batch, error) {
+	if err := w.ctx.Err(); err != nil {
+		return nil, err
+	}
+	return w.next()
+}
 
 // Close implements Op.
 func (w *Working) Close() error { return nil }
@@ -287,7 +298,7 @@ type recursive struct {
 	columns
 	spec  RecursiveSpec
 	ctx   *Ctx
-	t     *table
+	t     *hashing.Table
 	held  int64
 	depth int
 	cur   Op
@@ -305,7 +316,7 @@ func NewRecursive(s RecursiveSpec) Op {
 
 func (r *recursive) Open(ctx *Ctx) error {
 	r.ctx, r.depth, r.cur = ctx, 0, r.spec.Seed
-	r.t = newTable(r.types)
+	r.t = hashing.New(r.types, ctx.Err)
 	r.fresh = newSpool(r.types, ctx)
 	return r.spec.Seed.Open(ctx)
 }
@@ -343,9 +354,11 @@ func (r *recursive) Next() (*expr.Batch, error) {
 	return nil, nil
 }
 
-func (r *recursive) unseen(b *expr.Batch) ([]int32, error) {
-	n := r.t.n
-	r.gids = r.t.assign(b.Cols, b.Sel, r.gids[:0], false)
+func (r *recursive) unseen(b *expr.Batch) (_ []int32, err error) {
+	n := r.t.Len()
+	if r.gids, err = r.t.Assign(b.Cols, b.Sel, r.gids[:0], false); err != nil {
+		return nil, err
+	}
 	r.sel = r.sel[:0]
 	for k, i := range b.Sel {
 		if r.gids[k] >= n {
@@ -353,8 +366,8 @@ func (r *recursive) unseen(b *expr.Batch) ([]int32, error) {
 			n++
 		}
 	}
-	now := r.t.bytes()
-	err := r.ctx.Mem.Grow(now - r.held)
+	now := r.t.Bytes()
+	err = r.ctx.Mem.Grow(now - r.held)
 	if err == nil {
 		r.held = now
 	}

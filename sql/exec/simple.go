@@ -5,6 +5,7 @@ import (
 
 	"github.com/dolthub/vitess/go/mysql"
 
+	"github.com/godwitdb/godwit/sql/exec/hashing"
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
@@ -352,8 +353,8 @@ func (v *values) Open(ctx *Ctx) error {
 
 func (v *values) Next() (*expr.Batch, error) {
 	n := min(expr.BatchSize, len(v.rows)-v.at)
-	if n <= 0 {
-		return nil, nil
+	if err := v.ctx.Err(); err != nil || n <= 0 {
+		return nil, err
 	}
 	for len(v.b.Cols) < len(v.ids) {
 		v.b.Cols = append(v.b.Cols, &expr.Vec{})
@@ -496,7 +497,7 @@ type distinct struct {
 	in    Op
 	by    int // how many columns must be equal
 	ctx   *Ctx
-	t     *table
+	t     *hashing.Table
 	held  int64
 	parts *parts
 	queue []part
@@ -515,7 +516,7 @@ func newDistinct(in Op, by int) Op { return &distinct{columns: columnsOf(in), in
 
 func (d *distinct) Open(ctx *Ctx) error {
 	d.ctx, d.depth = ctx, 0
-	d.t = newTable(d.types[:d.by])
+	d.t = hashing.New(d.types[:d.by], ctx.Err)
 	return d.in.Open(ctx)
 }
 
@@ -553,11 +554,13 @@ func (d *distinct) Next() (*expr.Batch, error) {
 }
 
 // fresh are the rows that were not seen. Without memory for more, unknown rows go to files.
-func (d *distinct) fresh(b *expr.Batch) ([]int32, error) {
+func (d *distinct) fresh(b *expr.Batch) (_ []int32, err error) {
 	d.sel = d.sel[:0]
 	full := d.parts != nil
-	n := d.t.n
-	d.gids = d.t.assign(b.Cols[:d.by], b.Sel, d.gids[:0], full)
+	n := d.t.Len()
+	if d.gids, err = d.t.Assign(b.Cols[:d.by], b.Sel, d.gids[:0], full); err != nil {
+		return nil, err
+	}
 	if !full {
 		for k, i := range b.Sel {
 			if d.gids[k] >= n {
@@ -577,7 +580,7 @@ func (d *distinct) fresh(b *expr.Batch) ([]int32, error) {
 
 // account takes the memory of the table, or lets later rows go to files.
 func (d *distinct) account() error {
-	now := d.t.bytes()
+	now := d.t.Bytes()
 	if d.ctx.Mem.TryGrow(now - d.held) {
 		d.held = now
 		return nil
@@ -606,7 +609,7 @@ func (d *distinct) turn() (bool, error) {
 	}
 	d.ctx.Mem.Shrink(d.held)
 	d.held = 0
-	d.t.reset()
+	d.t.Reset()
 	for len(d.queue) > 0 {
 		p := d.queue[len(d.queue)-1]
 		d.queue = d.queue[:len(d.queue)-1]

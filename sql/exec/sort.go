@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"container/heap"
 	"math"
 	"slices"
@@ -18,10 +19,14 @@ type sorter struct {
 	types  []expr.Type                       // of the row with its keys
 	ncols  int
 	row    []*expr.Vec
+	ctx    *Ctx
+	done   int   // bytes that were compared since it was asked whether to go on
+	ended  error // why nothing is compared any more
 }
 
-func newSorter(in Op, keys []SortKey, env *expr.Env) (*sorter, error) {
-	s := &sorter{keys: keys, ncols: len(in.Cols())}
+func newSorter(in Op, keys []SortKey, ctx *Ctx) (*sorter, error) {
+	s := &sorter{keys: keys, ncols: len(in.Cols()), ctx: ctx}
+	env := ctx.Env
 	s.types = append(s.types, in.Types()...)
 	for _, k := range keys {
 		e, err := expr.Compile(k.Expr, in.Cols(), env)
@@ -68,7 +73,18 @@ func (s *sorter) with(b *expr.Batch) ([]*expr.Vec, error) {
 	return s.row, nil
 }
 
-// compare orders two rows by their keys.
+// mostCompared is how many bytes of texts are compared without asking, at 10 to 50 ns each.
+const mostCompared = 256 << 10
+
+// ask is asked by who sorts.
+func (s *sorter) ask() error {
+	if s.ended == nil {
+		s.ended = s.ctx.Err()
+	}
+	return s.ended
+}
+
+// compare orders two rows by their keys. Once s.ended is set it does not say how any more.
 func (s *sorter) compare(x []*expr.Vec, i int32, y []*expr.Vec, j int32) int {
 	for k := range s.keys {
 		a, b := x[s.ncols+k], y[s.ncols+k]
@@ -80,6 +96,12 @@ func (s *sorter) compare(x []*expr.Vec, i int32, y []*expr.Vec, j int32) int {
 		case q:
 			c = 1
 		default:
+			if s.done += min(longAs(a, i), longAs(b, j)); s.done >= mostCompared {
+				if s.ask() != nil {
+					return 0
+				}
+				s.done = 0
+			}
 			c = s.cmps[k](a, i, b, j)
 		}
 		if c != 0 {
@@ -94,13 +116,14 @@ func (s *sorter) compare(x []*expr.Vec, i int32, y []*expr.Vec, j int32) int {
 
 // order is the sequence of the rows of a store; equal rows keep theirs. Others get their turns
 // meanwhile.
-func (s *sorter) order(ctx *Ctx, m *store) ([]int32, error) {
+func (s *sorter) order(m *store) ([]int32, error) {
 	idx := make([]int32, m.n)
 	if s.prefix == nil {
 		for i := range idx {
 			idx[i] = int32(i)
 		}
-		return idx, order.Stable(idx, func(a, b int32) int { return s.compare(m.cols, a, m.cols, b) }, ctx.Err)
+		err := order.Stable(idx, func(a, b int32) int { return s.compare(m.cols, a, m.cols, b) }, s.ask)
+		return idx, cmp.Or(err, s.ended)
 	}
 	type item struct {
 		p uint64
@@ -125,11 +148,11 @@ func (s *sorter) order(ctx *Ctx, m *store) ([]int32, error) {
 			return 1
 		}
 		return s.compare(m.cols, a.i, m.cols, b.i)
-	}, ctx.Err)
+	}, s.ask)
 	for k, x := range items {
 		idx[k] = x.i
 	}
-	return idx, err
+	return idx, cmp.Or(err, s.ended)
 }
 
 // sortOp sorts in memory; runs that do not fit go to files, which are merged.
@@ -154,11 +177,12 @@ func NewSort(in Op, keys []SortKey) Op { return &sortOp{columns: columnsOf(in), 
 func (s *sortOp) Open(ctx *Ctx) (err error) {
 	s.ctx, s.done, s.read, s.m = ctx, false, nil, nil
 	if s.env != ctx.Env {
-		if s.s, err = newSorter(s.in, s.keys, ctx.Env); err != nil {
+		if s.s, err = newSorter(s.in, s.keys, ctx); err != nil {
 			return err
 		}
 		s.env = ctx.Env
 	}
+	s.s.ctx, s.s.ended = ctx, nil
 	s.mem = newStore(s.s.types, ctx.Mem)
 	return s.in.Open(ctx)
 }
@@ -190,7 +214,7 @@ func (s *sortOp) load() error {
 		}
 	}
 	if len(s.runs) == 0 {
-		idx, err := s.s.order(s.ctx, s.mem)
+		idx, err := s.s.order(s.mem)
 		s.read = &reader{s: s.mem, idx: idx}
 		return err
 	}
@@ -210,7 +234,7 @@ func (s *sortOp) spillRun(row []*expr.Vec, sel []int32) error {
 			return err
 		}
 		s.runs = append(s.runs, f)
-		idx, err := s.s.order(s.ctx, s.mem)
+		idx, err := s.s.order(s.mem)
 		if err != nil {
 			return err
 		}
@@ -243,10 +267,10 @@ func (s *sortOp) Next() (*expr.Batch, error) {
 		}
 	}
 	var b *expr.Batch
-	var err error
-	if s.m != nil {
+	err := s.ctx.Err()
+	if s.m != nil && err == nil {
 		b, err = s.m.next()
-	} else {
+	} else if err == nil {
 		b = s.read.next()
 	}
 	if b == nil || err != nil {
@@ -351,8 +375,8 @@ func (m *merge) next() (*expr.Batch, error) {
 		}
 		heap.Fix(m, 0)
 	}
-	if m.out.n == 0 {
-		return nil, nil
+	if m.s.ended != nil || m.out.n == 0 {
+		return nil, m.s.ended
 	}
 	m.b = expr.Batch{N: m.out.n, Cols: m.out.cols, Sel: expr.All(m.out.n)}
 	return &m.b, nil
@@ -383,7 +407,7 @@ func NewTopN(in Op, keys []SortKey, n expr.Node) Op {
 func (t *topN) Open(ctx *Ctx) (err error) {
 	t.ctx, t.read, t.sort, t.done = ctx, nil, nil, 0
 	if t.env != ctx.Env {
-		if t.s, err = newSorter(t.in, t.keys, ctx.Env); err != nil {
+		if t.s, err = newSorter(t.in, t.keys, ctx); err != nil {
 			return err
 		}
 		t.env = ctx.Env
@@ -393,6 +417,7 @@ func (t *topN) Open(ctx *Ctx) (err error) {
 		return err
 	}
 	t.max = int(min(n, math.MaxInt32))
+	t.s.ctx, t.s.ended = ctx, nil
 	t.mem = newStore(t.s.types, ctx.Mem)
 	return t.in.Open(ctx)
 }
@@ -446,7 +471,7 @@ func (t *topN) load() error {
 }
 
 func (t *topN) first() ([]int32, error) {
-	idx, err := t.s.order(t.ctx, t.mem)
+	idx, err := t.s.order(t.mem)
 	return idx[:min(len(idx), t.max)], err
 }
 
@@ -489,8 +514,8 @@ func (t *topN) Next() (*expr.Batch, error) {
 		return t.sorted()
 	}
 	b := t.read.next()
-	if b == nil {
-		return nil, nil
+	if err := t.ctx.Err(); b == nil || err != nil {
+		return nil, err
 	}
 	t.out = expr.Batch{N: b.N, Sel: b.Sel, Cols: b.Cols[:t.s.ncols]}
 	return &t.out, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/apd/v3"
 
 	"github.com/godwitdb/godwit/base/sealed"
+	"github.com/godwitdb/godwit/sql/exec/hashing"
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
@@ -73,11 +74,22 @@ func (s *spill) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
+// blockBytes is about how long a block is at most: nobody asks whether to go on while one is
+// written or read.
+const blockBytes = 1 << 20
+
 // write adds the selected rows.
 func (s *spill) write(cols []*expr.Vec, sel []int32) error {
+	size := rowBytes(cols, sel)
+	if size > blockBytes && len(sel) > 1 {
+		if err := s.write(cols, sel[:len(sel)/2]); err != nil {
+			return err
+		}
+		return s.write(cols, sel[len(sel)/2:])
+	}
 	s.rows += len(sel)
-	s.pending.append(cols, sel, 0)
-	if s.pending.n < expr.BatchSize {
+	s.pending.append(cols, sel, size)
+	if s.pending.n < expr.BatchSize && s.pending.held < blockBytes {
 		return nil
 	}
 	return s.flush()
@@ -311,14 +323,14 @@ func (s *spill) close() {
 // parts are the partitions of rows that do not fit into memory.
 type parts struct {
 	files []*spill
-	p     *partitioner
+	p     *hashing.Partitioner
 	nums  []uint8
-	sels  [fan][]int32
+	sels  [hashing.Fan][]int32
 }
 
 func newParts(ctx *Ctx, types, keys []expr.Type) (*parts, error) {
-	p := &parts{p: newPartitioner(keys)}
-	for range fan {
+	p := &parts{p: hashing.NewPartitioner(keys, ctx.Err)}
+	for range hashing.Fan {
 		f, err := newSpill(ctx, types)
 		if err != nil {
 			p.close()
@@ -330,8 +342,10 @@ func newParts(ctx *Ctx, types, keys []expr.Type) (*parts, error) {
 }
 
 // write sends each selected row to the partition of its keys.
-func (p *parts) write(cols, keys []*expr.Vec, sel []int32) error {
-	p.nums = p.p.of(keys, sel, p.nums[:0])
+func (p *parts) write(cols, keys []*expr.Vec, sel []int32) (err error) {
+	if p.nums, err = p.p.Of(keys, sel, p.nums[:0]); err != nil {
+		return err
+	}
 	for k := range p.sels {
 		p.sels[k] = p.sels[k][:0]
 	}

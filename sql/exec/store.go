@@ -93,6 +93,9 @@ func (r *reader) next() *expr.Batch {
 		return nil
 	}
 	n := min(expr.BatchSize, total-r.at)
+	if each := r.s.held / int64(r.s.n); each > 0 { // long rows make small batches
+		n = min(n, max(1, int(blockBytes/each)))
+	}
 	if r.all {
 		r.buf = span(r.buf, r.at, n)
 		gatherAll(&r.out, r.s.cols, r.buf)

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/expr/fn"
 )
 
 // aggregate makes the evaluator of an aggregate.
@@ -21,10 +22,10 @@ func (w *window) aggregate(f WindowFunc, env *expr.Env) (winFunc, error) {
 	if name := f.Agg.Fn.Name; name == "min" || name == "max" {
 		at := slots[0]
 		types := w.rows[at : at+1]
-		return &extremeFunc{framer: fr, slot: at, cmp: expr.NewComparer(types[0]), types: types, max: name == "max"}, nil
+		return &extremeFunc{framer: fr, pace: &w.pace, slot: at, cmp: expr.NewComparer(types[0]), types: types, max: name == "max"}, nil
 	}
 	x := &aggFunc{framer: fr, w: w, slots: slots, in: make([]*expr.Vec, len(slots))}
-	if x.acc, err = expr.NewWindowAcc(f.Agg, env); err != nil {
+	if x.acc, err = fn.NewWindowAcc(f.Agg, env); err != nil {
 		return nil, err
 	}
 	x.remover, _ = x.acc.(expr.Remover)
@@ -49,7 +50,6 @@ type aggFunc struct {
 	back    rowCursor
 	sel     []int32
 	groups  []int32
-	steps   int
 }
 
 func (f *aggFunc) open(b *rowBuf) {
@@ -84,6 +84,9 @@ func (f *aggFunc) fill(v *expr.Vec, at int, s *segment) error {
 			if err := f.acc.Result(&f.value, 0, 1); err != nil {
 				return err
 			}
+			if err := f.w.pace.step(1 + int(f.value.Bytes(expr.All(1)))/16); err != nil { // it was written
+				return err
+			}
 			f.valid = true
 		}
 		copyAt(v, at+k, &f.value, 0)
@@ -108,9 +111,6 @@ func (f *aggFunc) move(lo, hi int) error {
 	return err
 }
 
-// mostSteps is how many rows are added between two looks at whether the statement was ended.
-const mostSteps = 1 << 16
-
 // each gives rows to the accumulator, all of one group.
 func (f *aggFunc) each(c *rowCursor, from, to int, do func([]int32, []*expr.Vec, []int32) error) error {
 	for from < to {
@@ -130,11 +130,8 @@ func (f *aggFunc) each(c *rowCursor, from, to int, do func([]int32, []*expr.Vec,
 			return err
 		}
 		from += n
-		if f.steps += n; f.steps > mostSteps {
-			f.steps = 0
-			if err := f.w.ctx.Err(); err != nil {
-				return err
-			}
+		if err := f.w.pace.step(n); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -144,6 +141,7 @@ func (f *aggFunc) each(c *rowCursor, from, to int, do func([]int32, []*expr.Vec,
 // better one: the first of them is the answer.
 type extremeFunc struct {
 	framer
+	pace  *pace
 	slot  int
 	types []expr.Type
 	cmp   expr.Comparer
@@ -210,6 +208,9 @@ func (f *extremeFunc) push(row int) error {
 		return err
 	}
 	x := cols[f.slot]
+	if err := f.pace.step(1 + longAs(x, i)/16); err != nil {
+		return err
+	}
 	if x.T.Kind == expr.Null || x.IsNull(i) {
 		return nil
 	}
@@ -231,6 +232,14 @@ func (f *extremeFunc) push(row int) error {
 	f.queue = append(f.queue, queued{row, int32(f.vals.n)})
 	f.vals.append(cols[f.slot:f.slot+1], f.one, rowBytes(cols[f.slot:f.slot+1], f.one))
 	return nil
+}
+
+// longAs is how many bytes a text has, 0 for other values: how long it may take to compare it.
+func longAs(v *expr.Vec, i int32) int {
+	if v.T.Kind.Form() == expr.FormS && v.S != nil {
+		return len(v.S[i])
+	}
+	return 0
 }
 
 // compact drops the values that nobody asks for any more.

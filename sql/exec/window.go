@@ -67,6 +67,7 @@ type window struct {
 	columns
 	spec  WindowSpec
 	ctx   *Ctx
+	pace  pace // of all that goes through rows
 	env   *expr.Env
 	extra []expr.Expr // columns behind those of the input
 	rows  []expr.Type // the types of the rows that are held
@@ -196,7 +197,7 @@ func (w *window) slot(n expr.Node, env *expr.Env) (int, error) {
 
 // Open implements Op.
 func (w *window) Open(ctx *Ctx) error {
-	w.ctx = ctx
+	w.ctx, w.pace = ctx, pace{ctx: ctx}
 	if err := w.compile(ctx); err != nil {
 		return err
 	}
@@ -392,6 +393,9 @@ func (w *window) peerEnd(r, end int) (int, error) {
 		return 0, err
 	}
 	for r++; r < end; r++ {
+		if err := w.pace.step(1); err != nil {
+			return 0, err
+		}
 		y, j, _, err := w.peerB.at(r)
 		if err != nil {
 			return 0, err

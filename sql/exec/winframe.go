@@ -106,6 +106,7 @@ func rangeAt(b WindowBound, e *rangeEnd, s *segment, k, peer int) (int, error) {
 
 // rangeEnd finds an end of a frame of RANGE with a number or an interval.
 type rangeEnd struct {
+	pace      *pace
 	key, edge int
 	cmp       expr.Comparer
 	desc      bool
@@ -120,7 +121,7 @@ func (w *window) rangeEnd(b WindowBound, upper bool, env *expr.Env) (*rangeEnd, 
 	if b.Kind != Preceding && b.Kind != Following {
 		return nil, nil
 	}
-	e := &rangeEnd{desc: w.spec.Order[0].Desc, upper: upper, following: b.Kind == Following}
+	e := &rangeEnd{pace: &w.pace, desc: w.spec.Order[0].Desc, upper: upper, following: b.Kind == Following}
 	var err error
 	if e.key, err = w.slot(b.Key, env); err != nil {
 		return nil, err
@@ -145,6 +146,9 @@ func (e *rangeEnd) find(s *segment, r, peer int) (int, error) {
 		return peer, nil
 	}
 	for e.next < s.hi {
+		if err := e.pace.step(1); err != nil {
+			return 0, err
+		}
 		keys, j, _, err := e.at.at(e.next)
 		if err != nil {
 			return 0, err

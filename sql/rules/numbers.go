@@ -16,9 +16,13 @@ import (
 // digits, and with its exponent, for hours, and nothing can interrupt that. So such texts are made
 // short before: no DECIMAL has more digits than 65 on either side, so that what is cut off decides
 // about nothing.
+// What becomes a DOUBLE or a whole number, as it is compared with a number or computed with, takes
+// as long as it is, and that cannot be interrupted either.
 const (
 	mostDigits   = 4096
 	mostExponent = "8192"
+	// mostOther is how much is left of what is no number. It stands in warnings.
+	mostOther = 1024
 )
 
 // shortNumbers puts a [number] around each text that may become a DECIMAL.
@@ -88,10 +92,15 @@ func shortBelow(ctx *sql.Context, e sql.Expression) (sql.Expression, transform.T
 		return e.WithQuery(q), transform.NewTree, nil
 	}
 	children := e.Children()
-	if !e.Resolved() || len(children) == 0 || !decimals(ctx, e, children) {
+	is := types.IsText
+	if !e.Resolved() || len(children) == 0 {
 		return e, transform.SameTree, nil
+	} else if !decimals(ctx, e, children) {
+		if is = types.IsTextOnly; !doubles(ctx, e, children) { // bytes are compared as bytes
+			return e, transform.SameTree, nil
+		}
 	}
-	fresh, changed := shortAll(ctx, children)
+	fresh, changed := shortAll(ctx, children, is)
 	if !changed {
 		return e, transform.SameTree, nil
 	}
@@ -117,6 +126,23 @@ func decimals(ctx *sql.Context, e sql.Expression, children []sql.Expression) boo
 	return false
 }
 
+// doubles reports whether an expression makes DOUBLEs, or whole numbers, of texts among its
+// operands, and returns none of them as it is.
+func doubles(ctx *sql.Context, e sql.Expression, children []sql.Expression) bool {
+	switch e.(type) {
+	case *expression.Convert:
+		return types.IsNumber(e.Type(ctx))
+	case expression.Comparer, *expression.Between, *expression.InTuple, *expression.HashInTuple:
+		return slices.ContainsFunc(children, func(c sql.Expression) bool {
+			t, ok := c.(expression.Tuple)
+			return ok && doubles(ctx, e, t) || !ok && types.IsNumber(c.Type(ctx))
+		})
+	case expression.ArithmeticOp, *expression.Mod, *expression.IntDiv, *expression.Div:
+		return types.IsNumber(e.Type(ctx))
+	}
+	return false
+}
+
 // anyDecimal reports whether one of the operands is a DECIMAL.
 func anyDecimal(ctx *sql.Context, es []sql.Expression) bool {
 	return slices.ContainsFunc(es, func(e sql.Expression) bool {
@@ -128,33 +154,33 @@ func anyDecimal(ctx *sql.Context, es []sql.Expression) bool {
 }
 
 // shortAll are operands whose texts are short enough.
-func shortAll(ctx *sql.Context, es []sql.Expression) (out []sql.Expression, changed bool) {
+func shortAll(ctx *sql.Context, es []sql.Expression, is func(sql.Type) bool) (out []sql.Expression, changed bool) {
 	out = make([]sql.Expression, len(es))
 	for i, e := range es {
-		var is bool
-		out[i], is = short(ctx, e)
-		changed = changed || is
+		var cut bool
+		out[i], cut = short(ctx, e, is)
+		changed = changed || cut
 	}
 	return out, changed
 }
 
-// short is an operand whose text is short enough.
-func short(ctx *sql.Context, e sql.Expression) (_ sql.Expression, changed bool) {
+// short is an operand whose text is short enough, if its type is one of those that become numbers.
+func short(ctx *sql.Context, e sql.Expression, is func(sql.Type) bool) (_ sql.Expression, changed bool) {
 	switch e := e.(type) {
 	case *number, *expression.BindVar, *expression.Star, *expression.DefaultColumn:
 		return e, false
 	case expression.Tuple:
-		out, changed := shortAll(ctx, e)
+		out, changed := shortAll(ctx, e, is)
 		return expression.Tuple(out), changed
 	case *expression.Literal:
-		if s, ok := e.Value().(string); ok {
+		if s, ok := e.Value().(string); ok && is(e.Type(ctx)) {
 			if k := shortNumber(s); k != s {
 				return expression.NewLiteral(k, e.Type(ctx)), true
 			}
 		}
 		return e, false
 	}
-	if !e.Resolved() || !types.IsText(e.Type(ctx)) {
+	if !e.Resolved() || !is(e.Type(ctx)) {
 		return e, false
 	}
 	return &number{expression.UnaryExpressionStub{Child: e}}, true
@@ -210,7 +236,7 @@ func (n *number) WithChildren(_ *sql.Context, children ...sql.Expression) (sql.E
 }
 
 // shortNumber cuts a text so that few digits and a small exponent are left of the number in front
-// of it. A text that is no number, or a short one, is the same.
+// of it, and a little of what follows.
 func shortNumber(s string) string {
 	t := strings.TrimLeft(s, " \t\n\v\f\r")
 	sign := ""
@@ -223,12 +249,19 @@ func shortNumber(s string) string {
 	if point {
 		fraction, rest = digits(rest[1:])
 	}
-	if whole == "" && fraction == "" {
-		return s
-	}
+	number := whole != "" || fraction != ""
 	exponent, small := exponentOf(rest)
+	other := len(s) - len(rest) + mostOther
+	if number && exponent != "" { // leading zeros of an exponent count
+		tail, _ := strings.CutPrefix(strings.TrimLeft(rest, "eE"), "-")
+		_, tail = digits(strings.TrimPrefix(tail, "+"))
+		other = len(s) - len(tail) + mostOther
+	}
+	if other = min(other, len(s)); !number {
+		return s[:other]
+	}
 	if len(whole) <= mostDigits && len(fraction) <= mostDigits && small {
-		return s
+		return s[:other]
 	}
 	if whole = strings.TrimLeft(whole, "0"); whole == "" {
 		whole = "0"

@@ -10,7 +10,9 @@ func TestShortNumber(t *testing.T) {
 	many := strings.Repeat("9", 5_000_000)
 	for _, k := range []struct{ in, want string }{
 		{"", ""}, {"abc", "abc"}, {"-", "-"}, {".", "."}, {" 12.5 apples", " 12.5 apples"}, {"1e3", "1e3"}, {"1e+8192", "1e+8192"},
-		{strings.Repeat("x", 1_000_000), strings.Repeat("x", 1_000_000)},
+		{strings.Repeat("x", 1_000_000), strings.Repeat("x", mostOther)},
+		{"12.5" + strings.Repeat(" ", 1_000_000) + "x", "12.5" + strings.Repeat(" ", mostOther)},
+		{"1e5" + strings.Repeat("x", 1_000_000), "1e5" + strings.Repeat("x", mostOther)},
 		{many, many[:mostDigits]},
 		{"-" + many + "." + many + "abc", "-" + many[:mostDigits] + "." + many[:mostDigits]},
 		{strings.Repeat("0", 5_000_000) + "7.5", "7.5"},

@@ -1,6 +1,7 @@
 package fn
 
 import (
+	"cmp"
 	"fmt"
 	"unicode/utf8"
 
@@ -118,6 +119,8 @@ type concatAcc struct {
 	args  int
 	size  int64
 	buf   []byte
+	done  int   // bytes of keys that were compared since it was asked whether to go on
+	ended error // why nothing is compared any more
 }
 
 func newConcat(a *expr.Agg, env *expr.Env) (expr.Acc, error) {
@@ -170,9 +173,25 @@ rows:
 	return nil
 }
 
+// ask is asked by who sorts.
+func (c *concatAcc) ask() error {
+	if c.ended == nil {
+		c.ended = c.env.Err()
+	}
+	return c.ended
+}
+
 func (c *concatAcc) less(a, b int32) int {
 	for x := range c.keys {
 		k := &c.keys[x]
+		if k.S != nil {
+			if c.done += min(len(k.S[a]), len(k.S[b])); c.done >= bytesBetween {
+				if c.ask() != nil {
+					return 0
+				}
+				c.done = 0
+			}
+		}
 		if s := compareNulls(k, a, b, c.cmps[x]); s != 0 {
 			if c.desc[x] {
 				return -s
@@ -203,7 +222,8 @@ func (c *concatAcc) Result(v *expr.Vec, from, to int) error {
 			v.SetNull(g - from)
 			continue
 		}
-		if err := order.Stable(rows, c.less, c.env.Err); err != nil {
+		err := order.Stable(rows, c.less, c.ask)
+		if err = cmp.Or(err, c.ended); err != nil {
 			return err
 		}
 		v.S[g-from] = c.join(rows)
@@ -260,36 +280,36 @@ func stringResult(m expr.Collation, length int) expr.Type {
 
 // docAcc is JSON_ARRAYAGG and JSON_OBJECTAGG.
 type docAcc struct {
-	docs   []any
+	lists  []docList
 	object bool
 	env    *expr.Env
 	size   int64
 }
 
+// docList is the values of a group, with the names of an object's.
+type docList struct {
+	names []string
+	vals  []any
+}
+
 func (d *docAcc) Grow(n int) {
-	for len(d.docs) < n {
-		d.docs = append(d.docs, nil)
+	for len(d.lists) < n {
+		d.lists = append(d.lists, docList{})
 	}
 }
 
 func (d *docAcc) Add(groups []int32, in []*expr.Vec, sel []int32) error {
 	for k, i := range sel {
-		g := groups[k]
+		l := &d.lists[groups[k]]
 		if !d.object {
-			list, _ := d.docs[g].([]any)
-			d.docs[g] = append(list, expr.JsonScalar(in[0], i, d.env))
+			l.vals = append(l.vals, expr.JsonScalar(in[0], i, d.env))
 			d.size += in[0].Bytes(sel[k:k+1]) + 32
 			continue
 		}
 		if in[0].IsNull(i) {
 			return mysql.NewSQLError(3158, "22032", "JSON documents may not contain NULL member names.")
 		}
-		o, ok := d.docs[g].(*jsondoc.Object)
-		if !ok {
-			o = &jsondoc.Object{}
-			d.docs[g] = o
-		}
-		o.Set(in[0].S[i], expr.JsonScalar(in[1], i, d.env))
+		l.names, l.vals = append(l.names, in[0].S[i]), append(l.vals, expr.JsonScalar(in[1], i, d.env))
 		d.size += int64(len(in[0].S[i])) + in[1].Bytes(sel[k:k+1]) + 64
 	}
 	return nil
@@ -297,18 +317,37 @@ func (d *docAcc) Add(groups []int32, in []*expr.Vec, sel []int32) error {
 
 func (d *docAcc) Result(v *expr.Vec, from, to int) error {
 	for g := from; g < to; g++ {
-		if d.docs[g] == nil {
+		l := &d.lists[g]
+		if len(l.vals) == 0 {
 			v.SetNull(g - from)
 			continue
 		}
-		v.S[g-from] = jsondoc.Text(d.docs[g])
+		doc, name := any(l.vals), "json_arrayagg"
+		if d.object {
+			o, err := jsondoc.NewObject(l.names, l.vals, d.env.Err)
+			if err != nil {
+				return err
+			}
+			l.names, l.vals, doc, name = o.Keys, o.Vals, o, "json_objectagg"
+		}
+		limit := d.env.PacketLimit()
+		text, fits, err := jsondoc.Within(doc, limit, d.env.Err)
+		if err != nil {
+			return err
+		}
+		if v.S[g-from] = text; !fits && !d.env.Fits(name, limit+1) {
+			v.SetNull(g - from)
+		}
 	}
 	return nil
 }
 
-func (d *docAcc) Bytes() int64 { return d.size + 16*int64(len(d.docs)) }
+func (d *docAcc) Bytes() int64 { return d.size + 48*int64(len(d.lists)) }
 
-func (d *docAcc) Reset() { d.docs, d.size = d.docs[:0], 0 }
+func (d *docAcc) Reset() {
+	clear(d.lists)
+	d.lists, d.size = d.lists[:0], 0
+}
 
 func init() {
 	expr.RegisterAgg(&expr.AggFunc{Min: 1, Max: -1, Derive: deriveConcatAgg, Acc: newConcat}, "group_concat")

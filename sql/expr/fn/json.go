@@ -97,7 +97,15 @@ func jsonFunc(names string, least, most int, f func(c *jsonCall) (v any, ok bool
 			c.null = true
 			return
 		}
-		v.S[c.i] = jsondoc.Text(d)
+		if c.err != nil || c.null {
+			return
+		}
+		limit := c.env.PacketLimit()
+		text, fits, err := jsondoc.Within(d, limit, c.env.Err)
+		if c.err = err; !fits && err == nil {
+			c.null = !c.env.Fits(c.name, limit+1)
+		}
+		v.S[c.i] = text
 	})
 }
 
@@ -131,7 +139,7 @@ func jsonOf(names string, least, most int, t expr.Type, f func(c *jsonCall, v *e
 				if c.err != nil {
 					return c.err
 				}
-				if c.null {
+				if c.null || t.Kind == expr.Text && !k.Env.Fits(name, len(v.S[i])) {
 					v.SetNull(int(i))
 				}
 				return nil

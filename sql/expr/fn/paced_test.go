@@ -65,10 +65,63 @@ func TestHex(t *testing.T) {
 	if got := upperHex("\x00\xffAz"); got != "00FF417A" {
 		t.Error(got)
 	}
-	env := &expr.Env{MaxPacket: 10}
-	var warned int
-	env.Warn = func(code int, _ string) { warned = code }
-	for text, null := range map[string]bool{"HEX('abcde')": false, "HEX('abcdef')": true} {
+	fits(t, map[string]bool{"HEX('abcde')": true, "HEX('abcdef')": false})
+}
+
+// TestDocumentsFit: a document that is longer than max_allowed_packet is NULL, as a text is.
+func TestDocumentsFit(t *testing.T) {
+	fits(t, map[string]bool{"JSON_ARRAY('abcdef')": true, "JSON_ARRAY('abcdefg')": false, "JSON_OBJECT('a', 100)": true,
+		"JSON_OBJECT('a', 1000)": false, "JSON_QUOTE('abcdefgh')": true, "JSON_QUOTE('abcdefghi')": false,
+		"JSON_UNQUOTE('abcdefghij')": true, "JSON_UNQUOTE('abcdefghijk')": false, "JSON_ARRAY(JSON_ARRAY(1, 2))": true,
+		"JSON_ARRAY(JSON_ARRAY(1, 2222))": false, "JSON_LENGTH(JSON_ARRAY(1, 2, 3))": true})
+	for name, k := range map[string]struct{ fit, not int }{"json_arrayagg": {3, 4}, "json_objectagg": {1, 2}} {
+		for _, rows := range []int{k.fit, k.not} {
+			warned := 0
+			env := &expr.Env{MaxPacket: 10, Warn: func(code int, _ string) { warned = code }}
+			names, vals := &expr.Vec{}, &expr.Vec{}
+			names.Reset(expr.TextType(0, sql.Collation_Default, expr.CoerceImplicit), rows)
+			vals.Reset(expr.TypeInt, rows)
+			in := []*expr.Vec{vals}
+			if name == "json_objectagg" {
+				in = []*expr.Vec{names, vals}
+			}
+			var args []expr.Node
+			for i, v := range in {
+				args = append(args, &expr.Col{ID: expr.ColID(i + 1), T: v.T})
+			}
+			for i := range rows {
+				names.S[i] = strings.Repeat("n", i)
+			}
+			n, err := expr.NewAgg(expr.LookupAgg(name), args, false, nil, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			acc, err := NewAcc(n.(*expr.Agg), env)
+			if err != nil {
+				t.Fatal(err)
+			}
+			acc.Grow(1)
+			if err := acc.Add(make([]int32, rows), in, expr.All(rows)); err != nil {
+				t.Fatal(err)
+			}
+			var out expr.Vec
+			out.Reset(expr.TypeJSON, 1)
+			if err := acc.Result(&out, 0, 1); err != nil {
+				t.Fatal(err)
+			}
+			if null := rows == k.not; out.IsNull(0) != null || (warned == 1301) != null {
+				t.Errorf("%s of %d: %q, NULL %v, warning %d", name, rows, out.S[0], out.IsNull(0), warned)
+			}
+		}
+	}
+}
+
+// fits checks which results fit into 10 bytes; those that do not are NULL, with a warning.
+func fits(t *testing.T, calls map[string]bool) {
+	t.Helper()
+	for text, fits := range calls {
+		warned := 0
+		env := &expr.Env{MaxPacket: 10, Warn: func(code int, _ string) { warned = code }}
 		n, err := (&exprtest.Parser{Coll: sql.Collation_Default}).Parse(text)
 		if err != nil {
 			t.Fatal(err)
@@ -78,7 +131,7 @@ func TestHex(t *testing.T) {
 			t.Fatal(err)
 		}
 		v, err := e.Eval(&expr.Batch{N: 1, Sel: []int32{0}}, []int32{0})
-		if err != nil || v.IsNull(0) != null || null && warned != 1301 {
+		if err != nil || v.IsNull(0) == fits || (warned == 1301) == fits {
 			t.Errorf("%s: NULL %v, warning %d, %v", text, v.IsNull(0), warned, err)
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/godwitdb/godwit/sql/order"
 )
 
 // Num is a number that is not a whole one of 64 bits, as it is written.
@@ -57,21 +59,30 @@ func (o *Object) Set(key string, v any) {
 	o.Vals = slices.Insert(o.Vals, i, v)
 }
 
+// NewObject makes an object of members, which it brings to their order. Of those with one name the
+// last one stays. ask is called now and then, and its error ends that.
+func NewObject(keys []string, vals []any, ask func() error) (*Object, error) {
+	o := &Object{Keys: keys, Vals: vals}
+	return o, o.order(ask)
+}
+
 // order brings members that were appended to their order. Of those with one name the last one
 // stays. [Object.Set] would take time that grows with the square of their number.
-func (o *Object) order() {
+func (o *Object) order(ask func() error) error {
 	inOrder := true
 	for i := 1; i < len(o.Keys) && inOrder; i++ {
 		inOrder = compareKeys(o.Keys[i-1], o.Keys[i]) < 0
 	}
 	if inOrder {
-		return
+		return nil
 	}
 	at := make([]int, len(o.Keys))
 	for i := range at {
 		at[i] = i
 	}
-	slices.SortStableFunc(at, func(a, b int) int { return compareKeys(o.Keys[a], o.Keys[b]) })
+	if err := order.Stable(at, func(a, b int) int { return compareKeys(o.Keys[a], o.Keys[b]) }, ask); err != nil {
+		return err
+	}
 	keys, vals := make([]string, 0, len(at)), make([]any, 0, len(at))
 	for k, i := range at {
 		if k+1 < len(at) && o.Keys[at[k+1]] == o.Keys[i] {
@@ -80,6 +91,7 @@ func (o *Object) order() {
 		keys, vals = append(keys, o.Keys[i]), append(vals, o.Vals[i])
 	}
 	o.Keys, o.Vals = keys, vals
+	return nil
 }
 
 // Delete removes a member.
@@ -249,7 +261,7 @@ func (p *parser) object() (any, error) {
 		}
 		o.Keys, o.Vals = append(o.Keys, k.(string)), append(o.Vals, v)
 		if more, err := p.more('}'); !more {
-			o.order()
+			_ = o.order(func() error { return nil }) // it cannot fail then
 			return o, err
 		}
 	}
@@ -397,40 +409,73 @@ func FloatNum(f float64) Num {
 
 // Append writes a document in MySQL's form.
 func Append(b []byte, v any) []byte {
+	b, _ = appendWhile(b, v, func(int) bool { return true })
+	return b
+}
+
+// Within is Text of at most most bytes; fits is false if it would be longer. ask is called now and
+// then, and its error ends the writing.
+func Within(v any, most int, ask func() error) (text string, fits bool, err error) {
+	values := 0
+	b, whole := appendWhile(nil, v, func(n int) bool {
+		if values++; values%askEvery == 0 {
+			err = ask()
+		}
+		return err == nil && n <= most
+	})
+	if !whole || len(b) > most {
+		return "", false, err
+	}
+	return string(b), true, nil
+}
+
+// appendWhile writes a document. goOn is asked before each member with how much there is then. If
+// it says no, the rest is left out, and whole is false.
+func appendWhile(b []byte, v any, goOn func(n int) bool) (_ []byte, whole bool) {
 	switch v := v.(type) {
 	case nil:
-		return append(b, "null"...)
+		b = append(b, "null"...)
 	case bool:
-		return strconv.AppendBool(b, v)
+		b = strconv.AppendBool(b, v)
 	case int64:
-		return strconv.AppendInt(b, v, 10)
+		b = strconv.AppendInt(b, v, 10)
 	case uint64:
-		return strconv.AppendUint(b, v, 10)
+		b = strconv.AppendUint(b, v, 10)
 	case Num:
-		return append(b, v...)
+		b = append(b, v...)
 	case string:
-		return AppendQuoted(b, v)
+		b = AppendQuoted(b, v)
 	case []any:
 		b = append(b, '[')
 		for i, x := range v {
+			if !goOn(len(b)) {
+				return b, false
+			}
 			if i > 0 {
 				b = append(b, ", "...)
 			}
-			b = Append(b, x)
+			if b, whole = appendWhile(b, x, goOn); !whole {
+				return b, false
+			}
 		}
-		return append(b, ']')
+		b = append(b, ']')
 	case *Object:
 		b = append(b, '{')
 		for i, k := range v.Keys {
+			if !goOn(len(b)) {
+				return b, false
+			}
 			if i > 0 {
 				b = append(b, ", "...)
 			}
 			b = append(AppendQuoted(b, k), ": "...)
-			b = Append(b, v.Vals[i])
+			if b, whole = appendWhile(b, v.Vals[i], goOn); !whole {
+				return b, false
+			}
 		}
-		return append(b, '}')
+		b = append(b, '}')
 	}
-	return b
+	return b, true
 }
 
 // Text is a document in MySQL's form.
@@ -440,16 +485,19 @@ func Text(v any) string { return string(Append(nil, v)) }
 func AppendQuoted(b []byte, s string) []byte {
 	b = append(b, '"')
 	for i := 0; i < len(s); i++ {
+		plain := i
+		for plain < len(s) && s[plain] >= 0x20 && s[plain] != '"' && s[plain] != '\\' {
+			plain++
+		}
+		if b, i = append(b, s[i:plain]...), plain; i == len(s) {
+			break
+		}
 		c := s[i]
 		if at := strings.IndexByte("\"\\\b\f\n\r\t", c); at >= 0 {
 			b = append(b, '\\', `"\bfnrt`[at])
 			continue
 		}
-		if c < 0x20 {
-			b = fmt.Appendf(b, "\\u%04x", c)
-			continue
-		}
-		b = append(b, c)
+		b = fmt.Appendf(b, "\\u%04x", c)
 	}
 	return append(b, '"')
 }

@@ -3,6 +3,7 @@ package jsondoc
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -47,5 +48,58 @@ func TestMembers(t *testing.T) {
 	d, err := Parse("{"+b.String()[1:]+"}", nil)
 	if o, ok := d.(*Object); err != nil || !ok || len(o.Keys) != n || o.Keys[0] != "000001" {
 		t.Fatal(err)
+	}
+}
+
+// TestWithin: a document is written up to a length, and the writing can be ended.
+func TestWithin(t *testing.T) {
+	doc := []any{int64(1), "a\"b\x01", &Object{Keys: []string{"k"}, Vals: []any{[]any{}}}}
+	text := Text(doc)
+	if text != `[1, "a\"b\u0001", {"k": []}]` {
+		t.Error(text)
+	}
+	for most := range len(text) + 2 {
+		got, fits, err := Within(doc, most, func() error { return nil })
+		if err != nil || fits != (most >= len(text)) || fits && got != text {
+			t.Errorf("%d bytes: %q, %v, %v", most, got, fits, err)
+		}
+	}
+	long := make([]any, 10*askEvery)
+	for i := range long {
+		long[i] = int64(i)
+	}
+	stop, asked := errors.New("stop"), 0
+	ask := func() error {
+		if asked++; asked == 3 {
+			return stop
+		}
+		return nil
+	}
+	if _, fits, err := Within(long, 1<<40, ask); fits || err != stop || asked != 3 {
+		t.Error(fits, err, asked)
+	}
+}
+
+// TestNewObject: members come into their order, of those with one name the last stays, and the
+// sorting can be ended.
+func TestNewObject(t *testing.T) {
+	never := func() error { return nil }
+	o, err := NewObject([]string{"bb", "a", "bb", "c"}, []any{int64(1), int64(2), int64(3), int64(4)}, never)
+	if err != nil || Text(o) != `{"a": 2, "c": 4, "bb": 3}` {
+		t.Error(Text(o), err)
+	}
+	keys, vals := make([]string, 10_000), make([]any, 10_000)
+	for i := range keys {
+		keys[i] = strconv.Itoa(len(keys) - i)
+	}
+	stop, asked := errors.New("stop"), 0
+	ask := func() error {
+		if asked++; asked == 50 {
+			return stop
+		}
+		return nil
+	}
+	if _, err := NewObject(keys, vals, ask); err != stop || asked != 50 {
+		t.Error(err, asked)
 	}
 }
