@@ -21,7 +21,7 @@ import (
 )
 
 // ours are functions that our engine computes.
-var ours = strings.Fields(`concat concat_ws find_in_set hex insert quote repeat replace space to_base64`)
+var ours = strings.Fields(`concat concat_ws find_in_set format hex insert quote repeat replace space to_base64`)
 
 // theirs are functions of the engine whose results are counted.
 var theirs = strings.Fields(`char elt export_set from_base64 json_array json_array_append json_array_insert json_insert json_merge

@@ -73,6 +73,7 @@ var engineErrors = []engineError{
 	{regexp.MustCompile(`^SAVEPOINT .* does not exist$`), 1305, "42000"},
 	{textOf(sql.ErrStoredProcedureDoesNotExist), 1305, "42000"},
 	{textOf(sql.ErrEventAlreadyExists), 1537, "HY000"},
+	{regexp.MustCompile(`^not yet implemented$`), 1235, "42000"}, // RENAME USER, with the message of the engine
 	{textOf(sql.ErrEventDoesNotExist), 1539, "HY000"},
 	{regexp.MustCompile(`^ENDS is either invalid or before STARTS$`), 1543, "HY000"},
 	{regexp.MustCompile(`^Incorrect (AT|STARTS|ENDS) value: `), 1525, "HY000"},
@@ -84,6 +85,9 @@ var engineErrors = []engineError{
 	{textOf(sql.ErrExistingView), 1050, "42S01"},
 	{textOf(sql.ErrStoredProcedureAlreadyExists), 1304, "42000"},
 }
+
+// tooLarge is what the parsers say of a literal that no DOUBLE is.
+var tooLarge = regexp.MustCompile(`strconv\.ParseFloat: parsing "([^"]*)": value out of range`)
 
 // states are the SQLSTATEs of errors to which the engine gives a number only.
 var states = map[int]string{
@@ -109,6 +113,9 @@ func Numbered(e *mysql.SQLError) *mysql.SQLError {
 	}
 	if e.Num != ErrUnknown {
 		return e
+	}
+	if m := tooLarge.FindStringSubmatch(e.Message); m != nil {
+		return mysql.NewSQLError(1367, "22007", "Illegal double '%.100s' value found during parsing", m[1])
 	}
 	for _, k := range engineErrors {
 		if k.text.MatchString(e.Message) {

@@ -18,7 +18,7 @@ import (
 // boxedNames are functions of the library that may be used. Others are aggregates, have effects,
 // or are known to be wrong.
 var boxedNames = strings.Fields(`
-	aes_decrypt aes_encrypt bin_to_uuid compress uncompress uncompressed_length format
+	aes_decrypt aes_encrypt bin_to_uuid compress uncompress uncompressed_length
 	inet_aton inet_ntoa inet6_aton inet6_ntoa is_ipv4 is_ipv4_compat is_ipv4_mapped is_ipv6 is_uuid
 	random_bytes regexp_instr regexp_like regexp_replace regexp_substr statement_digest uuid uuid_short uuid_to_bin
 	st_area st_asbinary st_aswkb st_asgeojson st_astext st_aswkt st_dimension st_distance st_endpoint st_equals
@@ -52,7 +52,7 @@ func boxFunc(name string, f sql.Function) *expr.Func {
 		Name: name, Max: -1, Volatile: volatileNames[name],
 		Derive: func(c *expr.Call) error {
 			for i, a := range c.Args {
-				if k := a.Type().Kind; name != "format" && (k == expr.Enum || k == expr.Set) {
+				if k := a.Type().Kind; k == expr.Enum || k == expr.Set {
 					c.Args[i] = expr.CastTo(a, textOf(a.Type())) // the library would see the number
 				}
 			}
