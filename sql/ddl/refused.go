@@ -22,6 +22,7 @@ var (
 	errNoPartition = mysql.NewSQLError(1747, "HY000", "PARTITION () clause on non partitioned table")
 	errReadLock    = notYet("FLUSH TABLES WITH READ LOCK", "START TRANSACTION READ ONLY reads one moment of all tables "+
 		"(--single-transaction for dumps), and BACKUP saves one of all regions")
+	errProxy      = notYet("PROXY users", "grant a role, which SET ROLE makes active")
 	errEncryption = notYet("ENCRYPTION of tables and databases", "godwit start --encryption-key encrypts the whole store")
 	errKeyColumn  = notYet("DROP COLUMN of a column of the primary key",
 		"first ALTER TABLE ... DROP PRIMARY KEY, or DROP PRIMARY KEY, ADD PRIMARY KEY (...) without the column")
@@ -55,6 +56,8 @@ func Refused(stmt sqlparser.Statement, text string) error {
 			return errReadLock
 		}
 		return nil
+	case *sqlparser.GrantProxy, *sqlparser.RevokeProxy:
+		return errProxy
 	case *sqlparser.DBDDL:
 		if encrypts(text) {
 			return errEncryption

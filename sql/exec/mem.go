@@ -18,6 +18,14 @@ type Mem struct {
 // NewMem makes a budget of limit bytes (0: unlimited) below parent, which may be nil.
 func NewMem(parent *Mem, limit int64) *Mem { return &Mem{parent: parent, limit: limit} }
 
+// Less is the budget without n bytes, which were taken elsewhere.
+func (m *Mem) Less(n int64) *Mem {
+	if m.limit > 0 {
+		m.limit = max(1, m.limit-n)
+	}
+	return m
+}
+
 // TryGrow takes n bytes, or nothing if a limit does not allow it. It is for operators that can go
 // on with files: it leaves an eighth of each limit to those that cannot.
 func (m *Mem) TryGrow(n int64) bool { return m.take(n, 8) }

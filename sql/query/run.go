@@ -272,7 +272,7 @@ func (r *Runner) prepare(ctx *sql.Context, s *session.Session, text string,
 func (r *Runner) prepareIn(ctx *sql.Context, s *session.Session, in *inside, text string,
 	params func(sql.CollationID) ([]expr.Node, error),
 	build func(*statement, string, []expr.Node) error) (*statement, error) {
-	st := &statement{r: r, s: s, ctx: ctx, mem: r.Budget(), turn: r.Turn(ctx, s, text), in: in}
+	st := &statement{r: r, s: s, ctx: ctx, mem: r.Budget().Less(s.Listed), turn: r.Turn(ctx, s, text), in: in}
 	idle := s.Txn() == nil
 	err := st.ready()
 	var given []expr.Node

@@ -23,20 +23,20 @@ func (r *Runner) Admit(ctx context.Context, s *session.Session, c *mysql.Conn, q
 		return nil, err
 	}
 	defer end()
-	s.Weight, done, err = r.weigh(sql.NewContext(context.Background(), sql.WithSession(s)), query, ask, r.Memory)
+	s.Weight, s.Listed, done, err = r.weigh(sql.NewContext(context.Background(), sql.WithSession(s)), query, ask, r.Memory)
 	return done, err
 }
 
 // AdmitText does so for a text that no client has sent as it is, such as what PREPARE gets from a
 // variable. No more may be taken than a statement may keep.
 func (r *Runner) AdmitText(ctx *sql.Context, text string) (done func(), err error) {
-	_, done, err = r.weigh(ctx, text, func() error { return context.Cause(ctx) }, r.Budget)
+	_, _, done, err = r.weigh(ctx, text, func() error { return context.Cause(ctx) }, r.Budget)
 	return done, err
 }
 
-func (r *Runner) weigh(ctx *sql.Context, text string, ask func() error, mem func() *exec.Mem) (int64, func(), error) {
+func (r *Runner) weigh(ctx *sql.Context, text string, ask func() error, mem func() *exec.Mem) (n, listed int64, done func(), err error) {
 	return weigh.Admit(text, func() token.Mode { return token.ModeOf(sql.LoadSqlMode(ctx).String()) },
-		func() error { return interrupted(ask()) }, func() weigh.Memory { return mem() })
+		func() error { return interrupted(ask()) }, func() weigh.Memory { return mem() }, func() int64 { return r.Budget().Limit() })
 }
 
 // Aside waits for f, which parses a text, for as long as the statement may go on.

@@ -2,6 +2,7 @@ package rights
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -248,4 +249,19 @@ func (s Set) ShowTriggers(n *plan.ShowTriggers) *plan.ShowTriggers {
 		}
 	}
 	return &shown
+}
+
+// ShowDatabases are the databases in which the user has a privilege.
+func ShowDatabases(ctx *sql.Context, users *mysql_db.MySQLDb, n *plan.ShowDatabases) (sql.RowIter, error) {
+	mine := Of(ctx, users)
+	var rows []sql.Row
+	for _, db := range n.Catalog.AllDatabases(ctx) { // it leaves out the others
+		rows = append(rows, sql.Row{db.Name()})
+	}
+	in := func(db string) bool { return mine.PrivilegeSet.Database(db).HasPrivileges() }
+	if mine.Count() > 0 || in("mysql") || in(GrantTables) {
+		rows = append(rows, sql.Row{"mysql"})
+	}
+	slices.SortFunc(rows, func(a, b sql.Row) int { return strings.Compare(text(a[0]), text(b[0])) })
+	return sql.RowsToRowIter(rows...), nil
 }

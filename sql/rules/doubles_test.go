@@ -9,8 +9,8 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
-// TestShortOperands: the engine gets little of a long text where it makes a number of it, and all of
-// it where it is compared with a text.
+// TestShortOperands: the engine gets little of a long text where it makes a number of it, and all
+// of it where it is compared with a text.
 func TestShortOperands(t *testing.T) {
 	ctx := sql.NewEmptyContext()
 	text, bytes := expression.NewGetField(0, types.LongText, "t", true), expression.NewGetField(1, types.LongBlob, "b", true)

@@ -170,3 +170,29 @@ func TestManyTables(t *testing.T) {
 		}
 	}
 }
+
+// TestListMemory: the list of an IN counts to what a statement may keep, with what else it keeps,
+// whichever engine runs it.
+func TestListMemory(t *testing.T) {
+	s, c := newGreedy(t)
+	k := conn(t, c)
+	limit := s.g.query.Budget().Limit()
+	list := func(n int64) string { return "(" + strings.Repeat("00000000000000001234567, ", int(n)-1) + "1)" }
+	fits, over := limit/768*9/10, limit/768*11/10 // values
+	for _, q := range []string{"SELECT COUNT(*) FROM t WHERE a IN ", "DELETE FROM t WHERE a + 1000 IN "} {
+		if _, err := k.ExecContext(t.Context(), q+list(fits)); err != nil {
+			t.Errorf("%s%d values: %v", q, fits, err)
+		}
+		if _, err := k.ExecContext(t.Context(), q+list(over)); errNumber(t, err) != 1038 {
+			t.Errorf("%s%d values: %v, want 1038", q, over, err)
+		}
+	}
+	kept := "SELECT LENGTH(JSON_ARRAYAGG(x.b)) FROM t x, t y WHERE y.a < 20"
+	query(t, k, kept)
+	if _, err := k.ExecContext(t.Context(), kept+" AND x.a NOT IN "+list(fits)); errNumber(t, err) != 1038 {
+		t.Errorf("what a statement keeps beside a list: %v, want 1038", err)
+	}
+	if n := s.g.query.Memory().Used(); n != 0 {
+		t.Errorf("%d bytes were not given back", n)
+	}
+}

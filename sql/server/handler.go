@@ -229,7 +229,7 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.Pr
 // left is the context of a statement that is left to the engine: it bounds what the statement may
 // keep, and ends when the client has gone away. stop must be called.
 func (h *handler) left(ctx context.Context, s *session.Session, c *mysql.Conn, query string) (_ context.Context, stop func()) {
-	ctx, done := bound.With(ctx, h.g.query.Budget(), h.g.query.Turn(sql.NewContext(ctx, sql.WithSession(s)), s, query))
+	ctx, done := bound.With(ctx, h.g.query.Budget().Less(s.Listed), h.g.query.Turn(sql.NewContext(ctx, sql.WithSession(s)), s, query))
 	ctx, away := quick.WhileThere(ctx, c.Conn)
 	return ctx, func() { away(); done() }
 }

@@ -47,6 +47,8 @@ func (b *builder) buildSeen(ctx *sql.Context, s *session.Session, n sql.Node, ro
 		return b.changer(ctx, s, row).Grant(ctx, n)
 	case *plan.Revoke:
 		return b.changer(ctx, s, row).Revoke(ctx, n)
+	case *plan.ShowDatabases:
+		return rights.ShowDatabases(ctx, b.base.Catalog.MySQLDb, n)
 	case *plan.ShowGrants:
 		return rights.ShowGrants(ctx, b.base.Catalog.MySQLDb, n)
 	case *plan.ShowColumns:

@@ -77,6 +77,8 @@ type Session struct {
 	// Weight is about how many bytes the text of the client's command takes once it is parsed, 0
 	// if it is short.
 	Weight int64
+	// Listed is how many bytes of its statement's memory the lists of its INs take.
+	Listed int64
 	// Slots counts the turns that statements of this session have had among those that compute.
 	Slots atomic.Int64
 	// Calling is the CALL that the engine builds with the rights of a definer.

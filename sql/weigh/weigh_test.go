@@ -50,6 +50,48 @@ func TestWeigh(t *testing.T) {
 
 func goOn() error { return nil }
 
+// budget is a memory of any size.
+type budget struct{ used int64 }
+
+// Grow implements Memory.
+func (b *budget) Grow(n int64) error { b.used += n; return nil }
+
+// Shrink implements Memory.
+func (b *budget) Shrink(n int64) { b.used -= n }
+
+// TestLists: the lists of INs count to what the statement may keep, and no others do.
+func TestLists(t *testing.T) {
+	many := strings.Repeat("1, ", 100_000)
+	for _, c := range []struct {
+		text   string
+		listed int
+	}{
+		{"SELECT a FROM t WHERE a IN (" + many + "1) AND b = f(" + many + "2)", 200_001},
+		{"SELECT a FROM t WHERE a NOT IN(" + many + "1)", 200_001},
+		{"SELECT a FROM t WHERE (a, b) /* x */ in ((1, 2), " + strings.Repeat("(1, 2), ", 50_000) + "(1, 2))", 300_011},
+		{"SELECT a FROM t WHERE a IN (SELECT b FROM u WHERE b IN (" + many + "1))", 200_010},
+		{"INSERT INTO `in` VALUES (" + many + "'in (')", 0},
+	} {
+		mem := &budget{}
+		mode := func() token.Mode { return token.Mode{} }
+		for _, most := range []int64{int64(c.listed) * listedBytes, int64(c.listed)*listedBytes - 1} {
+			_, listed, done, err := Admit(c.text, mode, goOn, func() Memory { return mem }, func() int64 { return most })
+			if fits := most == int64(c.listed)*listedBytes || c.listed == 0 && most >= 0; fits != (err == nil) {
+				t.Fatalf("%.50s: %v with %d bytes", c.text, err, most)
+			}
+			if err != nil {
+				if err != errLists || mem.used != 0 {
+					t.Errorf("%.50s: %v, %d bytes taken", c.text, err, mem.used)
+				}
+				continue
+			}
+			if done(); listed != int64(c.listed)*listedBytes || mem.used != 0 {
+				t.Errorf("%.50s: %d tokens, want %d; %d bytes taken", c.text, listed/listedBytes, c.listed, mem.used)
+			}
+		}
+	}
+}
+
 // TestWeighAsks: a long text is not looked at to its end when the statement is told to end.
 func TestWeighAsks(t *testing.T) {
 	killed, asked := errors.New("killed"), 0
