@@ -129,8 +129,8 @@ func typeOf(d *ColumnDesc) (sql.Type, error) {
 	return t, nil
 }
 
-// describeType fills the type part of a column descriptor. Keys of one that keeps its collation stay
-// as they are.
+// describeType fills the type part of a column descriptor. Keys of one that keeps its collation
+// stay as they are.
 func describeType(d *ColumnDesc, t sql.Type) error {
 	was, padded := d.Collation, d.Padded
 	d.Padded, d.Type, d.Values, d.Collation, d.SRID = false, "", nil, 0, nil
@@ -228,8 +228,8 @@ func (c *Column) Int(n int64, unsigned bool) (v any, ok bool) {
 }
 
 // Sortable reports whether key encodings order values as their type does, and are equal exactly for
-// equal values. Those of older stores do not, where the collation has the attribute PAD SPACE: there
-// 'a' equals 'a ', and comes after 'a' with a tabulator.
+// equal values. Those of older stores do not, where the collation has the attribute PAD SPACE:
+// there 'a' equals 'a ', and comes after 'a' with a tabulator.
 func (c *Column) Sortable() bool {
 	return c.Integer() || c.Kind == KindString && c.Type.Type() != sqltypes.Enum && c.Type.Type() != sqltypes.Set &&
 		(c.Desc.Padded || c.Collation.PadAttribute() != "PAD SPACE")
