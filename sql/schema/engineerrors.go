@@ -74,7 +74,7 @@ var engineErrors = []engineError{
 	{textOf(sql.ErrStoredProcedureDoesNotExist), 1305, "42000"},
 	{textOf(sql.ErrEventAlreadyExists), 1537, "HY000"},
 	{regexp.MustCompile(`^[A-Z_ ]+ not supported$`), 1235, "42000"}, // kinds of FLUSH
-	{regexp.MustCompile(`^not yet implemented$`), 1235, "42000"}, // RENAME USER, with the message of the engine
+	{regexp.MustCompile(`^not yet implemented$`), 1235, "42000"},    // RENAME USER, with the message of the engine
 	{textOf(sql.ErrEventDoesNotExist), 1539, "HY000"},
 	{regexp.MustCompile(`^ENDS is either invalid or before STARTS$`), 1543, "HY000"},
 	{regexp.MustCompile(`^Incorrect (AT|STARTS|ENDS) value: `), 1525, "HY000"},
