@@ -10,6 +10,7 @@ import (
 	"github.com/dolthub/vitess/go/sqltypes"
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 
+	"github.com/godwitdb/godwit/sql/given"
 	"github.com/godwitdb/godwit/sql/program"
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -37,7 +38,7 @@ func (r *Runner) call(ctx context.Context, s *session.Session, c *mysql.Conn, te
 	}
 	if prepared != nil {
 		binds := map[string]*querypb.BindVariable(prepared.BindVars)
-		if p.params, err = params(binds, sctx.GetCollation()); err != nil {
+		if p.params, err = given.Params(binds)(sctx.GetCollation()); err != nil {
 			return false, nil
 		}
 	}

@@ -9,12 +9,10 @@ import (
 	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/vitess/go/sqltypes"
-	querypb "github.com/dolthub/vitess/go/vt/proto/query"
-	"github.com/shopspring/decimal"
 
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/given"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/zone"
 )
@@ -46,7 +44,7 @@ func sysVar(ctx *sql.Context, name string, global bool) (expr.Node, error) {
 		if !ok {
 			return nil, left("system variable")
 		}
-		return constant(v, ctx.GetCollation())
+		return given.Constant(v, ctx.GetCollation())
 	}
 	if strings.EqualFold(name, zone.MomentVariable) {
 		return expr.NumberConst(strconv.FormatFloat(float64(zone.Now(ctx).UnixMicro())/1e6, 'f', 6, 64))
@@ -55,53 +53,7 @@ func sysVar(ctx *sql.Context, name string, global bool) (expr.Node, error) {
 	if err != nil {
 		return nil, left("system variable")
 	}
-	return constant(v, ctx.GetCollation())
-}
-
-// constant is a Go value of the engine as a constant.
-func constant(v any, coll sql.CollationID) (expr.Node, error) {
-	switch x := v.(type) {
-	case nil:
-		return expr.NullConst(), nil
-	case string:
-		return expr.TextConst(x, coll), nil
-	case bool:
-		return expr.Bool(x), nil
-	case float64:
-		return expr.FloatConst(x), nil
-	case uint64:
-		return expr.UintConst(x), nil
-	case decimal.Decimal:
-		return expr.NumberConst(x.StringFixed(max(0, -x.Exponent())))
-	}
-	if n, ok := schema.ToInt64(v); ok {
-		return expr.IntConst(n), nil
-	}
-	return nil, left("variable of another type")
-}
-
-// paramOf is the value of a parameter as a constant.
-func paramOf(v *querypb.BindVariable, coll sql.CollationID) (expr.Node, error) {
-	text := string(v.Value)
-	switch t := v.Type; {
-	case t == sqltypes.Null:
-		return expr.NullConst(), nil
-	case t == sqltypes.Float32 || t == sqltypes.Float64:
-		n, err := expr.NumberConst(text + "e0")
-		if err != nil {
-			return nil, left("parameter")
-		}
-		return n, nil
-	case sqltypes.IsIntegral(t) || t == sqltypes.Decimal:
-		n, err := expr.NumberConst(text)
-		if err != nil {
-			return nil, left("parameter")
-		}
-		return n, nil
-	case sqltypes.IsQuoted(t):
-		return expr.TextConst(text, coll), nil
-	}
-	return nil, left("parameter of another type")
+	return given.Constant(v, ctx.GetCollation())
 }
 
 // environment is what expressions know of the session.

@@ -630,8 +630,25 @@ func (p *routine) keep(res *sqltypes.Result) error {
 	return nil
 }
 
-// engine has go-mysql-server run a statement, with the values of variables in it.
+// engine has go-mysql-server run a statement. The query of CREATE TABLE ... SELECT is run by our
+// own.
 func (p *routine) engine(f *program.Frame, text string) (sch sql.Schema, rows []sql.Row, err error) {
+	made, err := p.r.selectedIn(p.ctx, p.s, p.inside(f), text, noParams)
+	if err != nil {
+		return nil, nil, err
+	}
+	if made != nil {
+		p.s.Fill = made.Fill
+		sch, rows, err = p.inEngine(f, made.Text)
+		if p.s.Fill = nil; !made.Left {
+			return sch, rows, err
+		}
+	}
+	return p.inEngine(f, text)
+}
+
+// inEngine has go-mysql-server run all of a statement, with the values of variables in it.
+func (p *routine) inEngine(f *program.Frame, text string) (sch sql.Schema, rows []sql.Row, err error) {
 	if f.Names() || p.sub {
 		if k := token.VerbOf(text); k == token.Reading || k == token.Changing {
 			text = p.substituted(f, text)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -23,6 +22,7 @@ import (
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/exec"
 	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/given"
 	"github.com/godwitdb/godwit/sql/oneshot"
 	"github.com/godwitdb/godwit/sql/opt"
 	"github.com/godwitdb/godwit/sql/prefetch"
@@ -168,8 +168,7 @@ func (r *Runner) Try(ctx context.Context, s *session.Session, c *mysql.Conn, tex
 		if p != nil {
 			binds = p.BindVars
 		}
-		given := func(coll sql.CollationID) ([]expr.Node, error) { return params(binds, coll) }
-		return r.set(ctx, s, c, text, given, sent, send)
+		return r.set(ctx, s, c, text, given.Params(binds), sent, send)
 	}
 	if kind == token.Other {
 		if x := explainOf(text); x != nil && p == nil {
@@ -191,9 +190,9 @@ func (r *Runner) Try(ctx context.Context, s *session.Session, c *mysql.Conn, tex
 		return true, err
 	}
 	defer r.Engine.ProcessList.EndQuery(sctx)
-	given := func(coll sql.CollationID) ([]expr.Node, error) { return params(binds, coll) }
+	params := given.Params(binds)
 	if kind == token.Changing {
-		res, done, err := r.change(sctx, s, nil, text, true, given)
+		res, done, err := r.change(sctx, s, nil, text, true, params)
 		if err != nil {
 			return done, clientError(err)
 		}
@@ -210,7 +209,7 @@ func (r *Runner) Try(ctx context.Context, s *session.Session, c *mysql.Conn, tex
 	if in != nil {
 		text = in.Text
 	}
-	st, err := r.prepare(sctx, s, text, given, (*statement).makeClients)
+	st, err := r.prepare(sctx, s, text, params, (*statement).makeClients)
 	if st == nil && err != nil {
 		return true, clientError(err)
 	}
@@ -242,22 +241,6 @@ func (r *Runner) Try(ctx context.Context, s *session.Session, c *mysql.Conn, tex
 	}
 	st.count(out.total)
 	return true, out.flush()
-}
-
-// params are the values of the parameters of a prepared statement.
-func params(binds map[string]*querypb.BindVariable, coll sql.CollationID) ([]expr.Node, error) {
-	out := make([]expr.Node, len(binds))
-	for i := range out {
-		v := binds["v"+strconv.Itoa(i+1)]
-		if v == nil {
-			return nil, left("parameter")
-		}
-		var err error
-		if out[i], err = paramOf(v, coll); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
 }
 
 // prepare makes a statement that can be run; nil if the engine has to run it, which is counted, or

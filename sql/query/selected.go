@@ -12,6 +12,7 @@ import (
 
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/given"
 	"github.com/godwitdb/godwit/sql/selected"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/token"
@@ -27,15 +28,18 @@ type Selected struct {
 	// Left: Fill has failed because the engine has to run the whole statement.
 	Left bool
 
-	r    *Runner
-	s    *session.Session
-	t    *selected.Table
-	cols []selected.Column
+	r     *Runner
+	s     *session.Session
+	in    *inside
+	given given.Given
+	t     *selected.Table
+	cols  []selected.Column
 }
 
 // Selected binds the query of CREATE TABLE ... SELECT; nil if the text is another statement, or if
-// the engine has to run the query.
-func (r *Runner) Selected(ctx context.Context, s *session.Session, c *mysql.Conn, text string) (*Selected, error) {
+// the engine has to run the query. p is nil for text.
+func (r *Runner) Selected(ctx context.Context, s *session.Session, c *mysql.Conn, text string,
+	p *mysql.PrepareData) (*Selected, error) {
 	if r.Off || !selected.Maybe(text) {
 		return nil, nil
 	}
@@ -43,18 +47,38 @@ func (r *Runner) Selected(ctx context.Context, s *session.Session, c *mysql.Conn
 	if err != nil {
 		return nil, nil
 	}
+	_ = s.CommandBegin()
+	params := noParams
+	if p != nil {
+		params = given.Params(p.BindVars)
+	}
+	return r.selectedIn(sctx, s, nil, text, params)
+}
+
+// selectedIn does so for a statement of a stored program.
+func (r *Runner) selectedIn(sctx *sql.Context, s *session.Session, in *inside, text string,
+	params given.Given) (*Selected, error) {
 	t := selected.Cut(text, token.ModeOf(sql.LoadSqlMode(sctx).String()))
 	if t == nil {
 		return nil, nil
 	}
-	o := &Selected{r: r, s: s, t: t}
+	if in != nil { // a variable may be NULL
+		local := in.local
+		in.local = func(row, name string) (expr.Node, error) {
+			n, err := local(row, name)
+			if c, ok := n.(*expr.Const); ok {
+				return &expr.Const{V: c.V, T: c.T.AsNull()}, err
+			}
+			return n, err
+		}
+	}
+	o := &Selected{r: r, s: s, in: in, given: params, t: t}
 	made := o.parsed(sctx)
 	if made == nil {
 		return nil, nil
 	}
-	_ = s.CommandBegin()
-	st, err := r.prepare(sctx, s, t.Plain(), noParams, func(st *statement, _ string, given []expr.Node) error {
-		st.client, st.tree = true, made.Query
+	st, err := r.prepareIn(sctx, s, in, t.Plain(), params, func(st *statement, _ string, given []expr.Node) error {
+		st.client, st.tree = in == nil, made.Query
 		if err := st.make("", given); err != nil {
 			return err
 		}
@@ -131,7 +155,7 @@ func (o *Selected) fill(ctx *sql.Context) (none types.OkResult, err error) {
 		names[i] = c.Name
 	}
 	c := &change{}
-	st, err := o.r.prepare(ctx, o.s, o.t.Plain(), noParams, func(st *statement, _ string, given []expr.Node) error {
+	st, err := o.r.prepareIn(ctx, o.s, o.in, o.t.Plain(), o.given, func(st *statement, _ string, given []expr.Node) error {
 		c.statement, st.tree = st, made.Fill(names, o.t.Ignore, o.t.Replace)
 		return c.make("", given)
 	})

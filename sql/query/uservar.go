@@ -11,6 +11,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/given"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/token"
 )
@@ -30,7 +31,7 @@ func userVar(ctx *sql.Context, name string) (expr.Node, error) {
 			coll = sql.Collation_binary
 		}
 	}
-	return constant(v, coll)
+	return given.Constant(v, coll)
 }
 
 // readVar reads a user variable while the statement runs.

@@ -121,17 +121,8 @@ func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb 
 		}
 		ctx, stop := h.left(ctx, s, c, query)
 		defer stop()
-		times := &timeColumns{g: h.g, s: s}
-		return h.engine(ctx, s, c, query, func(query string) error {
-			return h.Handler.ComQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
-				*sent = true
-				times.mend(ctx, r)
-				bitsAreBytes(r)
-				f.Learn(r)
-				finish(s, r)
-				return cmp.Or(cb(r, more), bound.Sent(ctx, r.Rows))
-			})
-		})
+		take := h.taking(ctx, s, sent, f, cb)
+		return h.engine(ctx, s, c, query, nil, func(query string) error { return h.Handler.ComQuery(ctx, c, query, take) })
 	}))
 }
 
@@ -161,16 +152,9 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 		}
 		ctx, stop := h.left(ctx, s, c, query)
 		defer stop()
-		times := &timeColumns{g: h.g, s: s}
-		return h.engine(ctx, s, c, query, func(query string) (err error) {
-			rest, err = h.Handler.ComMultiQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
-				*sent = true
-				times.mend(ctx, r)
-				bitsAreBytes(r)
-				f.Learn(r)
-				finish(s, r)
-				return cmp.Or(cb(r, more), bound.Sent(ctx, r.Rows))
-			})
+		take := h.taking(ctx, s, sent, f, cb)
+		return h.engine(ctx, s, c, query, nil, func(query string) (err error) {
+			rest, err = h.Handler.ComMultiQuery(ctx, c, query, take)
 			return err
 		})
 	})
@@ -214,16 +198,27 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.Pr
 		defer stop()
 		s.Binds = p.BindVars
 		defer func() { s.Binds = nil }()
-		times := &timeColumns{g: h.g, s: s}
-		return h.Handler.ComStmtExecute(ctx, c, p, func(r *sqltypes.Result) error {
-			*sent = true
-			times.mend(ctx, r)
-			bitsAreBytes(r)
-			f.Learn(r)
-			finish(s, r)
-			return cmp.Or(cb(r), bound.Sent(ctx, r.Rows))
+		take := h.taking(ctx, s, sent, f, func(r *sqltypes.Result, _ bool) error { return cb(r) })
+		return h.engine(ctx, s, c, p.PrepareStmt, p, func(query string) error {
+			if query != p.PrepareStmt { // it makes the table of a query that is not the engine's
+				return h.Handler.ComQuery(ctx, c, query, take)
+			}
+			return h.Handler.ComStmtExecute(ctx, c, p, func(r *sqltypes.Result) error { return take(r, false) })
 		})
 	}))
+}
+
+// taking takes the results of the engine.
+func (h *handler) taking(ctx context.Context, s *session.Session, sent *bool, f *fast.Call, cb mysql.ResultSpoolFn) mysql.ResultSpoolFn {
+	times := &timeColumns{g: h.g, s: s}
+	return func(r *sqltypes.Result, more bool) error {
+		*sent = true
+		times.mend(ctx, r)
+		bitsAreBytes(r)
+		f.Learn(r)
+		finish(s, r)
+		return cmp.Or(cb(r, more), bound.Sent(ctx, r.Rows))
+	}
 }
 
 // left is the context of a statement that is left to the engine: it bounds what the statement may
@@ -235,8 +230,10 @@ func (h *handler) left(ctx context.Context, s *session.Session, c *mysql.Conn, q
 }
 
 // engine has the engine run a statement. The query of CREATE TABLE ... SELECT is run by our own.
-func (h *handler) engine(ctx context.Context, s *session.Session, c *mysql.Conn, query string, run func(query string) error) error {
-	made, err := h.g.query.Selected(ctx, s, c, query)
+// p is nil for text.
+func (h *handler) engine(ctx context.Context, s *session.Session, c *mysql.Conn, query string, p *mysql.PrepareData,
+	run func(query string) error) error {
+	made, err := h.g.query.Selected(ctx, s, c, query, p)
 	if err != nil {
 		return err
 	}

@@ -570,7 +570,8 @@ func evalInterval(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
 func deriveField(c *expr.Call) error {
 	text, whole := true, true
 	for _, a := range c.Args {
-		text = text && (a.Type().Stringy() || a.Type().Kind == expr.Null)
+		k := a.Type().Kind
+		text = text && (a.Type().Stringy() || a.Type().Temporal() || k == expr.Null || k == expr.Enum || k == expr.Set)
 		whole = whole && (a.Type().Kind == expr.Int || a.Type().Kind == expr.Null)
 	}
 	switch {
