@@ -16,6 +16,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/access"
+	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/assign"
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/expr"
@@ -188,11 +189,11 @@ func (c *change) make(text string, params []expr.Node) error {
 
 // plan makes the operators of the query, if there is one.
 func (c *change) plan() error {
-	if c.c.Kind == bind.Insert && c.r.UUID != nil { // keys begin with the client's region
-		c.env.UUID = func() (string, error) { return c.r.UUID(c.s.Region()) }
-	}
 	if c.c.Rel == nil {
 		return nil
+	}
+	if callsUUID(c.c.Query) {
+		return left("UUID in a change")
 	}
 	c.out = c.c.Out
 	options := c.r.Options
@@ -286,6 +287,30 @@ func (c *change) linked(t *bind.Target, def *schema.Table, by []sql.ForeignKeyCo
 	}
 	return slices.ContainsFunc(def.Desc.FKs, func(fk sql.ForeignKeyConstraint) bool { return set(fk.Columns) }) ||
 		slices.ContainsFunc(by, func(fk sql.ForeignKeyConstraint) bool { return set(fk.ParentColumns) })
+}
+
+// callsUUID reports whether values come from UUID(): the engine makes keys of the client's region.
+func callsUUID(q *bind.Query) bool {
+	found := false
+	var look func(algebra.Rel) bool
+	look = func(r algebra.Rel) bool {
+		for _, n := range r.Nodes() {
+			expr.Walk(n, func(n expr.Node) bool {
+				switch n := n.(type) {
+				case *expr.Call:
+					found = found || strings.EqualFold(n.Fn.Name, "uuid")
+				case *expr.Sub:
+					if in, ok := n.Rel.(algebra.Rel); ok {
+						algebra.Walk(in, look)
+					}
+				}
+				return !found
+			})
+		}
+		return !found
+	}
+	algebra.Walk(q.Rel, look)
+	return found
 }
 
 // target finds what the batches have of a table.

@@ -58,9 +58,6 @@ type Runner struct {
 	Where func(ctx *sql.Context, s *session.Session) string
 	Meter func(s *session.Session) func() []string
 
-	// UUID makes a key of a region for UUID() in an INSERT; nil: that is random.
-	UUID func(base.RegionID) (string, error)
-
 	// Limit is what all statements together may keep in memory, in bytes; 0 is 2 GiB.
 	Limit int64
 	// Turns are those of the node's statements; nil: none waits.
@@ -142,6 +139,7 @@ type statement struct {
 	in    *inside
 	calls calls
 	tree  bind.Stmt // what is run, in place of a text; nil: there is a text
+	uuid  bool      // a tree calls UUID()
 }
 
 // inside is where a statement of a stored program stands; nil is the statement of a client.
@@ -391,6 +389,7 @@ func (st *statement) makeTree(tree bind.Stmt, params []expr.Node) error {
 	if (st.locks || st.s.Explicit(st.ctx)) && st.cat.ordered() {
 		return left("ordering by timestamps")
 	}
+	st.uuid = st.tree != nil && callsUUID(q)
 	showTimestamps(q)
 	st.out, st.page = q.Out, pageOf(q)
 	options := st.r.Options

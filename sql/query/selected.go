@@ -82,7 +82,7 @@ func (r *Runner) selectedIn(sctx *sql.Context, s *session.Session, in *inside, t
 		if err := st.make("", given); err != nil {
 			return err
 		}
-		if st.cat.ordered() {
+		if st.cat.ordered() || st.uuid {
 			return left("CREATE TABLE ... SELECT")
 		}
 		o.cols = st.selected()

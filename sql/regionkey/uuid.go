@@ -46,23 +46,6 @@ func (u *Maker) next(r base.RegionID, now time.Time) (uuid.UUID, error) {
 	return id, nil
 }
 
-// Of is what UUID() makes in a cluster of so many regions: of one it is nil, and keys are random.
-func (u *Maker) Of(regions int) func(base.RegionID) (string, error) {
-	if regions < 2 {
-		return nil
-	}
-	return u.UUID
-}
-
-// UUID makes a key of a region, as UUID() shows it.
-func (u *Maker) UUID(r base.RegionID) (string, error) {
-	id, err := u.next(r, time.Now())
-	if err != nil {
-		return "", err
-	}
-	return id.String(), nil
-}
-
 // homeUUID is UUID() in the values of an INSERT.
 type homeUUID struct {
 	function.UUIDFunc
@@ -72,7 +55,11 @@ type homeUUID struct {
 
 // Eval implements sql.Expression.
 func (h *homeUUID) Eval(*sql.Context, sql.Row) (any, error) {
-	return h.m.UUID(h.r)
+	id, err := h.m.next(h.r, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return id.String(), nil
 }
 
 // WithChildren implements sql.Expression.

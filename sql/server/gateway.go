@@ -125,7 +125,7 @@ func newGateway(cfg Config) *gateway {
 	pro := ddl.NewProvider(g.Env)
 	overrides := sql.EngineOverrides{Builder: sql.BuilderOverrides{Parser: &parser{Parser: sql.NewMysqlParser(), g: g}}}
 	a := analyzer.NewBuilder(pro).AddOverrides(overrides).Build()
-	g.query = &selects.Runner{UUID: g.uuids.Of(len(cfg.DB.Topology().Regions))}
+	g.query = &selects.Runner{}
 	g.events = &events.Scheduler{Env: g.Env, Run: g.runEvent, On: func() bool {
 		_, v, _ := sql.SystemVariables.GetGlobal("event_scheduler")
 		return v == "ON"

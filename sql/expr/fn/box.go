@@ -64,12 +64,6 @@ func boxFunc(name string, f sql.Function) *expr.Func {
 			return nil
 		},
 		Eval: func(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
-			if name == "uuid" && k.Env.UUID != nil {
-				return expr.NewRowFunc(c.T, nil, func(_ []*expr.Vec, i int32, v *expr.Vec) (err error) {
-					v.S[i], err = k.Env.UUID()
-					return err
-				}), nil
-			}
 			ctx := k.Env.Box
 			if ctx == nil {
 				ctx = sql.NewEmptyContext()
