@@ -89,6 +89,7 @@ func (r *Runner) do(ctx context.Context, s *session.Session, c *mysql.Conn, text
 	if err != nil {
 		return true, clientError(program.Told(err))
 	}
+	sctx.GetLastQueryInfo().RowCount.Store(0)
 	return true, send(&sqltypes.Result{})
 }
 

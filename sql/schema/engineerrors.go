@@ -6,6 +6,7 @@ import (
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/planbuilder"
+	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
 	errors "gopkg.in/src-d/go-errors.v1"
 )
@@ -64,6 +65,11 @@ var engineErrors = []engineError{
 	{regexp.MustCompile(`^\S+ out of range for `), 1264, "22003"},
 	{regexp.MustCompile(`^value \S+ is not a valid Year$`), 1264, "22003"},
 	{regexp.MustCompile(`^Out of range value for column of Decimal type `), 1264, "22003"},
+	{textOf(types.ErrConvertingToTime), 1292, "22007"},
+	{textOf(types.ErrConvertingToTimeOutOfRange), 1292, "22007"},
+	{textOf(types.ErrConvertingToEnum), 1265, "01000"},
+	{regexp.MustCompile(`(?s)^value .* was not found in the set$`), 1265, "01000"},
+	{textOf(types.ErrConvertingToTimeType), 1292, "22007"},
 	{regexp.MustCompile(`^Field '.*' doesn't have a default value$`), 1364, "HY000"},
 	{regexp.MustCompile(`^Access denied for user .* to table '`), 1142, "42000"},
 	{regexp.MustCompile(`^Data truncated for column '`), 1265, "01000"},

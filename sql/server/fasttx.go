@@ -58,6 +58,7 @@ func (h *handler) fastTx(ctx context.Context, s *session.Session, c *mysql.Conn,
 		sctx.SetTransaction(nil)
 		c.StatusFlags &^= uint16(mysql.ServerInTransaction)
 	}
+	sctx.GetLastQueryInfo().RowCount.Store(0)
 	*sent = true
 	return true, send(&sqltypes.Result{})
 }

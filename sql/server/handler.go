@@ -254,6 +254,10 @@ const leastInfo = '#'
 // finish counts a result of the engine, and makes its text long enough.
 func finish(s *session.Session, r *sqltypes.Result) {
 	s.Answered(r)
+	s.GetLastQueryInfo().RowCount.Store(int64(r.RowsAffected))
+	if len(r.Fields) > 0 {
+		s.GetLastQueryInfo().RowCount.Store(-1)
+	}
 	if n := leastInfo - len(r.Info); r.Info != "" && n > 0 {
 		r.Info += strings.Repeat(" ", n)
 	}
@@ -380,7 +384,9 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 	s.BeginPatience(start)
 	h.g.audit.Begin(s)
 	err = h.tries(ctx, s, start, exec)
-	s.EndTries()
+	if s.EndTries(); err != nil {
+		s.GetLastQueryInfo().RowCount.Store(-1)
+	}
 	kind := bound.Kind(query)
 	h.g.audit.Statement(s, kind, query, err)
 	cost := began.Cost(s, kind)
