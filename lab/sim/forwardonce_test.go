@@ -199,7 +199,7 @@ func TestForwardedOnce(t *testing.T) {
 		LogLevel = slog.LevelDebug
 	}
 	asked := 0
-	all := []uint64{3, 4, 25, 34} // of which some statements took more than three seconds once
+	all := []uint64{3, 4, 13, 25, 34} // of which some statements took up to 4.7 s once
 	if long() {
 		all = nil
 		for seed := range uint64(60) {
@@ -212,7 +212,9 @@ func TestForwardedOnce(t *testing.T) {
 			for _, w := range append(f.wrong, f.unknown...) {
 				t.Error(w)
 			}
-			if f.longest > 3*time.Second {
+			// A node that is slow for a second is left, and its rows wait for the end of its lease:
+			// most that was seen is 3.3 s.
+			if f.longest > 3500*time.Millisecond {
 				t.Errorf("a statement took %v", f.longest)
 			}
 			if t.Failed() && testing.Verbose() {

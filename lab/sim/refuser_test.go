@@ -62,7 +62,7 @@ func TestRefusersBite(t *testing.T) {
 		{"five voters that do not wait for their turns", 5, Break{HastyRefusers: true}, 3 * time.Second, true},
 	} {
 		longest := time.Duration(0)
-		for seed := range uint64(some(2, 20)) {
+		for seed := range uint64(some(1, 20)) {
 			tune := func(cfg *Config) { cfg.Seed, cfg.Stay, cfg.Break = seed+1, true, c.rule }
 			onStageTuned(t, c.regions, 1, tune, func(s *stage) {
 				longest = max(longest, s.shortFirst(time.Duration(seed)*100*time.Millisecond))
