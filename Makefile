@@ -48,10 +48,10 @@ demo: build ## five regions on emulated oceans, TPC-C; until Ctrl-C on a termina
 	@if [ -t 1 ]; then $(BIN) demo --workload tpcc; else $(BIN) demo --workload tpcc --for 60s; fi
 
 # One package more than there are processors at once, as some wait for timers; those that take longest begin first.
-# The timeout is for a busy machine.
+# The timeout is for a busy machine. New goroutines begin with stacks of the usual size: a simulation begins many.
 # Binaries of tests need no symbols for a debugger (-w): they take half of the time that the linker needs.
 test: ## every test, with a few seeds and cases of each kind: the rest is in soak and e2e; vet is in lint
-	$(GO) test -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -vet=off -ldflags=-w -tags $(TAGS) -timeout 60m ./lab/sim ./node ./lab/e2e ./sql/server ./...
+	GODEBUG=adaptivestackstart=1 $(GO) test -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -vet=off -ldflags=-w -tags $(TAGS) -timeout 60m ./lab/sim ./node ./lab/e2e ./sql/server ./...
 
 e2e: ## real processes: kill -9 of nodes and regions under load, stock clients (minutes)
 	GODWIT_LONG=1 $(GO) test -tags $(TAGS) ./lab/e2e -count=1 -timeout 40m
@@ -78,6 +78,7 @@ soak: ## the tests at full length, and many seeds of the simulation: make soak S
 	$(GO) test -tags $(TAGS) ./lab/sim -run 'TestSoak$$' -count=1 -timeout 0 -args -seeds $(SEEDS)
 	$(GO) test -tags $(TAGS) ./lab/sim -run 'Soak$$' -skip 'TestSoak$$|TestAllSoak$$' -count=1 -timeout 0 -args -seeds $(tenth)
 	$(GO) test -tags $(TAGS) ./mechanism/collective -count=1 -timeout 0 -args -seeds $(SEEDS)
+	SEEDS=$(tenth) $(GO) test -tags $(TAGS) ./mechanism/group -run RandomFaults -count=1 -timeout 0
 	$(GO) test -tags $(TAGS) ./txn/multimaster -count=1 -timeout 0 -args -seeds $(tenth)
 	GODWIT_LONG=1 $(GO) test -tags $(TAGS) ./lab/sim ./lab/bench/... ./sql/... -count=1 -timeout 0
 

@@ -86,7 +86,7 @@ func backupSchedule(t *testing.T) {
 	refused(t, cs[0], "CREATE BACKUP SCHEDULE s FOR DATABASE nowhere INTO "+place+" EVERY 1 HOUR", "database not found")
 	refused(t, cs[0], "CREATE BACKUP SCHEDULE s FOR INTO "+place+" EVERY 2 HOURS KEEP 1 HOUR", "KEEP is less than EVERY")
 	refused(t, cs[0], "CREATE BACKUP SCHEDULE s FOR INTO "+place+" EVERY 2 YEARS", "MINUTE, HOUR, DAY or WEEK is expected")
-	mustExec(t, cs[2], "CREATE BACKUP SCHEDULE s FOR DATABASE d INTO "+place+" EVERY 10 MINUTES FULL EVERY 30 MINUTES KEEP 35 MINUTES")
+	mustExec(t, cs[2], "CREATE BACKUP SCHEDULE s FOR DATABASE d INTO "+place+" EVERY 2 MINUTES FULL EVERY 6 MINUTES KEEP 7 MINUTES")
 	if _, err := cs[0].ExecContext(t.Context(), "CREATE BACKUP SCHEDULE s FOR DATABASE d INTO "+place+" EVERY 1 HOUR"); err == nil ||
 		!strings.HasSuffix(err.Error(), "drop it first") {
 		t.Errorf("a second schedule of the name: %v, which should end with what to do", err)
@@ -108,7 +108,7 @@ func backupSchedule(t *testing.T) {
 		}
 		return kinds
 	}
-	time.Sleep(time.Minute)
+	time.Sleep(12 * time.Second)
 	var kinds []string
 	for i := range 9 {
 		mustExec(t, cs[0], "INSERT INTO d.t (v) VALUES (?)", i)
@@ -118,17 +118,17 @@ func backupSchedule(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(10 * time.Minute)
+		time.Sleep(2 * time.Minute)
 	}
-	// Each chain is kept until all that is in it, and a moment 35 minutes ago, is in later ones.
+	// Each chain is kept until all that is in it, and a moment 7 minutes ago, is in later ones.
 	if got, want := strings.Join(kinds, " "), "f fi fii fiif fiifi fiifii fiifiif fiifi fiifii"; got != want {
 		t.Errorf("backups after each time: %s, want %s", got, want)
 	}
 	if len(taken) != 9 {
-		t.Errorf("%d backups in 90 minutes: %s", len(taken), strings.Join(kinds, " "))
+		t.Errorf("%d backups in 18 minutes: %s", len(taken), strings.Join(kinds, " "))
 	}
 	f := strings.Split(rowsOf(t, cs[1], "SHOW BACKUP SCHEDULES")[0], "|")
-	if f[0] != "s" || f[1] != "DATABASE d" || f[3] != "10" || f[4] != "30" || f[5] != "35" || f[8] != "succeeded" {
+	if f[0] != "s" || f[1] != "DATABASE d" || f[3] != "2" || f[4] != "6" || f[5] != "7" || f[8] != "succeeded" {
 		t.Errorf("SHOW BACKUP SCHEDULES: %q", f)
 	}
 	rowsOf(t, cs[0], "VERIFY BACKUP "+place)
@@ -138,7 +138,7 @@ func backupSchedule(t *testing.T) {
 	mustExec(t, cs[0], "DROP BACKUP SCHEDULE s")
 	refused(t, cs[0], "DROP BACKUP SCHEDULE s", "there is no backup schedule s")
 	before := len(shown())
-	time.Sleep(30 * time.Minute)
+	time.Sleep(6 * time.Minute)
 	if after := len(shown()); after != before {
 		t.Errorf("%d backups, and %d after the schedule was dropped", before, after)
 	}

@@ -225,7 +225,7 @@ func eat(ctx context.Context, db *sql.DB, q string, old bool, n *tally) {
 			continue
 		}
 		if old {
-			_, err = k.ExecContext(ctx, "SET div_precision_increment = 5")
+			_, err = k.ExecContext(ctx, "SET character_set_results = latin1") // not in UTF-8
 		}
 		for err == nil && ctx.Err() == nil {
 			rows, qerr := k.QueryContext(ctx, q)

@@ -353,7 +353,7 @@ func TestPartialCuts(t *testing.T) {
 	for _, regions := range []int{4, 5} {
 		all := partialCuts(regions)
 		t.Logf("%d graphs of %d regions", len(all), regions)
-		const together = 8
+		together := some(4, 8)
 		for i, part := range slices.Collect(slices.Chunk(all, together)) {
 			if !long() && i != len(all)/together/2 {
 				continue

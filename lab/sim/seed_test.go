@@ -204,7 +204,7 @@ func TestSQLSeed(t *testing.T) {
 // TestSQLSeeds runs a few seeds through SQL. (101: a schema change, and then nothing but the
 // collection of old versions.)
 func TestSQLSeeds(t *testing.T) {
-	for _, s := range seeds([]uint64{1, 101}, 0, 2, 3) {
+	for _, s := range seeds([]uint64{101}, 0, 1, 2, 3) {
 		t.Run(fmt.Sprint(s), func(t *testing.T) { seed(t, PickSQL(s)) })
 	}
 }
@@ -257,7 +257,7 @@ func TestGraySeeds(t *testing.T) {
 		seed(t, PickGray(uint64(*flagSeed)))
 		return
 	}
-	for _, s := range seeds([]uint64{1, 2}, 0, 3, 4, 5, 6, 7, 8, 9) {
+	for _, s := range seeds([]uint64{2}, 0, 1, 3, 4, 5, 6, 7, 8, 9) {
 		t.Run(fmt.Sprint(s), func(t *testing.T) { seed(t, PickGray(s)) })
 	}
 }

@@ -138,7 +138,7 @@ func seeds(t *testing.T, def int) []uint64 {
 // lose unsynced writes, links are cut and messages lost, leaders are moved.
 // GROUP_SEED=n repeats one seed, SEEDS=n runs that many.
 func TestRandomFaults(t *testing.T) {
-	for _, seed := range seeds(t, 10) {
+	for _, seed := range seeds(t, 5) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			virtual(t, seed, func(t *testing.T) { randomFaults(t, seed, false) })
 		})
@@ -148,7 +148,7 @@ func TestRandomFaults(t *testing.T) {
 // TestRandomFaultsOver is the same with messages that travel over other nodes.
 func TestRandomFaultsOver(t *testing.T) {
 	var all overlay.Stats // of the last lives: a run whose nodes all died late has few
-	for _, seed := range seeds(t, 4) {
+	for _, seed := range seeds(t, 3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			virtual(t, seed, func(t *testing.T) {
 				s := randomFaults(t, seed, true)

@@ -79,16 +79,22 @@ func logOfChanges(t *testing.T, with string) {
 	if err != nil || len(files) < 6 {
 		t.Fatalf("files: %q, %v", files, err)
 	}
-	for _, file := range files {
+	for i, file := range files {
 		name := filepath.ToSlash(strings.TrimPrefix(file, w.dir+string(filepath.Separator)))
-		for what, fn := range map[string]func([]byte) []byte{
-			"cut":          func(b []byte) []byte { return b[:len(b)/2] },
-			"emptied":      func([]byte) []byte { return nil },
-			"a middle bit": func(b []byte) []byte { b[len(b)/2] ^= 16; return b },
-			"grown":        func(b []byte) []byte { return append(b, 0) },
+		for way, damage := range []struct {
+			what string
+			fn   func([]byte) []byte
+		}{
+			{"cut", func(b []byte) []byte { return b[:len(b)/2] }},
+			{"emptied", func([]byte) []byte { return nil }},
+			{"a middle bit", func(b []byte) []byte { b[len(b)/2] ^= 16; return b }},
+			{"grown", func(b []byte) []byte { return append(b, 0) }},
 		} {
-			undo := w.change(name, fn)
-			t.Log(name, what)
+			if with != "" && way != i%4 {
+				continue // a key takes a third of a second to be made from a passphrase
+			}
+			undo := w.change(name, damage.fn)
+			t.Log(name, damage.what)
 			w.refused(name, "RESTORE DATABASE test FROM '"+w.url+"' AS copied"+with)
 			w.refused(name, "VERIFY BACKUP '"+w.url+"'"+with)
 			undo()

@@ -37,6 +37,9 @@ type Session struct {
 	// MayRead reports whether the user may read tables and views. With it the client gets the
 	// binder's errors; nil: it gets those of go-mysql-server.
 	MayRead func([]Use) bool
+	// Places is div_precision_increment; nil: its default. It is of the statement, and of the views
+	// in it: a definition of a table means the same to all sessions.
+	Places *int
 	// Check, if there is one, is asked now and then whether to go on: its error ends the binding.
 	Check func() error
 }

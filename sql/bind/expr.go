@@ -420,6 +420,9 @@ func (x *exprs) binary(n *ast.BinaryOperationExpr) (expr.Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p := x.q.b.s.Places; name == "/" && p != nil && !x.definition {
+		return expr.NewCall(expr.Lookup(name).Places(*p), l, r)
+	}
 	return call(name, l, r)
 }
 

@@ -10,30 +10,6 @@ import (
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
-// leftAlone are functions whose values depend on more than their arguments and the session, or that
-// have effects on the session.
-var leftAlone = map[string]bool{
-	"get_lock": true, "release_lock": true, "release_all_locks": true,
-	"is_free_lock": true, "is_used_lock": true,
-	"load_file": true, "sleep": true, "values": true, "default": true, "name_const": true, "benchmark": true,
-	"nextval": true, "lastval": true, "setval": true,
-	"master_pos_wait": true,
-}
-
-// jsonValues are functions that take values into documents, where TRUE is no number, and say which
-// of their arguments these are.
-var jsonValues = func() map[string]func(i int) bool {
-	out := map[string]func(int) bool{
-		"json_array":    func(int) bool { return true },
-		"json_object":   func(i int) bool { return i%2 == 1 },
-		"json_memberof": func(i int) bool { return i == 0 },
-	}
-	for _, f := range []string{"json_set", "json_insert", "json_replace", "json_array_append", "json_array_insert"} {
-		out[f] = func(i int) bool { return i >= 2 && i%2 == 0 }
-	}
-	return out
-}()
-
 func last(ns []ast.ExprNode) ast.ExprNode {
 	if len(ns) == 0 {
 		return nil
@@ -58,14 +34,14 @@ func (x *exprs) function(n *ast.FuncCallExpr) (expr.Node, error) {
 	if f, err := x.stored(n); f != nil || err != nil {
 		return x.storedCall(f, n.Args, err)
 	}
-	if n.Schema.O != "" || leftAlone[name] || strings.HasPrefix(name, "st_") {
+	if n.Schema.O != "" || tree.LeftAlone[name] || strings.HasPrefix(name, "st_") {
 		return nil, unsupported("function %s", name)
 	}
 	args, err := x.list(n.Args)
 	if err != nil {
 		return nil, err
 	}
-	if value := jsonValues[name]; value != nil {
+	if value := tree.JSONValues[name]; value != nil {
 		for i := range args {
 			if !value(i) {
 				continue
@@ -93,7 +69,7 @@ func (x *exprs) function(n *ast.FuncCallExpr) (expr.Node, error) {
 func (x *exprs) stored(n *ast.FuncCallExpr) (*expr.Func, error) {
 	r, ok := x.q.b.s.Catalog.(algebra.Routines)
 	name := n.FnName.L
-	if !ok || n.Schema.O == "" && (leftAlone[name] || tree.Renamed[name] != "" || expr.Lookup(name) != nil) {
+	if !ok || n.Schema.O == "" && (tree.LeftAlone[name] || tree.Renamed[name] != "" || expr.Lookup(name) != nil) {
 		return nil, nil
 	}
 	f, err := r.Function(n.Schema.O, x.q.b.db, n.FnName.O)
@@ -164,10 +140,19 @@ func (x *exprs) convertUsing(n *ast.FuncCallExpr) (expr.Node, error) {
 	return expr.NewCast(a, t), nil
 }
 
+// aggFunc is the aggregate of a name in this session; nil: there is none.
+func (x *exprs) aggFunc(name string) *expr.AggFunc {
+	f, p := expr.LookupAgg(name), x.q.b.s.Places
+	if f == nil || f.Places == nil || p == nil {
+		return f
+	}
+	return f.Places(*p)
+}
+
 // aggregate binds an aggregate. It belongs to the innermost query that has a column of its
 // arguments, or to this one if there is none.
 func (x *exprs) aggregate(n *ast.AggregateFuncExpr) (expr.Node, error) {
-	f := expr.LookupAgg(aggName(n))
+	f := x.aggFunc(aggName(n))
 	if f == nil {
 		return nil, unsupported("aggregate %s", fold(n.F))
 	}

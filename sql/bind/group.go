@@ -168,7 +168,8 @@ func (q *query) group(rel algebra.Rel, c *clauses, g *ast.GroupByClause) (algebr
 // regroup rewrites an expression over the rows of FROM to one over groups.
 func (q *query) regroup(n expr.Node) (expr.Node, error) {
 	for _, k := range q.keys {
-		if _, plain := k.Node.(*expr.Col); !plain && expr.Equal(k.Node, n) {
+		// A quotient that is a key has the digits that are shown, also where one has all of them.
+		if _, plain := k.Node.(*expr.Col); !plain && (expr.Equal(k.Node, n) || expr.Equal(expr.Exact(k.Node), n)) {
 			return q.keyCol(k), nil
 		}
 	}

@@ -186,7 +186,7 @@ func (x *exprs) neighbour(f *algebra.WinFunc, args []ast.ExprNode) error {
 
 // windowAggregate binds an aggregate over a window.
 func (x *exprs) windowAggregate(f *algebra.WinFunc, n *ast.WindowFuncExpr) error {
-	fn := expr.LookupAgg(f.Func)
+	fn := x.aggFunc(f.Func)
 	if fn == nil {
 		return unsupported("window function %s", f.Func)
 	}

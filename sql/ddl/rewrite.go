@@ -35,6 +35,9 @@ func (t *Table) ShouldRewriteTable(_ *sql.Context, o, n sql.PrimaryKeySchema, oc
 	if oc == nil || nc == nil {
 		return false
 	}
+	if i := t.Def.Desc.ColByName(oc.Name); i >= 0 && t.Def.Desc.Cols[i].Unpadded() && t.Def.Desc.Locality.Kind != schema.MultiMaster {
+		return true // and its keys are what new tables have
+	}
 	return !schema.Widens(oc.Type, nc.Type) || oc.Virtual != nc.Virtual
 }
 
@@ -134,7 +137,9 @@ func rewrittenColumn(d, old *schema.TableDesc, c, oc, nc *sql.Column) (cd schema
 		cd.Nullable = c.Nullable && !c.PrimaryKey
 		return cd, nil
 	}
-	err = cd.Redefine(c)
+	if err = cd.Redefine(c); err == nil {
+		cd.Pad()
+	}
 	return cd, err
 }
 

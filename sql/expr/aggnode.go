@@ -10,6 +10,8 @@ type AggFunc struct {
 	Zero bool
 	// Derive sets the type of a call and wraps its arguments in casts.
 	Derive func(*Agg) error
+	// Places, if there is one, makes the function for another div_precision_increment.
+	Places func(n int) *AggFunc
 	// Acc makes the accumulator.
 	Acc func(*Agg, *Env) (Acc, error)
 	// Sliding, if there is one, makes an accumulator that is a Remover, where that of Acc is none.

@@ -61,7 +61,8 @@ func integers(a, b Type) (both, unsigned bool) {
 	return a.Integer() && b.Integer(), a.Unsigned() || b.Unsigned()
 }
 
-func deriveArith(c *Call) error {
+// deriveArith derives + - * / and %. A quotient shows so many places more than its dividend.
+func deriveArith(c *Call, places int) error {
 	op := c.Fn.Name
 	a, b := Number(c.Args[0]), Number(c.Args[1])
 	x, y := Number(Exact(c.Args[0])), Number(Exact(c.Args[1]))
@@ -88,8 +89,8 @@ func deriveArith(c *Call) error {
 	default:
 		p, q := a.AsDecimal(), b.AsDecimal()
 		u, w := x.AsDecimal(), y.AsDecimal()
-		c.T = decimalResult(op, u, w)
-		c.Cmp = decimalResult(op, p, q) // its scale is what is shown
+		c.T = decimalResult(op, u, w, places)
+		c.Cmp = decimalResult(op, p, q, places) // its scale is what is shown
 	}
 	c.T.NotNull = notNull && op != "/" && op != "%"
 	c.castOperands(x, y)
@@ -125,13 +126,13 @@ func intResultDigits(op string, a, b Type) int {
 	return max(a.Length, b.Length)
 }
 
-func decimalResult(op string, p, q Type) Type {
+func decimalResult(op string, p, q Type, places int) Type {
 	switch op {
 	case "*":
 		return DecimalType(p.Precision+q.Precision, p.Scale+q.Scale)
 	case "/":
-		scale := min(p.Scale+DefaultDivScale, MaxScale)
-		return DecimalType(p.Precision+q.Scale+DefaultDivScale, scale)
+		scale := min(p.Scale+places, MaxScale)
+		return DecimalType(p.Precision+q.Scale+places, scale)
 	case "%":
 		scale := max(p.Scale, q.Scale)
 		return DecimalType(max(p.Precision-p.Scale, q.Precision-q.Scale)+scale, scale)
@@ -140,28 +141,28 @@ func decimalResult(op string, p, q Type) Type {
 	return DecimalType(max(p.Precision-p.Scale, q.Precision-q.Scale)+1+scale, scale)
 }
 
-// DefaultDivScale is div_precision_increment's default. Types are derived without a session.
+// DefaultDivScale is div_precision_increment's default.
 const DefaultDivScale = 4
 
-// quotientScale is how many digits behind the point MySQL computes of a quotient: its DECIMALs
-// have groups of nine digits, and a quotient has full groups.
-func quotientScale(a, b int) int {
+// QuotientScale is how many digits behind the point MySQL computes of a quotient of numbers with so
+// many of them, a and b: its DECIMALs have groups of nine digits, and a quotient has full groups.
+func QuotientScale(a, b, places int) int {
 	group := func(n int) int { return (n + 8) / 9 * 9 }
 	f0, f1 := group(a), group(b)
-	more := max(DefaultDivScale-(f0-a+f1-b), 0)
+	more := max(places-(f0-a+f1-b), 0)
 	return min(group(f0+f1+more), maxInner)
 }
 
 // maxInner bounds the digits of intermediate results.
 const maxInner = 72
 
-func deriveDiv(c *Call) error {
-	if err := deriveArith(c); err != nil {
+func deriveDiv(c *Call, places int) error {
+	if err := deriveArith(c, places); err != nil {
 		return err
 	}
 	if c.T.Kind == Decimal {
 		p, q := c.Args[0].Type(), c.Args[1].Type()
-		scale := quotientScale(p.Scale, q.Scale)
+		scale := QuotientScale(p.Scale, q.Scale, places)
 		digits := p.Precision - p.Scale + q.Scale + scale
 		c.T = Type{Kind: Decimal, Precision: digits, Scale: scale, Coll: c.T.Coll, Coercibility: CoerceNumeric}
 	}
@@ -628,25 +629,26 @@ func evalNeg(c *Call, k *Compiler) (Expr, error) {
 	}), nil
 }
 
+func evalArith(c *Call, k *Compiler) (Expr, error) { return k.arith(c) }
+
+// quotients are the operator / by div_precision_increment: how many more digits behind the point a
+// quotient has than the dividend.
+var quotients [MaxScale + 1]*Func
+
 func init() {
-	eval := func(c *Call, k *Compiler) (Expr, error) { return k.arith(c) }
+	for n := range quotients {
+		quotients[n] = &Func{Name: "/", Min: 2, Max: 2, Derive: func(c *Call) error { return deriveDiv(c, n) },
+			Eval: evalArith, Post: showScale, Places: func(n int) *Func { return quotients[n] }}
+	}
+	derive := func(c *Call) error { return deriveArith(c, 0) }
 	for _, op := range []string{"+", "-", "*", "%"} {
-		Register(&Func{Name: op, Min: 2, Max: 2, Derive: deriveArith, Eval: eval, Post: showScale})
+		Register(&Func{Name: op, Min: 2, Max: 2, Derive: derive, Eval: evalArith, Post: showScale})
 	}
 	funcs["mod"] = funcs["%"]
 	Register(
-		&Func{Name: "/", Min: 2, Max: 2, Derive: deriveDiv, Eval: eval, Post: showScale},
+		quotients[DefaultDivScale],
 		&Func{Name: "div", Min: 2, Max: 2, Derive: deriveIntDiv, Eval: evalIntDiv},
 		&Func{Name: "neg", Min: 1, Max: 1, Derive: deriveNeg, Eval: evalNeg},
-	)
-	for _, op := range []string{"&", "|", "^", "<<", ">>"} {
-		Register(bitOp(op))
-	}
-	invert := func(x, _ uint64) uint64 { return ^x }
-	count := func(x, _ uint64) uint64 { return uint64(bits.OnesCount64(x)) }
-	Register(
-		&Func{Name: "~", Min: 1, Max: 1, Derive: deriveBits, Eval: evalBits(invert)},
-		&Func{Name: "bit_count", Min: 1, Max: 1, Derive: deriveBitCount, Eval: evalBits(count)},
 	)
 }
 
@@ -656,59 +658,4 @@ func showScale(c *Call) Node {
 		return c
 	}
 	return roundQuotient(c, c.Cmp.Scale)
-}
-
-func bitOp(op string) *Func {
-	f := map[string]func(x, y uint64) uint64{
-		"&":  func(x, y uint64) uint64 { return x & y },
-		"|":  func(x, y uint64) uint64 { return x | y },
-		"^":  func(x, y uint64) uint64 { return x ^ y },
-		"<<": func(x, y uint64) uint64 { return x << y },
-		">>": func(x, y uint64) uint64 { return x >> y },
-	}[op]
-	return &Func{Name: op, Min: 2, Max: 2, Derive: deriveBits, Eval: evalBits(f)}
-}
-
-// deriveBits makes 64 bits of all operands but binary strings, which may have more.
-func deriveBits(c *Call) error {
-	c.T = TypeUint
-	c.T.NotNull = true
-	for i, a := range c.Args {
-		c.T.NotNull = c.T.NotNull && a.Type().NotNull
-		if a.Type().Integer() || a.Type().Kind == Null {
-			continue
-		}
-		if a.Type().Kind == Bytes && !hexNumber(a) {
-			return ErrUnsupported("bits of a binary string")
-		}
-		t := TypeUint
-		t.NotNull = castNotNull(a.Type(), t)
-		c.Args[i] = &Cast{Arg: a, T: t, Explicit: true}
-	}
-	return nil
-}
-
-func deriveBitCount(c *Call) error {
-	err := deriveBits(c)
-	notNull := c.T.NotNull
-	c.T = TypeInt
-	c.T.Length, c.T.NotNull = 2, notNull
-	return err
-}
-
-func evalBits(f func(x, y uint64) uint64) func(c *Call, k *Compiler) (Expr, error) {
-	return func(c *Call, k *Compiler) (Expr, error) {
-		es, err := k.Exprs(c.Args)
-		if err != nil {
-			return nil, err
-		}
-		return NewRowFunc(c.T, es, func(a []*Vec, i int32, v *Vec) error {
-			y := uint64(0)
-			if len(a) > 1 {
-				y = uint64(a[1].I[i])
-			}
-			v.I[i] = int64(f(uint64(a[0].I[i]), y))
-			return nil
-		}), nil
-	}
 }

@@ -24,6 +24,8 @@ type Func struct {
 	Derive func(*Call) error
 	// Post, if there is one, puts something around a call that has its type.
 	Post func(*Call) Node
+	// Places, if there is one, makes the function for another div_precision_increment.
+	Places func(n int) *Func
 	// Eval makes the expression of a call; pred, if there is one, its faster form as a condition.
 	Eval func(*Call, *Compiler) (Expr, error)
 	pred func(*Call, *Compiler) (Pred, error)

@@ -170,7 +170,9 @@ func jsonAsText(x, with Node) Node {
 
 // NewCast is CAST(x AS t). What a value becomes that does not fit, follows from the mode.
 func NewCast(x Node, t Type) Node {
-	x = Exact(x)
+	if !t.Stringy() {
+		x = Exact(x) // the text of a quotient has the digits that are shown
+	}
 	t.NotNull = castNotNull(x.Type(), t)
 	return &Cast{Arg: x, T: t, Explicit: true}
 }

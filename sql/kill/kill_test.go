@@ -7,6 +7,7 @@ import (
 
 	sqle "github.com/dolthub/go-mysql-server"
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/variables"
 
 	"github.com/godwitdb/godwit/sql/kill"
 )
@@ -15,6 +16,7 @@ import (
 // our own engine has left it and go-mysql-server has not begun it, is killed all the same; the one
 // after it is not.
 func TestKillReachesTheWhole(t *testing.T) {
+	variables.InitStatusVariables() // connections are counted
 	l := kill.New(sqle.NewProcessList())
 	l.AddConnection(7, "here")
 	l.AddConnection(8, "there")

@@ -22,9 +22,9 @@ import (
 // facts are what the session says about the meaning of a statement. The binder asks pace whether it
 // may go on.
 func (r *Runner) facts(ctx *sql.Context, pace context.Context, cat *catalog, params []expr.Node) *bind.Session {
-	mode := sql.LoadSqlMode(ctx)
+	mode, places := sql.LoadSqlMode(ctx), intVar(ctx, "div_precision_increment")
 	return &bind.Session{
-		Catalog: cat, DB: ctx.GetCurrentDatabase(), Mode: bind.ModeOf(mode.String()), Collation: ctx.GetCollation(),
+		Catalog: cat, Places: &places, DB: ctx.GetCurrentDatabase(), Mode: bind.ModeOf(mode.String()), Collation: ctx.GetCollation(),
 		DefaultCollation: defaultCollation, Params: params,
 		SysVar:  func(name string, global bool) (expr.Node, error) { return sysVar(ctx, name, global) },
 		UserVar: func(name string) (expr.Node, error) { return userVar(ctx, name) },

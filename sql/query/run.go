@@ -338,9 +338,6 @@ func (st *statement) ready() error {
 	case t != nil && (t.Over || t.Schema != nil && st.s.Fill == nil):
 		return left("transaction with changes of the schema")
 	}
-	if intVar(st.ctx, "div_precision_increment") != expr.DefaultDivScale {
-		return left("div_precision_increment")
-	}
 	switch st.ctx.GetCharacterSetResults() {
 	case sql.CharacterSet_Unspecified, sql.CharacterSet_utf8mb4, sql.CharacterSet_utf8mb3, sql.CharacterSet_binary:
 		return nil

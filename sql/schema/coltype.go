@@ -129,9 +129,11 @@ func typeOf(d *ColumnDesc) (sql.Type, error) {
 	return t, nil
 }
 
-// describeType fills the type part of a column descriptor.
+// describeType fills the type part of a column descriptor. Keys of one that keeps its collation
+// stay as they are.
 func describeType(d *ColumnDesc, t sql.Type) error {
-	d.Type, d.Values, d.Collation, d.SRID = "", nil, 0, nil
+	was, padded := d.Collation, d.Padded
+	d.Padded, d.Type, d.Values, d.Collation, d.SRID = false, "", nil, 0, nil
 	switch t := t.(type) {
 	case types.VectorType:
 		d.Type = t.String()
@@ -160,6 +162,9 @@ func describeType(d *ColumnDesc, t sql.Type) error {
 	}
 	if !back.Equals(t) {
 		return fmt.Errorf("type %s of column %s cannot be stored: it reads back as %s", t, d.Name, back)
+	}
+	if d.Pad(); d.Collation == was {
+		d.Padded = d.Padded && padded
 	}
 	return nil
 }
@@ -223,11 +228,11 @@ func (c *Column) Int(n int64, unsigned bool) (v any, ok bool) {
 }
 
 // Sortable reports whether key encodings order values as their type does, and are equal exactly for
-// equal values. Those of collations with the attribute PAD SPACE do not: there 'a' equals 'a ', and
-// comes after 'a' with a tabulator.
+// equal values. Those of older stores do not, where the collation has the attribute PAD SPACE:
+// there 'a' equals 'a ', and comes after 'a' with a tabulator.
 func (c *Column) Sortable() bool {
 	return c.Integer() || c.Kind == KindString && c.Type.Type() != sqltypes.Enum && c.Type.Type() != sqltypes.Set &&
-		c.Collation.PadAttribute() != "PAD SPACE"
+		(c.Desc.Padded || c.Collation.PadAttribute() != "PAD SPACE")
 }
 
 // Bounds are those of an integer column.

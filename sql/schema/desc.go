@@ -80,6 +80,8 @@ type ColumnDesc struct {
 	HiddenSystem bool            `json:"hidden_system,omitempty"`
 	Comment      string          `json:"comment,omitempty"`
 	Extra        string          `json:"extra,omitempty"`
+	// Padded: keys disregard spaces at the end of texts, as the collation does (pad.go).
+	Padded bool `json:"padded,omitempty"`
 	// Missing is the stored value of rows written before the column was added.
 	Missing []byte `json:"missing,omitempty"`
 }

@@ -47,6 +47,9 @@ func (c *Column) AppendKey(ctx context.Context, k []byte, v any, length int64) (
 	if err != nil {
 		return nil, err
 	}
+	if c.Desc.Padded && c.Kind == KindString {
+		return base.AppendBytes(k, c.padded(cutPrefix(raw, length, true))), nil
+	}
 	if c.Kind != KindString || c.Binary {
 		return base.AppendBytes(k, cutPrefix(raw, length, c.Kind == KindString)), nil
 	}
@@ -105,16 +108,19 @@ func (c *Column) weights(s []byte) []byte {
 			x = uint32(w.of(r))
 		}
 		i += n
-		switch {
-		case x < 0x80:
-			out = append(out, byte(x))
-		case x < 0x4000:
-			out = append(out, 0x80|byte(x>>8), byte(x))
-		default:
-			out = binary.BigEndian.AppendUint32(append(out, 0xc0), x)
-		}
+		out = appendWeight(out, x)
 	}
 	return out
+}
+
+func appendWeight(b []byte, x uint32) []byte {
+	switch {
+	case x < 0x80:
+		return append(b, byte(x))
+	case x < 0x4000:
+		return append(b, 0x80|byte(x>>8), byte(x))
+	}
+	return binary.BigEndian.AppendUint32(append(b, 0xc0), x)
 }
 
 // appendDecimalKey encodes coefficient + 10^65-ish offset at the column's scale in fixed width.
@@ -286,6 +292,9 @@ func (c *Column) TakeKey(k []byte) (text string, rest []byte, ok bool) {
 	case KindString:
 		if c.Binary {
 			v, rest, err := base.TakeBytes(k)
+			if err == nil && c.Desc.Padded {
+				v, err = unpad(v)
+			}
 			return "'" + string(v) + "'", rest, err == nil
 		}
 	}

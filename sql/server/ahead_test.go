@@ -279,7 +279,7 @@ func TestAheadAsRowByRow(t *testing.T) {
 			exec(t, conn, q)
 		}
 		tables := append([]string{"au", "tr", "log", "ch"}, aheadTables...)
-		for _, explicit := range []bool{false, true} {
+		for _, explicit := range transactions() {
 			for i, q := range aheadCases {
 				docs := usesDocs(q)
 				if i == 0 || !explicit || docs {

@@ -65,7 +65,7 @@ func newGreedy(t *testing.T) (*Server, *sql.DB) {
 func TestEngineMemory(t *testing.T) {
 	s, c := newGreedy(t)
 	k := conn(t, c)
-	exec(t, k, "SET div_precision_increment = 5") // our own engine leaves it
+	exec(t, k, toEngine)
 	exec(t, k, "SET cte_max_recursion_depth = 1000")
 	exec(t, k, "SET group_concat_max_len = 1000000")
 	for _, q := range greedyOld {
@@ -114,7 +114,7 @@ func TestEngineMemory(t *testing.T) {
 func TestEngineInterrupted(t *testing.T) {
 	_, c := newGreedy(t)
 	k, killer := conn(t, c), conn(t, c)
-	exec(t, k, "SET div_precision_increment = 5")
+	exec(t, k, toEngine)
 	id := query(t, k, "SELECT CONNECTION_ID()")[0]
 	for _, q := range []string{
 		"SELECT COUNT(*) FROM t v, t w, t x, t y, t z WHERE v.a + w.a + x.a + y.a + z.a < 0",
@@ -144,7 +144,7 @@ func TestEngineInterrupted(t *testing.T) {
 func TestManyTables(t *testing.T) {
 	_, c := newGreedy(t)
 	old, own := conn(t, c), conn(t, c)
-	exec(t, old, "SET div_precision_increment = 5")
+	exec(t, old, toEngine)
 	exec(t, own, "CREATE TABLE r (a INT PRIMARY KEY, n INT)")
 	for n := 8; n <= 16; n++ {
 		inner, outer, comma := "SELECT COUNT(*), SUM(t0.a) FROM t t0", "SELECT COUNT(*), SUM(t0.a) FROM t t0", []string{"t t0"}

@@ -183,7 +183,7 @@ func TestViewDefiners(t *testing.T) {
 			"SELECT id, x FROM " + v,
 		}
 	}
-	for _, engine := range []string{"SET div_precision_increment = DEFAULT", "SET div_precision_increment = 5"} {
+	for _, engine := range []string{toOurs, toEngine} {
 		exec(t, user, engine)
 		for _, v := range []string{"v", "vv", "vvi"} {
 			for _, q := range changes(v) {
@@ -211,7 +211,7 @@ func TestViewDefiners(t *testing.T) {
 		t.Error(rows)
 	}
 	exec(t, root, "REVOKE SELECT (x) ON test.secret FROM maker")
-	for _, engine := range []string{"SET div_precision_increment = DEFAULT", "SET div_precision_increment = 5"} {
+	for _, engine := range []string{toOurs, toEngine} {
 		exec(t, user, engine)
 		for _, v := range []string{"v", "vv", "vvi"} {
 			for _, q := range changes(v) {

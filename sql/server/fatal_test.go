@@ -37,11 +37,11 @@ func TestFatalStatements(t *testing.T) {
 	exec(t, c, "CREATE TABLE base (a INT)")
 	exec(t, c, "CREATE VIEW w1 AS SELECT * FROM base")
 	exec(t, c, "DROP TABLE base")
-	exec(t, c, "SET div_precision_increment = 5") // our own engine sees cycles by itself
+	exec(t, c, toEngine) // our own engine sees cycles by itself
 	if _, err := c.ExecContext(t.Context(), "CREATE VIEW base AS SELECT * FROM w1"); err == nil {
 		refused(t, c, 1462, "SELECT * FROM base")
 	}
-	exec(t, c, "SET div_precision_increment = DEFAULT")
+	exec(t, c, toOurs)
 	exec(t, c, "CREATE PROCEDURE p() CALL p()")
 	refused(t, c, 1456, "CALL p()")
 	exec(t, c, "SET max_sp_recursion_depth = 255")
@@ -73,7 +73,7 @@ func TestFatalStatements(t *testing.T) {
 	// matter here.
 	exec(t, c, "CREATE TABLE numbers (id INT PRIMARY KEY, x DECIMAL(65,30), s LONGTEXT)")
 	exec(t, c, "INSERT INTO numbers VALUES (1, 1, REPEAT('9', 500000)), (2, 2, '1e999999999')")
-	exec(t, c, "SET div_precision_increment = 5")
+	exec(t, c, toEngine)
 	for _, n := range []string{"REPEAT('9', 500000)", "'1e999999999'", "CONCAT('1e-', '999999999')", "CONCAT('0.', REPEAT('1', 500000))",
 		"(SELECT s FROM numbers WHERE id = 1)", "(SELECT s FROM numbers WHERE id = 2)"} {
 		for _, q := range []string{"SELECT CAST(%s AS DECIMAL(65,30))", "SELECT %s > 1.5", "SELECT 1.5 IN (2.5, %s)", "SELECT ROUND(%s, 2)",
@@ -95,7 +95,7 @@ func TestFatalStatements(t *testing.T) {
 		digits+"1.5|"+digits+"|"+digits)
 	exec(t, c, "INSERT INTO numbers (id, x, s) VALUES (9, 1.5, '"+digits+"')")
 	expect(t, c, "SELECT x, LENGTH(s) FROM numbers WHERE id = 9", "1.500000000000000000000000000000|10000")
-	exec(t, c, "SET div_precision_increment = DEFAULT")
+	exec(t, c, toOurs)
 
 	// Functions whose cost grows faster than their arguments.
 	for _, x := range []struct {
@@ -109,9 +109,9 @@ func TestFatalStatements(t *testing.T) {
 		{1235, "SELECT LENGTH(DATE_FORMAT(NOW(), REPEAT('%W', 30000000)))"},
 	} {
 		refused(t, c, x.code, x.q)
-		exec(t, c, "SET div_precision_increment = 5")
+		exec(t, c, toEngine)
 		refused(t, c, x.code, x.q)
-		exec(t, c, "SET div_precision_increment = DEFAULT")
+		exec(t, c, toOurs)
 	}
 	expect(t, c, "SELECT EXPORT_SET(5, 'Y', 'N', ',', 4), REGEXP_LIKE('abc', 'b+'), ST_ASTEXT(ST_GEOMFROMTEXT('POINT(1 2)'))",
 		"Y,N,Y,N|1|POINT(1 2)")

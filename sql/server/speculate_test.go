@@ -275,7 +275,7 @@ func TestSpeculativeAsRowByRow(t *testing.T) {
 		for _, q := range trigSchema {
 			exec(t, conn, q)
 		}
-		for _, explicit := range []bool{false, true} {
+		for _, explicit := range transactions() {
 			trigReset(t, conn, 12)
 			exec(t, conn, "INSERT INTO ref VALUES "+manyOf(12, "(20+#,#,%)"))
 			for _, tab := range []string{"a_log", "a_cnt", "a_see", "a_deep", "a_mix", "a_text", "a_set",

@@ -16,6 +16,30 @@ var Renamed = map[string]string{
 	"insert_func": "insert", "position": "locate",
 }
 
+// LeftAlone are functions whose values depend on more than their arguments and the session, or that
+// have effects on the session.
+var LeftAlone = map[string]bool{
+	"get_lock": true, "release_lock": true, "release_all_locks": true,
+	"is_free_lock": true, "is_used_lock": true,
+	"load_file": true, "sleep": true, "values": true, "default": true, "name_const": true, "benchmark": true,
+	"nextval": true, "lastval": true, "setval": true,
+	"master_pos_wait": true,
+}
+
+// JSONValues are functions that take values into documents, where TRUE is no number, and say which
+// of their arguments these are.
+var JSONValues = func() map[string]func(i int) bool {
+	out := map[string]func(int) bool{
+		"json_array":    func(int) bool { return true },
+		"json_object":   func(i int) bool { return i%2 == 1 },
+		"json_memberof": func(i int) bool { return i == 0 },
+	}
+	for _, f := range []string{"json_set", "json_insert", "json_replace", "json_array_append", "json_array_insert"} {
+		out[f] = func(i int) bool { return i >= 2 && i%2 == 0 }
+	}
+	return out
+}()
+
 // Trims are the forms of TRIM(... FROM ...).
 var Trims = map[ast.TrimDirectionType]string{
 	ast.TrimBothDefault: "trim", ast.TrimBoth: "trim", ast.TrimLeading: "trim_leading", ast.TrimTrailing: "trim_trailing",

@@ -79,6 +79,8 @@ type sumAcc struct {
 	t    expr.Type
 	from expr.Type
 	avg  bool
+	// digits are those behind the point that are computed of an average.
+	digits int
 }
 
 func (a *sumAcc) Add(groups []int32, in []*expr.Vec, sel []int32) error {
@@ -183,8 +185,10 @@ func (a *sumAcc) Result(v *expr.Vec, from, to int) error {
 		if a.avg {
 			var n apd.Decimal
 			n.SetInt64(s.n)
-			// One digit more than is shown decides the rounding; MySQL has at least as many.
-			_, _ = expr.DecCtx.Quo(&d, &d, &n)
+			// MySQL cuts the quotient off behind a full group of digits, which may be the last
+			// one that is shown.
+			_, _ = truncating.Quo(&d, &d, &n)
+			_, _ = truncating.Quantize(&d, &d, int32(-a.digits))
 		}
 		expr.Rescale(&d, &d, a.t.Scale)
 		if d.NumDigits()-int64(a.t.Scale) > expr.MaxPrecision {
@@ -472,7 +476,18 @@ func (a *varAcc) Result(v *expr.Vec, from, to int) error {
 	return nil
 }
 
-func deriveSum(avg bool) func(a *expr.Agg) error {
+// truncating computes decimals without rounding.
+var truncating = func() apd.Context {
+	c := expr.DecCtx.WithPrecision(expr.DecCtx.Precision)
+	c.Rounding = apd.RoundDown
+	return *c
+}()
+
+// averages are AVG by div_precision_increment: how many more digits behind the point it has than
+// its argument.
+var averages [expr.MaxScale + 1]*expr.AggFunc
+
+func deriveSum(avg bool, places int) func(a *expr.Agg) error {
 	return func(a *expr.Agg) error {
 		t := expr.Number(a.Args[0])
 		shown := expr.Number(roundedArg(a.Args[0]))
@@ -482,7 +497,7 @@ func deriveSum(avg bool) func(a *expr.Agg) error {
 			d, s := t.AsDecimal(), shown.AsDecimal()
 			a.T = expr.DecimalType(s.Precision+22, s.Scale)
 			if avg {
-				a.T = expr.DecimalType(s.Precision+expr.DefaultDivScale, s.Scale+expr.DefaultDivScale)
+				a.T = expr.DecimalType(s.Precision+places, min(s.Scale+places, expr.MaxScale))
 			}
 			if t.Kind == expr.Decimal {
 				t = d
@@ -501,7 +516,7 @@ func roundedArg(n expr.Node) expr.Node {
 	return n
 }
 
-func sumOf(avg bool) func(a *expr.Agg, _ *expr.Env) (expr.Acc, error) {
+func sumOf(avg bool, places int) func(a *expr.Agg, _ *expr.Env) (expr.Acc, error) {
 	return func(a *expr.Agg, _ *expr.Env) (expr.Acc, error) {
 		if a.T.Kind == expr.Float {
 			return &fsumAcc{states: states[fsum]{each: 16}, avg: avg}, nil
@@ -510,7 +525,8 @@ func sumOf(avg bool) func(a *expr.Agg, _ *expr.Env) (expr.Acc, error) {
 		if t.Kind != expr.Decimal {
 			t.Scale = 0
 		}
-		return &sumAcc{states: states[sum]{each: 32}, t: a.T, from: t, avg: avg}, nil
+		return &sumAcc{states: states[sum]{each: 32}, t: a.T, from: t, avg: avg,
+			digits: expr.QuotientScale(t.Scale, 0, places)}, nil
 	}
 }
 
@@ -556,8 +572,12 @@ func init() {
 		},
 		Acc: func(*expr.Agg, *expr.Env) (expr.Acc, error) { return &countAcc{states[int64]{each: 8}}, nil },
 	}, "count")
-	expr.RegisterAgg(&expr.AggFunc{Min: 1, Max: 1, Derive: deriveSum(false), Acc: sumOf(false)}, "sum")
-	expr.RegisterAgg(&expr.AggFunc{Min: 1, Max: 1, Derive: deriveSum(true), Acc: sumOf(true)}, "avg")
+	expr.RegisterAgg(&expr.AggFunc{Min: 1, Max: 1, Derive: deriveSum(false, 0), Acc: sumOf(false, 0)}, "sum")
+	for n := range averages {
+		averages[n] = &expr.AggFunc{Name: "avg", Min: 1, Max: 1, Derive: deriveSum(true, n), Acc: sumOf(true, n),
+			Places: func(n int) *expr.AggFunc { return averages[n] }}
+	}
+	expr.RegisterAgg(averages[expr.DefaultDivScale], "avg")
 	expr.RegisterAgg(&expr.AggFunc{Min: 1, Max: 1, Derive: derivePick, Acc: pick(-1)}, "min")
 	expr.RegisterAgg(&expr.AggFunc{Min: 1, Max: 1, Derive: derivePick, Acc: pick(1)}, "max")
 	expr.RegisterAgg(&expr.AggFunc{Min: 1, Max: 1, Derive: derivePick, Acc: pick(0)}, "any_value", "first")
