@@ -80,9 +80,9 @@ func (c *readServers) there(n base.Node) replica.Node {
 	return x
 }
 
-// ReplicaFor is the node to ask for a snapshot of a shard, other than this one; 0 if none is
-// known to hold it.
-func (c *readServers) ReplicaFor(shard base.ShardID, ts base.Timestamp) base.NodeID {
+// ReplicaFor is the node to ask for a snapshot of a shard, other than this one and than not; 0 if
+// none is known to hold it.
+func (c *readServers) ReplicaFor(shard base.ShardID, ts base.Timestamp, not base.NodeID) base.NodeID {
 	holders := c.Topology().ShardReplicas(shard)
 	usable := c.usable()
 	region := c.region()
@@ -94,7 +94,7 @@ func (c *readServers) ReplicaFor(shard base.ShardID, ts base.Timestamp) base.Nod
 			nodes[i].Staleness = 0 // that is what the consistency point says
 		}
 	}
-	holds := func(id base.NodeID) bool { return id != c.self && slices.Contains(holders, id) }
+	holds := func(id base.NodeID) bool { return id != c.self && id != not && slices.Contains(holders, id) }
 	// A node of this region knows its rows as soon as any, and for those of other regions it waits
 	// no longer than others, if it hears of them at all.
 	age := max(c.clock.Latest().Sub(ts), 0)

@@ -468,7 +468,7 @@ func (s *script) server(a args) string {
 		age = a.duration("age")
 	}
 	n := s.nodes[a.node()]
-	if at := n.cluster.ReplicaFor(base.ShardID(a.numbers("shard")[0]), n.clock.Latest().Add(-age)); at != 0 {
+	if at := n.cluster.ReplicaFor(base.ShardID(a.numbers("shard")[0]), n.clock.Latest().Add(-age), 0); at != 0 {
 		return fmt.Sprintf("n%d", at)
 	}
 	return "none"

@@ -174,9 +174,11 @@ func (a *assembly) configure() error {
 	a.gate = txn.Config{Self: a.Identity.Node, Store: a.Store, Transport: a.Transport, Clock: n.clock, Directory: dir, Logger: a.Log,
 		Topology: func() *base.Topology { return dir.Topology() },
 		Reads: txn.ReadConfig{
-			RTT:      func(n base.NodeID) time.Duration { return dir.RTT(n) },
-			Want:     func() { dir.Want() },
-			Replica:  func(s base.ShardID, ts base.Timestamp) base.NodeID { return dir.ReplicaFor(s, ts) },
+			RTT:  func(n base.NodeID) time.Duration { return dir.RTT(n) },
+			Want: func() { dir.Want() },
+			Replica: func(s base.ShardID, ts base.Timestamp, not base.NodeID) base.NodeID {
+				return dir.ReplicaFor(s, ts, not)
+			},
 			Answered: func(n base.NodeID, took time.Duration, err error) { dir.Answered(n, took, err) },
 		},
 		Commits: txn.CommitConfig{

@@ -76,7 +76,9 @@ func (n *Node) meterSQL() (meter.SQL, bool) {
 	s := n.db.Stats()
 	out := meter.SQL{Sessions: srv.Sessions(), Commits: s.Committed.Load(), TwoRound: s.TwoRound.Load(), Failed: s.Failed.Load(),
 		Ambiguous: s.Ambiguous.Load(), ReadsLocal: s.ReadsLocal.Load(), ReadsWaited: s.ReadsWaited.Load(),
-		ReadsServed: s.ReadsServed.Load(), ReadsAsked: s.ReadsAsked.Load()}
+		ReadsServed: s.ReadsServed.Load(), ReadsAsked: s.ReadsAsked.Load(),
+		HedgesWon: s.Hedged.Won.Load()}
+	out.Hedged = s.Hedged.Asked.Load()
 	out.Used, out.Limit = srv.Memory()
 	f := srv.Feeds()
 	out.Feeds, out.FeedRows, out.FeedBytes, out.FeedMarks, out.FeedErrors, out.FeedLag = f.Running, f.Rows, f.Bytes, f.Marks,

@@ -62,7 +62,9 @@ func (r *Replica) finishPrepared(ctx context.Context, q *wire.FinishRequest, id 
 		return err
 	}
 	out, err := r.decide(ctx, id, term, q.Commit, base.Timestamp(q.Ts))
-	if err != nil {
+	if base.CodeOf(err) == base.CodeAborted { // the log has not kept it: the next leader is to be told
+		return base.Errorf(base.CodeUnavailable, "%v", err)
+	} else if err != nil {
 		return err
 	}
 	if q.Commit != (out.State == wire.TxnState_COMMITTED) {
@@ -227,7 +229,7 @@ func (r *Replica) resolve(ctx context.Context, q *wire.ResolveRequest, resp *wir
 		if err := r.voteHeld(ctx, out.Vote.Participants, r.applied.Load(), base.Timestamp(out.Vote.Depends)); err != nil {
 			return err
 		}
-		resp.Hi, resp.Participants = out.Vote.Hi, out.Vote.Participants
+		resp.Hi, resp.Participants, resp.Answer = out.Vote.Hi, out.Vote.Participants, out.Vote.Answer
 	}
 	return nil
 }

@@ -153,13 +153,16 @@ func (r *Replica) decideByVotes(id base.TxnID) {
 		}
 	}
 	x.Deciding = true
-	delete(r.Notices, id)
 	term := r.lead.Term
 	r.mu.Unlock()
 	r.set.spawn(func(ctx context.Context) {
 		if _, err := r.decide(ctx, id, term, true, base.Timestamp(v.Slot)); err != nil {
 			r.notDeciding(id)
+			return
 		}
+		r.mu.Lock() // not before: they are handed over
+		delete(r.Notices, id)
+		r.mu.Unlock()
 	})
 }
 

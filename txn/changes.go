@@ -29,7 +29,7 @@ func (db *DB) Changes(ctx context.Context, req kv.ChangesRequest) (kv.ChangesRes
 	if db.set.Holds(shard) || db.cfg.Reads.Replica == nil {
 		return db.changesHere(ctx, &req)
 	}
-	node := db.cfg.Reads.Replica(shard, req.UpTo)
+	node := db.cfg.Reads.Replica(shard, req.UpTo, 0)
 	if node == 0 || node == db.cfg.Self {
 		return kv.ChangesResult{}, base.Errorf(base.CodeUnavailable, "no node is known that holds shard %d", shard)
 	}

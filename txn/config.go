@@ -10,6 +10,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/txn/hedge"
 )
 
 // Config of one gateway. All fields of the first block are required; zero fields elsewhere take the
@@ -57,9 +58,9 @@ type ReadConfig struct {
 	// Want is called when reads wait for closed timestamps, or will soon. It must be cheap. Nil
 	// ignores it.
 	Want func()
-	// Replica is the node to ask for a snapshot of a shard that is not held here, by [DB.Serve];
-	// 0: none, ask the owners. Nil: always.
-	Replica func(shard base.ShardID, ts base.Timestamp) base.NodeID
+	// Replica is the node to ask for a snapshot of a shard, by [DB.Serve], other than this one and
+	// than not; 0: none, ask the owners. Nil: always.
+	Replica func(shard base.ShardID, ts base.Timestamp, not base.NodeID) base.NodeID
 	// Answered reports how long such a node took. Nil ignores it.
 	Answered func(n base.NodeID, took time.Duration, err error)
 }
@@ -180,6 +181,9 @@ type Stats struct {
 	// shards that are not held here, by other nodes' replicas; requests to owners; waits for the
 	// closed timestamp that were given up.
 	ReadsLocal, ReadsWaited, ReadsServed, ReadsAsked, WaitsLost atomic.Int64
+
+	// Hedged are the snapshot reads that a second node was asked for, too.
+	Hedged hedge.Reads
 
 	Forwarded atomic.Int64 // keys and ranges found with another owner than guessed
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/owner/route"
+	"github.com/godwitdb/godwit/txn/touched"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -28,7 +29,7 @@ type DB struct {
 
 	live    liveTxns
 	gate    gate
-	touches touches
+	touches touched.Rows
 	hints   hints
 	tasks   tasks
 	busy    atomic.Int64 // reads and commits under way

@@ -358,11 +358,9 @@ func (p *proposal) finish(groups []base.GroupID, commit bool, ts base.Timestamp)
 	as, db := p.as, p.t.db
 	as.end(false)
 	for _, g := range groups {
-		q := &wire.FinishRequest{Group: uint32(g), Txn: as.id[:], Commit: commit, Ts: uint64(ts), Prepared: true}
 		db.tasks.spawn(func(ctx context.Context) {
-			if resp, err := db.router.Finish(ctx, q); err != nil || resp.Status != nil {
-				db.cfg.Logger.Debug("an outcome was not delivered", "txn", as.id, "group", g, "err", err, "status",
-					resp.GetStatus())
+			if err := db.tellOutcome(ctx, g, as.id[:], commit, ts); err != nil {
+				db.cfg.Logger.Debug("an outcome was not delivered", "txn", as.id, "group", g, "err", err)
 			}
 		})
 	}

@@ -2,12 +2,12 @@ package txn
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/obs"
+	"github.com/godwitdb/godwit/txn/touched"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -70,19 +70,10 @@ func (db *DB) PlanRead(key base.Key) (local bool, wait, rtt time.Duration) {
 
 // ask carries out a request; no answer and no error: it waited here in vain.
 func (t *Txn) ask(ctx context.Context, q *request) (*wire.ReadResponse, error) {
-	tr := obs.TraceOf(ctx)
 	if q.wait == 0 {
-		resp, err := t.read(ctx, q.msg)
-		if err == nil && kv.LockMode(q.msg.Lock) == kv.LockNone {
-			t.db.stats.ReadsAsked.Add(1)
-			kind := obs.ReadOwner
-			if n := t.db.leaderOf(base.GroupID(q.msg.Group)); n != 0 && t.db.cfg.Topology().RegionOf(n) != t.db.cfg.Region {
-				kind = obs.ReadFar
-			}
-			tr.AddRead(kind, 0)
-		}
-		return resp, err
+		return t.hedged(ctx, q)
 	}
+	tr := obs.TraceOf(ctx)
 	began := time.Now()
 	g := base.GroupID(q.msg.Group)
 	ts := base.Timestamp(q.msg.ReadTs)
@@ -114,21 +105,18 @@ func (t *Txn) ask(ctx context.Context, q *request) (*wire.ReadResponse, error) {
 	return resp, err
 }
 
-const (
-	touchEvery = 50 * time.Millisecond
-	maxTouched = 1000 // rows that one owner is still to be notified of; more are not counted
-)
-
-// touches are rows of other regions that were read here: the policy of homes counts strong reads of
-// points at their owners.
-type touches struct {
-	mu   sync.Mutex
-	rows map[touchedBy][]*wire.KV
-}
-
-type touchedBy struct {
-	owner  base.NodeID
-	region uint32
+// askOwner asks the owner.
+func (t *Txn) askOwner(ctx context.Context, q *request) (*wire.ReadResponse, error) {
+	resp, err := t.read(ctx, q.msg)
+	if err == nil && kv.LockMode(q.msg.Lock) == kv.LockNone {
+		t.db.stats.ReadsAsked.Add(1)
+		kind := obs.ReadOwner
+		if n := t.db.leaderOf(base.GroupID(q.msg.Group)); n != 0 && t.db.cfg.Topology().RegionOf(n) != t.db.cfg.Region {
+			kind = obs.ReadFar
+		}
+		obs.TraceOf(ctx).AddRead(kind, 0)
+	}
+	return resp, err
 }
 
 // touched notes the rows of a point read that waited here. Their owner is notified in a moment.
@@ -142,37 +130,14 @@ func (t *Txn) touched(q *request, rows []*wire.KV) {
 		}
 	}
 	db := t.db
-	by := touchedBy{db.leaderOf(base.GroupID(q.msg.Group)), q.msg.Region}
-	if by.owner == 0 || by.owner == db.cfg.Self {
+	owner := db.leaderOf(base.GroupID(q.msg.Group))
+	if owner == 0 || owner == db.cfg.Self {
 		return
 	}
-	db.touches.mu.Lock()
-	defer db.touches.mu.Unlock()
-	if len(db.touches.rows) == 0 {
-		db.touches.rows = map[touchedBy][]*wire.KV{}
-		time.AfterFunc(touchEvery, db.tellTouched)
-	}
-	list := db.touches.rows[by]
-	for _, r := range rows {
-		if !r.Absent && len(list) < maxTouched {
-			list = append(list, &wire.KV{Key: r.Key, Label: r.Label})
-		}
-	}
-	db.touches.rows[by] = list
-}
-
-func (db *DB) tellTouched() {
-	db.touches.mu.Lock()
-	all := db.touches.rows
-	db.touches.rows = nil
-	db.touches.mu.Unlock()
-	for by, rows := range all {
-		if len(rows) == 0 {
-			continue
-		}
+	db.touches.Note(touched.By{Owner: owner, Region: q.msg.Region}, rows, func(by touched.By, rows []*wire.KV) {
 		db.tasks.spawn(func(ctx context.Context) { // lost: they were not counted
-			_ = db.cfg.Transport.Call(ctx, by.owner, wire.KindTouched, &wire.Touched{Region: by.region, Rows: rows},
+			_ = db.cfg.Transport.Call(ctx, by.Owner, wire.KindTouched, &wire.Touched{Region: by.Region, Rows: rows},
 				&wire.TouchedResponse{})
 		})
-	}
+	})
 }

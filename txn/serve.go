@@ -9,6 +9,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/txn/hedge"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -36,7 +37,7 @@ func (f *fetch) split(t *Txn) (parts []readPart) {
 		if shard := s.Start.Shard(); i == 0 || shard != last {
 			last, at = shard, 0
 			if shard != base.MetaShard && !db.set.Holds(shard) {
-				at = db.cfg.Reads.Replica(shard, f.ts)
+				at = db.cfg.Reads.Replica(shard, f.ts, 0)
 			}
 			away = away || at != 0
 		}
@@ -64,12 +65,13 @@ func (f *fetch) runParts(ctx context.Context, t *Txn, parts []readPart) error {
 	subs := make([]fetch, len(parts))
 	parallel(ctx, len(parts), func(ctx context.Context, i int) {
 		p, sub := &parts[i], &subs[i]
-		*sub = fetch{lock: f.lock, ts: f.ts, reverse: f.reverse, limit: f.limit, maxBytes: f.maxBytes, apart: f.apart}
+		*sub = *f.like()
 		for _, j := range p.of {
 			sub.spans = append(sub.spans, f.spans[j])
 		}
 		if p.node != 0 {
-			if sub.ask(ctx, t, p.node) == nil || ctx.Err() != nil {
+			got, err := sub.askOneOf(ctx, t, p.node)
+			if sub.got = got; err == nil || ctx.Err() != nil {
 				errs[i] = ctx.Err()
 				return
 			}
@@ -91,8 +93,72 @@ func (f *fetch) runParts(ctx context.Context, t *Txn, parts []readPart) error {
 	return nil
 }
 
+// like is a read of nothing yet, with all else as in f.
+func (f *fetch) like() *fetch {
+	return &fetch{lock: f.lock, ts: f.ts, reverse: f.reverse, limit: f.limit, maxBytes: f.maxBytes, apart: f.apart}
+}
+
+// askOneOf has a node read the spans, or one more if that does not answer in its usual time.
+func (f *fetch) askOneOf(ctx context.Context, t *Txn, node base.NodeID) ([]found, error) {
+	first := func(ctx context.Context) ([]found, error) { return f.ask(ctx, t, node) }
+	if t.db.cfg.Reads.RTT == nil {
+		return first(ctx)
+	}
+	return hedge.Ask(ctx, &t.db.stats.Hedged, node, t.db.cfg.Reads.RTT(node), first,
+		func(ctx context.Context) ([]found, error) { return f.askAnother(ctx, t, node) })
+}
+
+// askAnother has a node read the spans that is none of the two: this one, and the one given.
+func (f *fetch) askAnother(ctx context.Context, t *Txn, not base.NodeID) ([]found, error) {
+	shard := f.spans[0].Start.Shard()
+	n := t.db.cfg.Reads.Replica(shard, f.ts, not)
+	if n == 0 {
+		return nil, base.Errorf(base.CodeUnavailable, "no other node is known that holds shard %d", shard)
+	}
+	return f.ask(kv.WithQuiet(ctx), t, n) // the first one counts the use of the rows
+}
+
+// hedged sends a snapshot read to the owner of its rows. If that does not answer in its usual time,
+// a replica is asked, too, that may answer once it is complete up to the snapshot.
+func (t *Txn) hedged(ctx context.Context, q *request) (*wire.ReadResponse, error) {
+	first := func(ctx context.Context) (*wire.ReadResponse, error) { return t.askOwner(ctx, q) }
+	g, m := base.GroupID(q.msg.Group), q.msg
+	leader := t.db.leaderOf(g)
+	switch r := &t.db.cfg.Reads; {
+	case kv.LockMode(m.Lock) != kv.LockNone || len(m.Reader) > 0: // the owner has to know of it
+	case t.served || g == base.MetaGroup || leader == 0 || leader == t.db.cfg.Self || r.RTT == nil || r.Replica == nil ||
+		r.OwnersOnly:
+	default:
+		return hedge.Ask(ctx, &t.db.stats.Hedged, leader, r.RTT(leader), first,
+			func(ctx context.Context) (*wire.ReadResponse, error) { return t.servedBy(ctx, q, leader) })
+	}
+	return first(ctx)
+}
+
+// servedBy has a replica read what the owner was asked for.
+func (t *Txn) servedBy(ctx context.Context, q *request, not base.NodeID) (*wire.ReadResponse, error) {
+	m := q.msg
+	f := fetch{ts: base.Timestamp(m.ReadTs), reverse: m.Reverse, limit: int(m.Limit), maxBytes: int(m.MaxBytes)}
+	for i := range q.pieces {
+		f.spans = append(f.spans, q.pieces[i].span)
+	}
+	got, err := f.askAnother(ctx, t, not)
+	if err != nil {
+		return nil, err
+	}
+	resp := &wire.ReadResponse{}
+	for i := range got {
+		resp.Rows = append(resp.Rows, got[i].rows...)
+		if got[i].cut != nil { // the spans behind it are asked for again
+			resp.Resume, resp.ResumeSpan = got[i].cut, uint32(i)
+			break
+		}
+	}
+	return resp, nil
+}
+
 // ask has another node read the spans.
-func (f *fetch) ask(ctx context.Context, t *Txn, node base.NodeID) error {
+func (f *fetch) ask(ctx context.Context, t *Txn, node base.NodeID) ([]found, error) {
 	db := t.db
 	q := &wire.ServeRequest{ReadTs: uint64(f.ts), Reverse: f.reverse, Limit: uint32(f.limit),
 		MaxBytes: uint32(f.maxBytes), Apart: f.apart,
@@ -114,23 +180,28 @@ func (f *fetch) ask(ctx context.Context, t *Txn, node base.NodeID) error {
 	if err == nil && len(resp.Spans) != len(f.spans) {
 		err = base.Errorf(base.CodeInvalid, "node %d answered for %d spans, not %d", node, len(resp.Spans), len(f.spans))
 	}
-	db.cfg.Reads.Answered(node, time.Since(began), err)
+	took := time.Since(began)
+	if context.Cause(ctx) != context.Canceled {
+		db.cfg.Reads.Answered(node, took, err)
+	} else if took > leastWait {
+		db.cfg.Reads.Answered(node, took, nil) // at least: another one was faster
+	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	_ = db.clock.Observe(base.Timestamp(resp.Now))
 	tr := obs.TraceOf(ctx)
 	tr.AddHops(int(resp.Hops))
 	tr.AddRead(obs.ReadServed, 0)
 	db.stats.ReadsServed.Add(1)
-	f.got = make([]found, len(f.spans))
+	got := make([]found, len(f.spans))
 	for i, s := range resp.Spans {
-		f.got[i].rows = s.Rows
+		got[i].rows = s.Rows
 		if len(s.Cut) > 0 {
-			f.got[i].cut = s.Cut
+			got[i].cut = s.Cut
 		}
 	}
-	return nil
+	return got, nil
 }
 
 // Serve reads for another node: it handles wire.KindServe.

@@ -55,8 +55,8 @@ func (db *DB) Settle(ctx context.Context, name base.TxnID, g base.GroupID, since
 	return got, err
 }
 
-// askStatement asks the group how a statement stands. vote: a transaction had voted for it and is
-// settled now, so ask again.
+// askStatement asks the group how a statement stands. vote: a transaction had voted for it and has
+// come to nothing, so ask again. If it has committed, its vote says what the client is to be told.
 func (db *DB) askStatement(ctx context.Context, name base.TxnID, g base.GroupID) (got kv.Settled, vote bool, err error) {
 	resp, err := db.router.Resolve(ctx, &wire.ResolveRequest{Group: uint32(g), Txn: name[:], Statement: true})
 	if err == nil {
@@ -74,25 +74,37 @@ func (db *DB) askStatement(ctx context.Context, name base.TxnID, g base.GroupID)
 		if db.cfg.VotesEnd {
 			return got, false, nil
 		}
-		return got, true, db.decideFor(ctx, g, resp)
+		return db.decideFor(ctx, g, resp)
 	}
 	return got, false, base.Errorf(base.CodeAmbiguous, "the outcome of statement %v has been forgotten", name)
 }
 
-// decideFor settles a transaction that has voted for a statement, and tells the group.
-func (db *DB) decideFor(ctx context.Context, g base.GroupID, vote *wire.ResolveResponse) error {
+// decideFor settles a transaction that has voted for a statement. The groups that took part are
+// told in the background if it has committed; else this one has to know before it is asked again.
+func (db *DB) decideFor(ctx context.Context, g base.GroupID, vote *wire.ResolveResponse) (got kv.Settled, again bool, err error) {
 	var groups []base.GroupID
 	for _, p := range vote.Participants {
 		groups = append(groups, base.GroupID(p))
 	}
 	if len(vote.Txn) != len(base.TxnID{}) {
-		return base.Errorf(base.CodeInvalid, "group %v: a vote without a transaction", g)
+		return got, false, base.Errorf(base.CodeInvalid, "group %v: a vote without a transaction", g)
 	}
 	ts, committed, err := db.router.Outcome(ctx, base.TxnID(vote.Txn), groups)
 	if err != nil {
-		return err
+		return got, false, err
 	}
-	q := &wire.FinishRequest{Group: uint32(g), Txn: vote.Txn, Commit: committed, Ts: uint64(ts), Prepared: true}
+	if committed && vote.Answer != nil {
+		for _, g := range groups {
+			db.tasks.spawn(func(ctx context.Context) { _ = db.tellOutcome(ctx, g, vote.Txn, true, ts) })
+		}
+		return kv.Settled{Committed: true, TS: ts, Answer: vote.Answer}, false, nil
+	}
+	return got, true, db.tellOutcome(ctx, g, vote.Txn, committed, ts)
+}
+
+// tellOutcome tells a group how a transaction that has voted there has ended.
+func (db *DB) tellOutcome(ctx context.Context, g base.GroupID, txn []byte, commit bool, ts base.Timestamp) error {
+	q := &wire.FinishRequest{Group: uint32(g), Txn: txn, Commit: commit, Ts: uint64(ts), Prepared: true}
 	resp, err := db.router.Finish(ctx, q)
 	if err == nil {
 		err = owner.ErrorOf(resp.Status)

@@ -146,6 +146,11 @@ type Break struct {
 	// and NoRefusal makes owners say that a statement has not committed without a refusal in the
 	// log (FWD-3).
 	NoNames, NoRefusal bool
+	// PatientRefusers and HastyRefusers leave out parts of GRP-10: who refuses a candidate waits
+	// for its turn though nobody is elected without it, or stands at once though somebody may be.
+	PatientRefusers, HastyRefusers bool
+	// NoHedges has no read be asked of a second node.
+	NoHedges bool
 	// EarlyCopies makes survivors of a lost region claim to hold more of it than they do.
 	EarlyCopies time.Duration
 }

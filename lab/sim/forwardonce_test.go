@@ -199,13 +199,22 @@ func TestForwardedOnce(t *testing.T) {
 		LogLevel = slog.LevelDebug
 	}
 	asked := 0
-	for seed := range uint64(some(4, 60)) {
+	all := []uint64{3, 4, 13, 25, 34} // of which some statements took up to 4.7 s once
+	if long() {
+		all = nil
+		for seed := range uint64(60) {
+			all = append(all, seed)
+		}
+	}
+	for _, seed := range all {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			f := forwardOnce(t, seed, 6, Break{})
 			for _, w := range append(f.wrong, f.unknown...) {
 				t.Error(w)
 			}
-			if f.longest > 5*time.Second {
+			// A node that is slow for a second is left, and its rows wait for the end of its lease:
+			// most that was seen is 3.3 s.
+			if f.longest > 3500*time.Millisecond {
 				t.Errorf("a statement took %v", f.longest)
 			}
 			if t.Failed() && testing.Verbose() {

@@ -106,7 +106,7 @@ func TestLeasesAreShort(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		for _, long := range []bool{false, true} {
 			var rows, shared time.Duration
-			for seed := range uint64(some(3, 20)) {
+			for seed := range uint64(some(2, 20)) {
 				tune := func(cfg *Config) {
 					cfg.Seed, cfg.Stay, cfg.Break.LongLeases = seed+1, true, long
 					ab, bc, ac := 15*time.Millisecond, 30*time.Millisecond, 45*time.Millisecond

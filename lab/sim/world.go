@@ -275,6 +275,9 @@ func (w *world) tune(l *life) func(*group.HostOptions, *owner.Config, *txn.Confi
 		if w.cfg.Pieces > 0 {
 			tc.Limits.EntryBytes, tc.Limits.PieceWrites = 1, w.cfg.Pieces
 		}
+		if w.cfg.Break.NoHedges {
+			tc.Reads.Replica = nil
+		}
 		tc.EarlyPrograms, tc.SameSlots = w.cfg.Break.EarlyPrograms, w.cfg.Break.SameSlots
 	}
 }
@@ -295,6 +298,7 @@ func (w *world) tuneOwners(l *life, ho *group.HostOptions, oc *owner.Config) {
 		oc.Bulk.Escalate = 4
 	}
 	b := &w.cfg.Break
+	ho.PatientRefusers, ho.HastyRefusers = b.PatientRefusers, b.HastyRefusers
 	oc.NoEarlyClose, oc.NoAboveHold, oc.NoHoldTransferred = b.NoEarlyClose, b.NoAboveHold, b.NoHoldTransferred
 	oc.HoldRest = w.cfg.HoldRest
 	oc.EarlySuccessors, oc.NoRefusal = b.EarlySuccessors, b.NoRefusal

@@ -36,9 +36,15 @@
 //	     and with what it has appended and not synced its log may be the longest.
 //	(GRP-10) survivors of a leader stand one after the other. One that refuses a pre-vote without
 //	     which the candidate cannot be elected, as of three voters the third, stands without a
-//	     pause. It needs the votes of a majority like any candidate. Because: the leader was heard
+//	     pause, be it that it gives the leader up after it was asked. It needs the votes of a
+//	     majority like any candidate. Because: the leader was heard
 //	     by one survivor only; the other one, whose log is shorter, stands first, and rows wait for
 //	     the turn of the one that can be elected.
+//	(GRP-11) a leader that steps down because of an answer of a later term, and hears of no other
+//	     leader for half a second, stands again. Voters that have heard it as their leader of late
+//	     judge it by its log alone. Because: a node dies as a candidate and comes back with its
+//	     term, for which nobody else has voted. Its answer ends the leader's term; the others
+//	     still take that one for alive, and refuse all candidates for an election timeout.
 //
 // # Duties of the caller
 //

@@ -172,6 +172,8 @@ type follower struct {
 	campaign  int        // ticks until an early campaign; 0 none
 	left      uint64     // the leader that was dead, or late, when it was set
 	heard     uint64     // tick at which a leader was last heard
+	outrun    outrun
+	regains   uint64 // tick until which it asks for the lead that it has lost to nobody
 }
 
 // logWriter is what goes from raft to the disk.

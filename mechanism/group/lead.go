@@ -149,7 +149,7 @@ func (g *Group) noteReady(rd raft.Ready) {
 	}
 	g.term, g.lead, g.state = term, lead, state
 	if lead != 0 {
-		g.campaign = 0
+		g.campaign, g.regains = 0, 0
 		g.noteLeader()
 	}
 	if won {
@@ -266,12 +266,38 @@ func (g *Group) deserted() {
 	g.left = g.lead
 	_ = g.rn.ForgetLeader()
 	g.campaign = 1 + min(campaignGap*g.campaignRank(uint64(g.host.opts.Self)), g.host.opts.ElectionTicks)
+	if o := g.outrun; o.of == g.left && g.now < o.at+uint64(g.host.opts.ElectionTicks) {
+		g.goFirst(o.candidate)
+	}
+}
+
+// outrun is a candidate whose log was shorter than this follower's while this one still heard its
+// leader: raft has given it no answer.
+type outrun struct {
+	candidate, of uint64 // it, and the leader that it had given up
+	at            uint64 // tick
+}
+
+// noteOutrun remembers a candidate that this follower cannot vote for when it has given its leader
+// up, too.
+func (g *Group) noteOutrun(m *pb.Message) {
+	last, err := g.log.LastIndex()
+	if err != nil {
+		return
+	}
+	if term, err := g.log.Term(last); err == nil && (m.GetLogTerm() < term || m.GetLogTerm() == term && m.GetIndex() < last) {
+		g.outrun = outrun{m.GetFrom(), g.lead, g.now}
+	}
 }
 
 // campaignGap is how many ticks after another one the next survivor campaigns: as long as it takes
 // to be elected and to say so, also over a detour. A survivor that campaigns earlier deposes the
 // one that was just elected, and then all wait for an election timeout (TestPartialCuts).
 const campaignGap = 5
+
+// lostToNobody has voters judge a request for their votes by the log alone, though they have heard
+// of the candidate as their leader not long ago. It is raft's word for a hand-over.
+const lostToNobody = "CampaignTransfer"
 
 // campaignRank is how many survivors of the leader that was left campaign before a voter: the
 // preferred leader, if that is not the one that was left, and voters with smaller ids. Drawn by
@@ -292,11 +318,22 @@ func (g *Group) campaignRank(of uint64) (rank int) {
 // log is longer or its term later. If that one cannot be elected without this vote, there is
 // nothing to wait for but the turns of those in between (GRP-10).
 func (g *Group) refused(candidate uint64) {
-	if g.campaign <= 0 || g.lead != 0 || !g.decides() {
-		return
+	if g.campaign > 0 && g.lead == 0 {
+		g.goFirst(candidate)
 	}
-	between := g.campaignRank(uint64(g.host.opts.Self)) - g.campaignRank(candidate) - 1
-	g.campaign = min(g.campaign, 1+campaignGap*max(between, 0))
+}
+
+// goFirst has this survivor stand before its turn, if a candidate that it does not vote for cannot
+// be elected without it.
+func (g *Group) goFirst(candidate uint64) {
+	o := &g.host.opts
+	switch {
+	case o.HastyRefusers:
+		g.campaign = 1
+	case !o.PatientRefusers && g.decides():
+		between := g.campaignRank(uint64(g.host.opts.Self)) - g.campaignRank(candidate) - 1
+		g.campaign = min(g.campaign, 1+campaignGap*max(between, 0))
+	}
 }
 
 // decides reports whether nobody is elected against this voter: all voters without it and the

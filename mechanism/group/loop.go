@@ -109,8 +109,7 @@ func (g *Group) turn(in mail) {
 		if !g.heeds(m) || g.early(m) {
 			continue
 		}
-		// Errors are of messages that come too late or from nodes that were removed.
-		_ = g.rn.Step(m)
+		g.step(m)
 	}
 	for _, s := range in.snaps {
 		g.stepSnapshot(s)
@@ -127,6 +126,22 @@ func (g *Group) turn(in mail) {
 	g.publish()
 	for _, r := range in.rounds {
 		r.done()
+	}
+}
+
+// step gives a message to raft. A leader whose term ends with an answer of a later one stands again
+// soon, unless it hears of another leader (GRP-11).
+func (g *Group) step(m *pb.Message) {
+	if m.GetType() == pb.MsgPreVote && g.state == raft.StateFollower && g.lead != 0 {
+		g.noteOutrun(m)
+	}
+	ends := g.state == raft.StateLeader && m.GetType() == pb.MsgAppResp && m.GetTerm() > g.term && !g.host.opts.QuietLosers
+	// Errors are of messages that come too late or from nodes that were removed.
+	if _ = g.rn.Step(m); !ends {
+		return
+	}
+	if s := g.rn.BasicStatus(); s.RaftState == raft.StateFollower && s.Lead == raft.None && g.voter {
+		g.campaign, g.regains = campaignGap, g.now+uint64(g.host.opts.ElectionTicks)
 	}
 }
 
@@ -232,6 +247,9 @@ func (g *Group) send(m *pb.Message) {
 		delete(g.newcomers, m.GetTo())
 		g.host.snaps.enqueue(g, m)
 		return
+	}
+	if t := m.GetType(); (t == pb.MsgPreVote || t == pb.MsgVote) && g.now < g.regains {
+		m.Context = []byte(lostToNobody)
 	}
 	to := base.NodeID(m.GetTo())
 	o := g.outbox(to, m)

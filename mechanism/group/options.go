@@ -111,6 +111,10 @@ type HostOptions struct {
 	// TrustTails has replicas vote and stand whose logs may lack what they acknowledged. It is for
 	// tests, which show what breaks then.
 	TrustTails bool
+	// QuietLosers leaves GRP-11 out. PatientRefusers has voters that refuse a candidate wait for
+	// their turn nevertheless, and HastyRefusers has all of them stand at once (GRP-10). They are
+	// for tests, too.
+	QuietLosers, PatientRefusers, HastyRefusers bool
 	// Fresh reports whether a node's replica of a group is open and has no state (Group.Fresh), as
 	// one must that becomes a member. Asked by the leader, it may take its time. Nil is always, for
 	// nodes that never come back.

@@ -53,6 +53,8 @@ type SQL struct {
 	Commits, TwoRound                                int64
 	Failed, Ambiguous                                int64
 	ReadsLocal, ReadsWaited, ReadsServed, ReadsAsked int64
+	// Hedged counts reads that a second node was asked for, too, HedgesWon those it answered first.
+	Hedged, HedgesWon int64
 
 	// Feeds are the change feeds that the node runs, FeedLag how far the one is behind that is the
 	// farthest. Counts since the start: messages, bytes, marks, and times that a sink took nothing.
@@ -141,6 +143,9 @@ var (
 	feedErrors  = counter("changefeed_failures_total", "Times that a change feed had to try again.")
 	feedLag     = gauge("changefeed_lag_seconds", "How far behind now the feed's resolved moment is, of the feed here that is the farthest.")
 
+	readHedges    = counter("read_hedges_total", "Snapshot reads that a second node was asked for, too, as the first was late.")
+	readHedgesWon = counter("read_hedges_won_total", "Of these, reads that the second node answered first.")
+
 	queueLength = prometheus.NewDesc("godwit_queue_length", "How many are in a queue or pool of this node that is bounded.",
 		[]string{"queue"}, nil)
 	queueLimit = prometheus.NewDesc("godwit_queue_limit", "How many may be.", []string{"queue"}, nil)
@@ -218,7 +223,7 @@ func (s *SQL) send(ch chan<- prometheus.Metric) {
 		{sqlSessions, int64(s.Sessions)}, {sqlMemory, s.Used}, {sqlLimit, s.Limit}, {sqlCommits, s.Commits},
 		{sqlTwoRound, s.TwoRound}, {sqlFailed, s.Failed}, {sqlAmbiguous, s.Ambiguous},
 		{feedRunning, int64(s.Feeds)}, {feedRows, s.FeedRows}, {feedBytes, s.FeedBytes}, {feedMarks, s.FeedMarks},
-		{feedErrors, s.FeedErrors},
+		{feedErrors, s.FeedErrors}, {readHedges, s.Hedged}, {readHedgesWon, s.HedgesWon},
 	} {
 		x.send(ch, float64(x.v))
 	}

@@ -13,6 +13,7 @@ import (
 type Timing struct {
 	Lease      time.Duration // length of a lease, at most; default 3 s
 	LeaseLeast time.Duration // what it is more than round trips (TIME-1a); default 1.2 s
+	LeaseLate  time.Duration // by how much late renewals make it longer, at most; default 0.6 s
 	// silence after which an unprepared transaction is aborted; default 10 s
 	TxnIdle time.Duration
 	// the same if its gateway is Gone; default 2.5 s: a living one says so every second
@@ -105,6 +106,7 @@ func (t *Timing) Fill() {
 	def(&t.ClosedLag, 2*time.Second)
 	def(&t.HoldRest, 10*time.Second)
 	def(&t.LeaseLeast, 1200*time.Millisecond)
+	def(&t.LeaseLate, 600*time.Millisecond)
 	def(&t.TxnIdle, 10*time.Second)
 	def(&t.TxnOrphan, 2500*time.Millisecond)
 	def(&t.ResolveAfter, 2*time.Second)

@@ -87,7 +87,7 @@ type Log struct {
 // Taken are transactions of a predecessor that do not end by themselves.
 type Taken struct {
 	Committed []Commit
-	Voted     []base.TxnID // votes of other participants are known
+	Voted     []base.TxnID // for slots; the votes of all participants may be known
 }
 
 // Commit is a transaction that ends when its commit timestamp is settled.
@@ -174,6 +174,8 @@ func (t *Table) takeProposed(x *Txn, h *wire.HeldTxn, log Log, rest *Taken) (ove
 			n.From = append(n.From, base.GroupID(g))
 		}
 		t.Notices[x.ID] = n
+	}
+	if v.Slot != 0 { // the predecessor may have known all votes, and its log not have taken the outcome
 		rest.Voted = append(rest.Voted, x.ID)
 	}
 	return false, nil
