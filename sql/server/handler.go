@@ -390,7 +390,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 	kind := bound.Kind(query)
 	h.g.audit.Statement(s, kind, query, err)
 	cost := began.Cost(s, kind)
-	if !strings.HasPrefix(kind, "show") && !asksForCost(query) {
+	if !strings.HasPrefix(kind, "show") && !statements.AsksForCost(query) {
 		s.NoteCost(cost)
 	}
 	if c, ok := s.Charge(); ok && h.g.onTxn != nil {
@@ -400,12 +400,6 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 		h.g.onStmt(kind, cost.Elapsed, cost.Hops, err)
 	}
 	return began.End(s, query, &cost, h.g.wording(s, err))
-}
-
-// asksForCost reports whether a statement may read what the one before has cost. Most statements
-// have no system variable: only those that do are put into lower case.
-func asksForCost(query string) bool {
-	return strings.Contains(query, "@@") && strings.Contains(strings.ToLower(query), "@@last_statement_")
 }
 
 // tries executes a statement until it does not lose a conflict any more, or must not be tried
