@@ -3,6 +3,7 @@ package hedge
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,13 +12,13 @@ import (
 const ms = time.Millisecond
 
 // says answers after a while, unless its context ends before.
-func says(what string, after time.Duration, err error, ends *int) func(context.Context) (string, error) {
+func says(what string, after time.Duration, err error, ends *atomic.Int64) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		select {
 		case <-time.After(after):
 			return what, err
 		case <-ctx.Done():
-			*ends++
+			ends.Add(1)
 			return "", ctx.Err()
 		}
 	}
@@ -36,7 +37,7 @@ func TestAsk(t *testing.T) {
 		fails         error
 		took          time.Duration
 		asked, won    int64
-		ends          int
+		ends          int64
 	}{
 		{name: "in time", first: 40 * ms, want: "first", took: 40 * ms},
 		{name: "late, and sooner than the second", first: 70 * ms, second: 50 * ms, want: "first", took: 70 * ms, asked: 1, ends: 1},
@@ -50,21 +51,21 @@ func TestAsk(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r, ends := &Reads{}, 0
+				r, ends := &Reads{}, new(atomic.Int64)
 				for range 16 {
 					r.took(1, 20*ms)
 				}
 				began := time.Now()
-				got, err := Ask(t.Context(), r, 1, 30*ms, says("first", c.first, c.err, &ends),
-					says("second", c.second, c.err2, &ends))
+				got, err := Ask(t.Context(), r, 1, 30*ms, says("first", c.first, c.err, ends),
+					says("second", c.second, c.err2, ends))
 				took := time.Since(began)
 				synctest.Wait()
 				if c.fails == nil && got != c.want || err != c.fails || took != c.took {
 					t.Errorf("%q, %v after %v; want %q, %v after %v", got, err, took, c.want, c.fails, c.took)
 				}
-				if a, w := r.Asked.Load(), r.Won.Load(); a != c.asked || w != c.won || ends != c.ends {
+				if a, w := r.Asked.Load(), r.Won.Load(); a != c.asked || w != c.won || ends.Load() != c.ends {
 					t.Errorf("a second node was asked %d times and won %d times, %d were told that they are not needed; "+
-						"want %d, %d, %d", a, w, ends, c.asked, c.won, c.ends)
+						"want %d, %d, %d", a, w, ends.Load(), c.asked, c.won, c.ends)
 				}
 			})
 		})
@@ -74,9 +75,9 @@ func TestAsk(t *testing.T) {
 // TestBudget: while the first node is silent not every read is asked of the second one.
 func TestBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, ends := &Reads{}, 0
+		r, ends := &Reads{}, new(atomic.Int64)
 		for range 200 {
-			if _, err := Ask(t.Context(), r, 1, 0, says("", time.Second, nil, &ends), says("", 0, nil, &ends)); err != nil {
+			if _, err := Ask(t.Context(), r, 1, 0, says("", time.Second, nil, ends), says("", 0, nil, ends)); err != nil {
 				t.Fatal(err)
 			}
 		}
