@@ -3,7 +3,9 @@ package kill
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -15,47 +17,63 @@ import (
 // nothing that it could end, and a KILL would be lost.
 type List struct {
 	sql.ProcessList
-	mu      sync.Mutex
-	running map[uint32]*statement // by the id of the connection
+	// Sessions are a Session for each connection's id, a uint32.
+	Sessions *sync.Map
 }
 
-type statement struct{ end context.CancelFunc }
+// State says of a session whether a statement of its client runs, and was killed. The zero value
+// is one where none runs.
+type State struct{ state atomic.Int32 }
 
-// New makes a list above that of an engine.
-func New(of sql.ProcessList) *List {
-	return &List{ProcessList: of, running: map[uint32]*statement{}}
-}
+const (
+	idle int32 = iota
+	runs
+	killed
+)
 
-// Begin says that a statement of a connection begins. Its context ends when it is killed, or has
-// taken as long as limit, of which late is the cause; 0: there is no limit. over must be called.
-func (l *List) Begin(ctx context.Context, id uint32, limit time.Duration, late error) (_ context.Context, over func()) {
-	var end context.CancelFunc
-	if limit > 0 {
-		ctx, end = context.WithTimeoutCause(ctx, limit, late)
-	} else {
-		ctx, end = context.WithCancel(ctx)
+// Begin says that a statement of the client begins. Its context ends when it has taken as long as
+// limit, of which late is the cause; 0: there is no limit. over must be called with the statement's
+// error, and gives the client's.
+func (r *State) Begin(ctx context.Context, limit time.Duration, late error) (_ context.Context, over func(error) error) {
+	r.state.Store(runs)
+	if limit == 0 {
+		return ctx, func(err error) error { r.state.Store(idle); return err }
 	}
-	st := &statement{end}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.running[id] = st
-	return ctx, func() {
-		end()
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.running[id] == st {
-			delete(l.running, id)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
+	return ctx, func(err error) error {
+		if err != nil && errors.Is(context.Cause(ctx), late) {
+			err = late
 		}
+		cancel()
+		r.state.Store(idle)
+		return err
 	}
+}
+
+// KillState implements Session.
+func (r *State) KillState() *State { return r }
+
+// Session is a session with its State.
+type Session interface {
+	sql.Session
+	KillState() *State
+}
+
+// BeginQuery implements sql.ProcessList. A part of a statement that was killed ends at once.
+func (l *List) BeginQuery(ctx *sql.Context, query string) (*sql.Context, error) {
+	s, ours := ctx.Session.(Session)
+	ctx, err := l.ProcessList.BeginQuery(ctx, query)
+	if err == nil && ours && s.KillState().state.Load() == killed {
+		l.ProcessList.Kill(s.ID())
+	}
+	return ctx, err
 }
 
 // Kill implements sql.ProcessList.
 func (l *List) Kill(id uint32) {
-	l.mu.Lock()
-	st := l.running[id]
-	l.mu.Unlock()
-	if st != nil {
-		st.end()
+	if s, ok := l.Sessions.Load(id); ok {
+		// before the list is asked: see BeginQuery
+		s.(Session).KillState().state.CompareAndSwap(runs, killed)
 	}
 	l.ProcessList.Kill(id)
 }

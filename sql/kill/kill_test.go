@@ -2,8 +2,8 @@ package kill_test
 
 import (
 	"context"
+	"sync"
 	"testing"
-	"time"
 
 	sqle "github.com/dolthub/go-mysql-server"
 	"github.com/dolthub/go-mysql-server/sql"
@@ -12,45 +12,58 @@ import (
 	"github.com/godwitdb/godwit/sql/kill"
 )
 
+type session struct {
+	*sql.BaseSession
+	kill.State
+}
+
 // TestKillReachesTheWhole: a statement that is killed while the engine's list does not know it, as
 // our own engine has left it and go-mysql-server has not begun it, is killed all the same; the one
 // after it is not.
 func TestKillReachesTheWhole(t *testing.T) {
 	variables.InitStatusVariables() // connections are counted
-	l := kill.New(sqle.NewProcessList())
-	l.AddConnection(7, "here")
-	l.AddConnection(8, "there")
-	begin := func(ctx context.Context, pid uint64) *sql.Context {
-		sctx := sql.NewContext(ctx, sql.WithPid(pid), sql.WithSession(sql.NewBaseSessionWithClientServer("", sql.Client{}, 7)))
-		sctx, err := l.BeginQuery(sctx, "SELECT 1")
+	l := &kill.List{ProcessList: sqle.NewProcessList(), Sessions: &sync.Map{}}
+	all := map[uint32]*session{}
+	for id := uint32(7); id <= 8; id++ {
+		l.AddConnection(id, "here")
+		all[id] = &session{BaseSession: sql.NewBaseSessionWithClientServer("", sql.Client{}, id)}
+		l.Sessions.Store(id, all[id])
+	}
+	pid := uint64(0)
+	begin := func(id uint32) *sql.Context {
+		pid++
+		ctx, err := l.BeginQuery(sql.NewContext(context.Background(), sql.WithPid(pid), sql.WithSession(all[id])), "SELECT 1")
 		if err != nil {
 			t.Fatal(err)
 		}
-		return sctx
+		return ctx
 	}
-	ctx, over := l.Begin(context.Background(), 7, 0, nil)
-	other, overOther := l.Begin(context.Background(), 8, time.Hour, nil)
-	defer overOther()
-	first := begin(ctx, 1)
+	_, over := all[7].Begin(t.Context(), 0, nil)
+	all[8].Begin(t.Context(), 0, nil)
+	other, first := begin(8), begin(7)
+	if first.Err() != nil {
+		t.Error("a statement is killed that was not")
+	}
 	l.EndQuery(first)
 	l.Kill(7)
-	second := begin(ctx, 2)
+	second := begin(7)
 	if second.Err() == nil {
 		t.Error("the second part of a statement that was killed goes on")
 	}
 	l.EndQuery(second)
-	over()
+	_ = over(nil)
 	if other.Err() != nil {
 		t.Error("the statement of another connection was killed")
 	}
 	l.Kill(7) // nothing runs
-	ctx, over = l.Begin(context.Background(), 7, 0, nil)
-	defer over()
-	if begin(ctx, 3).Err() != nil {
+	l.Kill(9)
+	all[7].Begin(t.Context(), 0, nil)
+	third := begin(7)
+	if third.Err() != nil {
 		t.Error("a statement was killed before it began")
 	}
 	l.Kill(7)
-	if ctx.Err() == nil {
+	if third.Err() == nil {
 		t.Error("KILL does not end what is listed")
 	}
 }

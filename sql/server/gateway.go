@@ -49,8 +49,7 @@ type gateway struct {
 	*ddl.Env
 	cluster  Cluster
 	engine   *sqle.Engine
-	kills    *kill.List // the engine's list of processes
-	sessions sync.Map   // connection id -> *Session
+	sessions sync.Map // connection id -> *Session
 	// presences are those of clients, by connection id; not of forwarded statements.
 	presences sync.Map
 	draining  atomic.Bool // the server ends
@@ -146,8 +145,7 @@ func newGateway(cfg Config) *gateway {
 	a.ExecBuilder = rowexec.NewBuilder(&builder{g: g, base: a, pre: g.prefetch, bound: keeps}, overrides)
 	keeps.Install(a)
 	g.engine = sqle.New(a, &sqle.Config{VersionPostfix: "Godwit"})
-	g.kills = kill.New(g.engine.ProcessList)
-	g.engine.ProcessList = g.kills
+	g.engine.ProcessList = &kill.List{ProcessList: g.engine.ProcessList, Sessions: &g.sessions}
 	g.prefetch.Engine = g.engine
 	g.fast = &fast.Runner{Env: g.tableEnv(), Engine: g.engine}
 	g.query.Engine, g.query.Limit, g.query.Turns = g.engine, cfg.Memory, cfg.Turns

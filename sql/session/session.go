@@ -16,6 +16,7 @@ import (
 
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/obs"
+	"github.com/godwitdb/godwit/sql/kill"
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
@@ -39,6 +40,7 @@ type Session struct {
 	FirstContext *sql.Context
 
 	cmd command
+	kill.State
 	// lostAt is when a transaction of the session was lost to a conflict; zero once one has
 	// committed.
 	lostAt time.Time

@@ -131,7 +131,7 @@ var allowed = map[string][]string{
 	// zone knows names of time zones, and what a clock there shows
 	"sql/zone":    {"sql/expr/calendar"},
 	"sql/schema":  {"sql/expr/calendar", "sql/schema/rowfmt", "sql/zone"},
-	"sql/session": {"kv/private", "sql/schema", "sql/zone"},
+	"sql/session": {"kv/private", "sql/kill", "sql/schema", "sql/zone"},
 	"sql/table":   {"sql/schema", "sql/session", "sql/stats", "sql/zone"},
 	// stats estimates from samples, and knows neither tables nor types
 	"sql/stats": nil,
@@ -147,7 +147,7 @@ var allowed = map[string][]string{
 	// bound counts what the engine keeps, and knows nothing of tables
 	"sql/bound": {"sql/admit", "sql/exec", "sql/expr/collate", "sql/expr/jsondoc", "sql/rules"},
 	// lent computes for the engine what package expr does, and counts it to the statement
-	// kill knows of a statement that it runs, and no more
+	// kill knows of a statement that it runs, and whether it was killed
 	"sql/kill": nil,
 	"sql/lent": {"sql/bound", "sql/expr", "sql/expr/fn", "sql/function"},
 	// archive is bytes, place is where they lie: neither knows a table, and fuzzing is fast
