@@ -51,7 +51,7 @@ demo: build ## five regions on emulated oceans, TPC-C; until Ctrl-C on a termina
 # The timeout is for a busy machine. New goroutines begin with stacks of the usual size: a simulation begins many.
 # Binaries of tests need no symbols for a debugger (-w): they take half of the time that the linker needs.
 test: ## every test, with a few seeds and cases of each kind: the rest is in soak and e2e; vet is in lint
-	GODEBUG=adaptivestackstart=1 $(GO) test -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -vet=off -ldflags=-w -tags $(TAGS) -timeout 60m ./lab/sim ./node ./lab/e2e ./sql/server ./...
+	GODEBUG=adaptivestackstart=1 $(GO) test -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -vet=off -ldflags=-w -tags $(TAGS) -timeout 60m ./lab/sim ./node ./lab/e2e ./sql/changefeed ./sql/server ./...
 
 e2e: ## real processes: kill -9 of nodes and regions under load, stock clients (minutes)
 	GODWIT_LONG=1 $(GO) test -tags $(TAGS) ./lab/e2e -count=1 -timeout 40m
