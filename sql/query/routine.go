@@ -637,14 +637,11 @@ func (p *routine) engine(f *program.Frame, text string) (sch sql.Schema, rows []
 	if err != nil {
 		return nil, nil, err
 	}
-	if made != nil {
-		p.s.Fill = made.Fill
-		sch, rows, err = p.inEngine(f, made.Text)
-		if p.s.Fill = nil; !made.Left {
-			return sch, rows, err
-		}
-	}
-	return p.inEngine(f, text)
+	err = made.Run(text, func(text string) (err error) {
+		sch, rows, err = p.inEngine(f, text)
+		return err
+	})
+	return sch, rows, err
 }
 
 // inEngine has go-mysql-server run all of a statement, with the values of variables in it.

@@ -22,11 +22,9 @@ import (
 // Selected is CREATE TABLE ... SELECT as a CREATE TABLE that the engine runs, and what fills the
 // table before the definition is committed.
 type Selected struct {
-	Text string // of CREATE TABLE
-	// Fill gives the table its rows, nil: there is the table already.
-	Fill func(ctx *sql.Context) (types.OkResult, error)
-	// Left: Fill has failed because the engine has to run the whole statement.
-	Left bool
+	text string                                         // of CREATE TABLE
+	rows func(ctx *sql.Context) (types.OkResult, error) // fills the table; nil: it is there already
+	left bool                                           // that failed as the engine has to run the whole statement
 
 	r     *Runner
 	s     *session.Session
@@ -53,6 +51,19 @@ func (r *Runner) Selected(ctx context.Context, s *session.Session, c *mysql.Conn
 		params = given.Params(p.BindVars)
 	}
 	return r.selectedIn(sctx, s, nil, text, params)
+}
+
+// Run has the engine run the statement: the making of the table, or the whole of text where o is
+// nil, or turns out not to be able to fill it.
+func (o *Selected) Run(text string, engine func(text string) error) error {
+	if o != nil {
+		o.s.Fill = o.rows
+		err := engine(o.text)
+		if o.s.Fill = nil; !o.left {
+			return err
+		}
+	}
+	return engine(text)
 }
 
 // selectedIn does so for a statement of a stored program.
@@ -95,11 +106,11 @@ func (r *Runner) selectedIn(sctx *sql.Context, s *session.Session, in *inside, t
 		return nil, err
 	}
 	st.close()
-	if o.Text, err = t.Create(made.Explicit, o.cols); err != nil {
+	if o.text, err = t.Create(made.Explicit, o.cols); err != nil {
 		return nil, err
 	}
 	if !made.IfNotExists || !known(sctx, s, made) {
-		o.Fill = o.fill
+		o.rows = o.fill
 	}
 	return o, nil
 }
@@ -160,12 +171,12 @@ func (o *Selected) fill(ctx *sql.Context) (none types.OkResult, err error) {
 		return c.make("", given)
 	})
 	if st == nil {
-		o.Left = err == nil
+		o.left = err == nil
 		return none, engineError(cmp.Or(err, errLeft))
 	}
 	defer st.close()
 	res, done, err := c.run()
-	if o.Left = err == nil && !done; o.Left {
+	if o.left = err == nil && !done; o.left {
 		err = errLeft
 	}
 	if err != nil {

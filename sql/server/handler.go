@@ -237,14 +237,7 @@ func (h *handler) engine(ctx context.Context, s *session.Session, c *mysql.Conn,
 	if err != nil {
 		return err
 	}
-	if made != nil {
-		s.Fill = made.Fill
-		err = run(made.Text)
-		if s.Fill = nil; !made.Left {
-			return err
-		}
-	}
-	return run(query)
+	return made.Run(query, run)
 }
 
 // leastInfo is the least length of the information of an OK packet. The protocol library puts a '#'
