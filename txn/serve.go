@@ -121,18 +121,19 @@ func (f *fetch) askAnother(ctx context.Context, t *Txn, not base.NodeID) ([]foun
 // hedged sends a snapshot read to the owner of its rows. If that does not answer in its usual time,
 // a replica is asked, too, that may answer once it is complete up to the snapshot.
 func (t *Txn) hedged(ctx context.Context, q *request) (*wire.ReadResponse, error) {
-	first := func(ctx context.Context) (*wire.ReadResponse, error) { return t.askOwner(ctx, q) }
-	g, m := base.GroupID(q.msg.Group), q.msg
-	leader := t.db.leaderOf(g)
-	switch r := &t.db.cfg.Reads; {
-	case kv.LockMode(m.Lock) != kv.LockNone || len(m.Reader) > 0: // the owner has to know of it
-	case t.served || g == base.MetaGroup || leader == 0 || leader == t.db.cfg.Self || r.RTT == nil || r.Replica == nil ||
-		r.OwnersOnly:
-	default:
-		return hedge.Ask(ctx, &t.db.stats.Hedged, leader, r.RTT(leader), first,
-			func(ctx context.Context) (*wire.ReadResponse, error) { return t.servedBy(ctx, q, leader) })
+	r := &t.db.cfg.Reads
+	if kv.LockMode(q.msg.Lock) != kv.LockNone || len(q.msg.Reader) > 0 || // the owner has to know of it
+		t.served || r.OwnersOnly || r.RTT == nil || r.Replica == nil {
+		return t.askOwner(ctx, q)
 	}
-	return first(ctx)
+	g := base.GroupID(q.msg.Group)
+	leader := t.db.leaderOf(g)
+	if g == base.MetaGroup || leader == 0 || leader == t.db.cfg.Self {
+		return t.askOwner(ctx, q)
+	}
+	return hedge.Ask(ctx, &t.db.stats.Hedged, leader, r.RTT(leader),
+		func(ctx context.Context) (*wire.ReadResponse, error) { return t.askOwner(ctx, q) },
+		func(ctx context.Context) (*wire.ReadResponse, error) { return t.servedBy(ctx, q, leader) })
 }
 
 // servedBy has a replica read what the owner was asked for.

@@ -31,23 +31,37 @@ const (
 	killed
 )
 
+// Statement is one of a client that has begun. Over must be called; the zero value does nothing.
+type Statement struct {
+	of     *State
+	ctx    context.Context
+	cancel context.CancelFunc // nil: it may take as long as it takes
+	late   error
+}
+
 // Begin says that a statement of the client begins. Its context ends when it has taken as long as
-// limit, of which late is the cause; 0: there is no limit. over must be called with the statement's
-// error, and gives the client's.
-func (r *State) Begin(ctx context.Context, limit time.Duration, late error) (_ context.Context, over func(error) error) {
+// limit, of which late is the cause; 0: there is no limit.
+func (r *State) Begin(ctx context.Context, limit time.Duration, late error) (context.Context, Statement) {
 	r.state.Store(runs)
 	if limit == 0 {
-		return ctx, func(err error) error { r.state.Store(idle); return err }
+		return ctx, Statement{of: r}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
-	return ctx, func(err error) error {
-		if err != nil && errors.Is(context.Cause(ctx), late) {
-			err = late
+	return ctx, Statement{r, ctx, cancel, late}
+}
+
+// Over says that it has ended, with an error or without, and gives the client's.
+func (s Statement) Over(err error) error {
+	if s.cancel != nil {
+		if err != nil && errors.Is(context.Cause(s.ctx), s.late) {
+			err = s.late
 		}
-		cancel()
-		r.state.Store(idle)
-		return err
+		s.cancel()
 	}
+	if s.of != nil {
+		s.of.state.Store(idle)
+	}
+	return err
 }
 
 // KillState implements Session.

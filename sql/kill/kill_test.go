@@ -38,7 +38,7 @@ func TestKillReachesTheWhole(t *testing.T) {
 		}
 		return ctx
 	}
-	_, over := all[7].Begin(t.Context(), 0, nil)
+	_, st := all[7].Begin(t.Context(), 0, nil)
 	all[8].Begin(t.Context(), 0, nil)
 	other, first := begin(8), begin(7)
 	if first.Err() != nil {
@@ -51,7 +51,7 @@ func TestKillReachesTheWhole(t *testing.T) {
 		t.Error("the second part of a statement that was killed goes on")
 	}
 	l.EndQuery(second)
-	_ = over(nil)
+	_ = st.Over(nil)
 	if other.Err() != nil {
 		t.Error("the statement of another connection was killed")
 	}

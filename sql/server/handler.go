@@ -112,8 +112,8 @@ func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb 
 	if announces(c, query) {
 		return h.follow(ctx, c, query, binlog.Replica{})
 	}
-	ctx, over := h.begun(ctx, c, query)
-	return over(h.run(ctx, c, query, func(s *session.Session, sent *bool) error {
+	ctx, st := h.begun(ctx, c, query)
+	return st.Over(h.run(ctx, c, query, func(s *session.Session, sent *bool) error {
 		one := func(r *sqltypes.Result) error { s.Answered(r); return cb(r, false) }
 		f, done, err := h.short(ctx, s, c, query, nil, sent, one)
 		if done {
@@ -140,7 +140,7 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 		return "", h.follow(ctx, c, query, binlog.Replica{})
 	}
 	var rest string
-	ctx, over := h.begun(ctx, c, query)
+	ctx, st := h.begun(ctx, c, query)
 	err := h.run(ctx, c, query, func(s *session.Session, sent *bool) error {
 		s.BeginResults()
 		one := func(r *sqltypes.Result) error { s.Answered(r); return cb(r, s.Rest() != "") }
@@ -162,7 +162,7 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 		rest = "" // an error ends the packet: what stands behind it is not executed
 		h.g.whole.End(h.session(c))
 	}
-	return rest, over(err)
+	return rest, st.Over(err)
 }
 
 // first is short of the first statement in a text of several, as far as it is easy to tell where
@@ -187,8 +187,8 @@ func (h *handler) first(ctx context.Context, s *session.Session, c *mysql.Conn, 
 // ComStmtExecute implements mysql.Handler.
 func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.PrepareData,
 	cb func(*sqltypes.Result) error) error {
-	ctx, over := h.begun(ctx, c, p.PrepareStmt)
-	return over(h.run(ctx, c, p.PrepareStmt, func(s *session.Session, sent *bool) error {
+	ctx, st := h.begun(ctx, c, p.PrepareStmt)
+	return st.Over(h.run(ctx, c, p.PrepareStmt, func(s *session.Session, sent *bool) error {
 		one := func(r *sqltypes.Result) error { s.Answered(r); return cb(r) }
 		f, done, err := h.short(ctx, s, c, p.PrepareStmt, p, sent, one)
 		if done {
