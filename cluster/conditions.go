@@ -31,6 +31,7 @@ var conditions = []condition{
 	{"clock", (*examination).clocks}, // see sourceConditions
 	{"led-away-from-home", (*examination).standIns},
 	{"promoted-away-from-home", (*examination).promotedGroups},
+	{"regions-coming", (*examination).regionsComing},
 	{"decommissioning", (*examination).nodesLeaving},
 	{"replicas-moving", (*examination).replicasMoving},
 	{"replicas-far-behind", (*examination).replicasFarBehind},
@@ -247,6 +248,21 @@ func (x *examination) promotedGroups() (out []string) {
 				"`godwit promote --return %s` lets them vote there again",
 				r.Name, seat.Name, when, r.Name))
 		}
+	}
+	return out
+}
+
+// regionsComing are regions that are being added, and what that waits for.
+func (x *examination) regionsComing() (out []string) {
+	for _, r := range x.t.Present() {
+		if r.State != base.RegionOpening && r.State != base.RegionJoining {
+			continue
+		}
+		why := x.RegionWaits[r.ID]
+		if why == "" {
+			why = "all nodes are asked"
+		}
+		out = append(out, fmt.Sprintf("region %s is being added (%s): it %s", r.Name, r.State, why))
 	}
 	return out
 }

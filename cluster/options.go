@@ -48,6 +48,9 @@ type Disk struct {
 	// FoundAsync calls found, which opens the first replicas of asynchronous shards, in this node's
 	// first life with such shards only. Nil: it is never called.
 	FoundAsync func(found func() error) error
+	// FoundRegion calls found, which opens the first replicas of the groups of a region that was
+	// added, in this node's first life with that region only. Nil: it is never called.
+	FoundRegion func(r base.RegionID, found func() error) error
 	// Stored is the newest topology on disk; nil if none.
 	Stored *base.Topology
 	// SaveTopology keeps a newer topology on disk.

@@ -28,6 +28,8 @@ type Status struct {
 	RTT       []RegionRTT   `json:"rtt"`
 	// ClockHistory are the newest steps of the clock mode, the oldest first.
 	ClockHistory []ClockStep `json:"clock_history,omitempty"`
+	// RegionWaits is what regions wait for that are being added or dropped.
+	RegionWaits map[base.RegionID]string `json:"region_waits,omitempty"`
 	// what an operator should look at, in words
 	Problems []string      `json:"problems,omitempty"`
 	Took     time.Duration `json:"took_ns"`
@@ -140,9 +142,11 @@ type RegionRTT struct {
 
 // part is what one node contributes to a status.
 type part struct {
-	Node   NodeStatus    `json:"node"`
-	Groups []GroupStatus `json:"groups"` // led there
-	RTT    []RegionRTT   `json:"rtt"`
+	Node NodeStatus `json:"node"`
+	// Regions is what regions wait for, where the meta group is led.
+	Regions map[base.RegionID]string `json:"regions,omitempty"`
+	Groups  []GroupStatus            `json:"groups"` // led there
+	RTT     []RegionRTT              `json:"rtt"`
 }
 
 // Status asks every node and puts the answers together.
@@ -158,6 +162,11 @@ func (c *Cluster) Status(ctx context.Context) *Status {
 	}
 	s.Groups = groupStatuses(t, parts)
 	s.RTT = regionRTTs(t, parts)
+	for _, p := range parts {
+		if p != nil && len(p.Regions) > 0 {
+			s.RegionWaits = p.Regions
+		}
+	}
 	s.ClockHistory = c.ClockHistory()
 	s.Problems = problems(s)
 	s.Took = time.Since(begin)
@@ -277,7 +286,7 @@ func (c *Cluster) part() *part {
 			p.Groups = append(p.Groups, c.groupStatus(t, id, &st))
 		}
 	}
-	p.RTT = c.regionRTT(t)
+	p.RTT, p.Regions = c.regionRTT(t), c.regionWaits(t)
 	return p
 }
 

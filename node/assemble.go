@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"time"
@@ -166,6 +167,7 @@ func (a *assembly) configure() error {
 			Farthest:  func() (path, trip time.Duration) { return dir.FarthestPath(), dir.Farthest() },
 			Every:     func(g base.GroupID) time.Duration { return dir.Every(g) },
 			Keep:      n.holds.keep,
+			MayLive:   func(r base.RegionID) bool { return dir.Topology().MayLive(r) },
 			Region:    func() base.RegionID { return dir.Topology().RegionOf(a.Identity.Node) },
 		}}
 	if err := n.makeHomes(a.Parts, dir, &a.owning); err != nil {
@@ -204,7 +206,7 @@ func (a *assembly) makeOwners() error {
 	n.mu.Unlock()
 	n.owners = owner.NewSet(a.owning)
 	n.clock.Wait(n.owners)
-	n.reps = &replicas{set: n.owners, host: n.host, dir: a.dir, store: a.Store, left: map[base.ShardID]bool{},
+	n.reps = &replicas{self: a.Identity.Node, set: n.owners, host: n.host, dir: a.dir, store: a.Store, left: map[base.ShardID]bool{},
 		shut: map[base.ShardID]bool{}}
 	return nil
 }
@@ -234,6 +236,7 @@ func (a *assembly) clusterOptions() cluster.Options {
 		Disk: cluster.Disk{
 			Founding:     a.Identity.Founding && !a.founded,
 			FoundAsync:   a.foundAsync,
+			FoundRegion:  a.foundRegion,
 			Stored:       a.stored,
 			SaveTopology: func(t *base.Topology) error { return saveJSON(a.Store, recTopology, t) },
 		},
@@ -263,6 +266,19 @@ func (a *assembly) foundAsync(found func() error) error {
 		return err
 	}
 	return saveJSON(a.Store, recFoundedAsync, true)
+}
+
+// foundRegion calls found in this node's first life with a region that was added.
+func (a *assembly) foundRegion(r base.RegionID, found func() error) error {
+	var done bool
+	record := fmt.Sprintf("%s/%d", recFoundedRegion, r)
+	if _, err := loadJSON(a.Store, record, &done); err != nil || done {
+		return err
+	}
+	if err := found(); err != nil {
+		return err
+	}
+	return saveJSON(a.Store, record, true)
 }
 
 // startOwners makes the node take part in its groups.

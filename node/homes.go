@@ -20,6 +20,8 @@ import (
 type homes struct {
 	*home.Policy
 	region func() base.RegionID
+	// mayLive reports whether rows may be at home in a region
+	mayLive func(base.RegionID) bool
 
 	mu  sync.Mutex
 	dry []homing.Move // moves that a dry run has only decided, newest last
@@ -30,6 +32,9 @@ const maxDry = 1000
 
 // Accessed implements homing.Homes.
 func (h *homes) Accessed(a homing.Access) homing.Verdict {
+	if !h.mayLive(a.From) {
+		return homing.Verdict{} // rows cannot move there
+	}
 	d := h.Record(home.Access{Key: a.Key, Home: a.Home, From: a.From, Txn: a.Txn, Write: a.Write, Pinned: a.Pinned,
 		Changes: a.Changes, At: a.At})
 	if d.To == 0 {
@@ -70,7 +75,8 @@ func (n *Node) makeHomes(p Parts, dir *directory, oc *owner.Config) error {
 	if err != nil {
 		return err
 	}
-	n.homes = &homes{Policy: pol, region: func() base.RegionID { return dir.Topology().RegionOf(p.Identity.Node) }}
+	n.homes = &homes{Policy: pol, region: func() base.RegionID { return dir.Topology().RegionOf(p.Identity.Node) },
+		mayLive: func(r base.RegionID) bool { return dir.Topology().MayLive(r) }}
 	oc.Homes = n.homes
 	sql := p.SQLListen != "" || p.SQLListener != nil
 	oc.Movable = func(k base.Key) bool { return n.canMove(dir.Topology(), sql, k) }

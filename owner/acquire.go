@@ -373,7 +373,7 @@ func (r *Replica) failWaits(err error) {
 // forget makes anew what lives only as long as a leader serves. mu is held.
 func (r *Replica) forget() {
 	r.Table = txns.NewTable(r.cfg.Limits)
-	r.Patient = r.isAsync
+	r.Patient = r.async()
 	if r.byTime() {
 		r.order = tscache.New(r.cfg.NoMarks, func() int { return tscache.EraRoom(r.set.groups()) })
 	}

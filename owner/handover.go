@@ -290,7 +290,7 @@ func (r *Replica) unfit(from base.NodeID, q *wire.HandoverRequest) string {
 	if !lead.IsClosed(r.attached) {
 		return "it is starting"
 	}
-	if q.Incarnation != r.incarnation || r.frozen.Load() || r.isAsync && !r.cfg.Held.Confirmed() {
+	if q.Incarnation != r.incarnation || r.frozen.Load() || r.async() && !r.cfg.Held.Confirmed() {
 		return "the group begins anew"
 	}
 	if q.TransferredState != nil {

@@ -165,7 +165,7 @@ func (r *Replica) closable(ts base.Timestamp) base.Timestamp {
 // mu is held.
 func (r *Replica) ready(lease bool, ts base.Timestamp) bool {
 	l := &r.lead
-	if r.isAsync && !r.cfg.Held.Confirmed() {
+	if r.async() && !r.cfg.Held.Confirmed() {
 		return false // perhaps others have taken over while this node was away
 	}
 	if !l.State.In(lead.Serves) || !lease {

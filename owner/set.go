@@ -2,6 +2,7 @@ package owner
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -49,8 +50,9 @@ type Set struct {
 
 // held is a shard at this node.
 type held struct {
-	at    [16]*Replica // by region
-	whole bool         // none is missing
+	at     [16]*Replica // by region
+	counts [16]*Replica // those of at that count
+	whole  bool         // none is missing that counts
 }
 
 // NewSet makes the set and registers its handlers; the transport must not have been started.
@@ -111,16 +113,64 @@ func (s *Set) change(g base.GroupID, r *Replica) {
 		}
 		shards[id.Shard()].at[id.Region()] = o
 	}
-	if s.cfg.Groups != nil {
-		// regions are for ever: this holds until the next change here
-		for _, id := range s.cfg.Groups() {
-			if h := shards[id.Shard()]; h != nil && groups[id] == nil {
-				h.whole = false
-			}
-		}
-	}
+	s.count(groups, shards)
 	s.replicas.Store(&groups)
 	s.shards.Store(&shards)
+}
+
+// count finds out which shards are whole. It holds until the next change here, or Recount. Groups
+// of a region that is being added do not count yet (REGION-2); those of a region cannot be missing
+// that has none.
+func (s *Set) count(groups map[base.GroupID]*Replica, shards map[base.ShardID]*held) {
+	if s.cfg.Groups == nil {
+		for _, h := range shards {
+			h.counts = h.at
+		}
+		return
+	}
+	for _, id := range s.cfg.Groups() {
+		switch h := shards[id.Shard()]; {
+		case h == nil:
+		case groups[id] == nil:
+			h.whole = false
+		default:
+			h.counts[id.Region()] = groups[id]
+		}
+	}
+}
+
+// nearlyClosed is how much less a group that is to count may have closed than those that do: as
+// long may reads wait when it begins to count.
+const nearlyClosed = 500 * time.Millisecond
+
+// Lacks says why a group cannot count here yet; empty: it can.
+func (s *Set) Lacks(g base.GroupID) string {
+	h, r := (*s.shards.Load())[g.Shard()], s.Replica(g)
+	switch {
+	case h == nil || !h.whole:
+		return fmt.Sprintf("it has not got shard %d yet", g.Shard())
+	case r == nil:
+		return fmt.Sprintf("its replica of group %v is not open", g)
+	case s.Closed(g.Shard()) == 0 || r.Closed().Add(nearlyClosed) < s.Closed(g.Shard()):
+		return fmt.Sprintf("it has not heard what group %v closes", g)
+	}
+	return ""
+}
+
+// Recount takes account of the groups that Config.Groups names now.
+func (s *Set) Recount() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	groups := *s.replicas.Load()
+	shards := map[base.ShardID]*held{}
+	for id, h := range *s.shards.Load() {
+		shards[id] = &held{at: h.at, whole: true}
+	}
+	s.count(groups, shards)
+	s.shards.Store(&shards)
+	for _, r := range groups {
+		r.isAsync.Store(s.cfg.Held != nil && s.cfg.Held.Async(r.shard))
+	}
 }
 
 // Replica is this node's replica of a group; nil if it has none.
@@ -150,6 +200,14 @@ func (s *Set) siblings(shard base.ShardID) *[16]*Replica {
 	return &noSiblings
 }
 
+// counted are those of siblings on which reads depend.
+func (s *Set) counted(shard base.ShardID) *[16]*Replica {
+	if h := (*s.shards.Load())[shard]; h != nil {
+		return &h.counts
+	}
+	return &noSiblings
+}
+
 // Holds reports whether this node holds a shard: replicas of all its groups. While a shard comes or
 // goes the node has those of some; what the others do does not arrive here, so its rows are good
 // for nothing but the groups led here.
@@ -166,7 +224,7 @@ func (s *Set) Closed(shard base.ShardID) base.Timestamp {
 		return 0
 	}
 	c := base.Timestamp(0)
-	for _, r := range h.at {
+	for _, r := range h.counts {
 		if r != nil && (c == 0 || r.Closed() < c) {
 			if c = r.Closed(); c == 0 {
 				return 0
@@ -181,7 +239,7 @@ func (s *Set) CloseNow(shard base.ShardID, ts base.Timestamp) bool {
 	if !s.Holds(shard) {
 		return false
 	}
-	for _, r := range s.siblings(shard) {
+	for _, r := range s.counted(shard) {
 		if r != nil && !r.closeNow(ts, false) {
 			return false
 		}
@@ -194,7 +252,7 @@ func (s *Set) EnsureClosed(ctx context.Context, shard base.ShardID, ts base.Time
 	if !s.Holds(shard) {
 		return base.Errorf(base.CodeUnavailable, "node %d does not hold all groups of shard %d", s.cfg.Self, shard)
 	}
-	for _, r := range s.siblings(shard) {
+	for _, r := range s.counted(shard) {
 		if r != nil {
 			if err := r.EnsureClosed(ctx, ts); err != nil {
 				return err

@@ -17,6 +17,8 @@ type Config struct {
 	Regions        int
 	NodesPerRegion int
 	Shards         int
+	// Late is how many of the regions, the last ones, join while clients work.
+	Late int
 	// Delay[i][j] is the one-way delay between regions i+1 and j+1.
 	Delay      [][]time.Duration
 	LAN        time.Duration
@@ -149,6 +151,9 @@ type Break struct {
 	// PatientRefusers and HastyRefusers leave out parts of GRP-10: who refuses a candidate waits
 	// for its turn though nobody is elected without it, or stands at once though somebody may be.
 	PatientRefusers, HastyRefusers bool
+	// HastyRegions brings a region that joins on without asking whether the nodes are ready (REGION-2,
+	// REGION-3).
+	HastyRegions bool
 	// NoHedges has no read be asked of a second node.
 	NoHedges bool
 	// EarlyCopies makes survivors of a lost region claim to hold more of it than they do.

@@ -81,8 +81,17 @@ func Run(cfg Config) *Outcome {
 		cfg.play(w)
 		o.Faults = nil
 	}
+	late := make(chan struct{})
+	go func() {
+		defer close(late)
+		w.joinLate()
+	}()
 	w.torment(o.Faults)
 	o.healed(w)
+	<-late
+	if cfg.Late > 0 {
+		w.awaitRegions()
+	}
 	o.Served = b.probe()
 	if cfg.Lively {
 		v.end()

@@ -45,6 +45,9 @@ type Facts struct {
 	// age before outcomes of that age are forgotten (OWN-11). Nil: outcomes are never forgotten.
 	Groups func() []base.GroupID
 
+	// MayLive reports whether rows may be given a home in a region (REGION-4). Nil: in all.
+	MayLive func(base.RegionID) bool
+
 	// Keep lowers the timestamp up to which old versions may be collected to one that leaves alone
 	// what somebody still reads (package kv/hold); 0: nothing may be collected. Nil lowers nothing.
 	Keep func(below base.Timestamp) base.Timestamp
@@ -60,6 +63,9 @@ func (f *Facts) Fill() {
 	}
 	if f.Gone == nil {
 		f.Gone = func(base.NodeID, time.Time) bool { return false }
+	}
+	if f.MayLive == nil {
+		f.MayLive = func(base.RegionID) bool { return true }
 	}
 	if f.Keep == nil {
 		f.Keep = func(below base.Timestamp) base.Timestamp { return below }
