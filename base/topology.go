@@ -192,6 +192,9 @@ func (t *Topology) Home(g GroupID) RegionID {
 	if t.IsAsync(g.Shard()) {
 		return t.Seat(g.Region())
 	}
+	if r := t.Region(g.Region()); r != nil && r.Heir != 0 {
+		return t.HomeFor(g.Region())
+	}
 	return g.Region()
 }
 

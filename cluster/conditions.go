@@ -31,7 +31,7 @@ var conditions = []condition{
 	{"clock", (*examination).clocks}, // see sourceConditions
 	{"led-away-from-home", (*examination).standIns},
 	{"promoted-away-from-home", (*examination).promotedGroups},
-	{"regions-coming", (*examination).regionsComing},
+	{"regions-on-their-way", (*examination).regionsOnTheirWay},
 	{"decommissioning", (*examination).nodesLeaving},
 	{"replicas-moving", (*examination).replicasMoving},
 	{"replicas-far-behind", (*examination).replicasFarBehind},
@@ -209,12 +209,15 @@ func (x *examination) nodesSick() (out []string) {
 
 // away reports whether a group votes in another region than that of its name, since a promotion.
 func (x *examination) away(id base.GroupID) bool {
-	return id != base.MetaGroup && x.t.Home(id) != id.Region()
+	return x.t.IsAsync(id.Shard()) && x.t.Home(id) != id.Region()
 }
 
 // standIns are groups that are led from outside of their homes.
 func (x *examination) standIns() (out []string) {
 	for _, r := range x.t.Regions {
+		if r.Heir != 0 {
+			continue // it is being dropped
+		}
 		var led []base.GroupID
 		for _, id := range x.t.Groups() {
 			if g := x.withLeader[id]; g != nil && !x.away(id) && g.Home == r.Name &&
@@ -252,17 +255,21 @@ func (x *examination) promotedGroups() (out []string) {
 	return out
 }
 
-// regionsComing are regions that are being added, and what that waits for.
-func (x *examination) regionsComing() (out []string) {
+// regionsOnTheirWay are regions that are being added or dropped, and what that waits for.
+func (x *examination) regionsOnTheirWay() (out []string) {
 	for _, r := range x.t.Present() {
-		if r.State != base.RegionOpening && r.State != base.RegionJoining {
+		what := "added (" + string(r.State) + ")"
+		switch r.State {
+		case base.RegionActive:
 			continue
+		case base.RegionLeaving:
+			what = "dropped, and its rows move to " + x.t.RegionName(r.Heir)
 		}
 		why := x.RegionWaits[r.ID]
 		if why == "" {
-			why = "all nodes are asked"
+			why = "asks all nodes"
 		}
-		out = append(out, fmt.Sprintf("region %s is being added (%s): it %s", r.Name, r.State, why))
+		out = append(out, fmt.Sprintf("region %s is being %s: it %s", r.Name, what, why))
 	}
 	return out
 }

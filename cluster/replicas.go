@@ -58,6 +58,8 @@ type Placement interface {
 	// Recount has reads and closed timestamps take account of the groups that count by the newest
 	// topology.
 	Recount()
+	// OldestOpen is when the oldest transaction began that is open in a group led here.
+	OldestOpen() base.Timestamp
 	// Lacks says what is missing until the groups of a region can count here; empty if nothing is.
 	Lacks(r base.RegionID) string
 	// Left are groups with a replica on disk that is not open: those of before a restart.

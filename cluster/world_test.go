@@ -414,6 +414,8 @@ func (r testReplicas) Open(g base.GroupID, _ group.Conf, _ bool) error {
 
 func (r testReplicas) Recount() {}
 
+func (r testReplicas) OldestOpen() base.Timestamp { return base.MaxTimestamp }
+
 func (r testReplicas) Lacks(region base.RegionID) string {
 	r.n.w.mu.Lock()
 	defer r.n.w.mu.Unlock()

@@ -250,6 +250,7 @@ func (a *assembly) clusterOptions() cluster.Options {
 			},
 		},
 		Process: cluster.Process{Describe: n.describe, Answer: n.answer, Load: n.load,
+			Evacuate: n.evacuate, Bound: n.boundTo,
 			RowsStay: func() bool { return n.homes.Params().Mode == home.Never }},
 		Vitals: cluster.Vitals{Syncs: n.syncs, Damage: n.mender.damage, Mended: n.mender.past},
 		Trust:  cluster.Trust{Steady: a.steady, SourceName: a.SourceName, NoFence: a.NoFence, NoProof: a.NoProof},

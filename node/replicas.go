@@ -117,6 +117,9 @@ func (r *replicas) Held() []base.GroupID {
 // Recount implements cluster.Replicas.
 func (r *replicas) Recount() { r.set.Recount() }
 
+// OldestOpen implements cluster.Replicas.
+func (r *replicas) OldestOpen() base.Timestamp { return r.set.OldestOpen() }
+
 // Lacks implements cluster.Replicas.
 func (r *replicas) Lacks(region base.RegionID) string {
 	t := r.dir.Topology()

@@ -139,6 +139,34 @@ func (s *Set) count(groups map[base.GroupID]*Replica, shards map[base.ShardID]*h
 	}
 }
 
+// OldestOpen is when the oldest transaction began that has written, or will, in a group led here and
+// is not decided; the largest timestamp if there is none.
+func (s *Set) OldestOpen() base.Timestamp {
+	oldest := base.MaxTimestamp
+	for _, r := range s.Replicas() {
+		r.mu.Lock()
+		if r.lead.Term != 0 {
+			for id := range r.rep.Prepared {
+				oldest = min(oldest, id.Start())
+			}
+			for id := range r.rep.Staged {
+				oldest = min(oldest, id.Start())
+			}
+			for x := range r.Pending {
+				oldest = min(oldest, x.ID.Start())
+			}
+		}
+		r.mu.Unlock()
+	}
+	return oldest
+}
+
+// Living counts the rows that have their home in the region of a group, from a key on, and hands
+// each to row until that returns false.
+func (s *Set) Living(g base.GroupID, row func(key base.Key) bool) (n int, err error) {
+	return view.Living(s.cfg.Store, g, row)
+}
+
 // nearlyClosed is how much less a group that is to count may have closed than those that do: as
 // long may reads wait when it begins to count.
 const nearlyClosed = 500 * time.Millisecond

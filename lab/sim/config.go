@@ -19,6 +19,8 @@ type Config struct {
 	Shards         int
 	// Late is how many of the regions, the last ones, join while clients work.
 	Late int
+	// Leave drops one region while clients work, after those that come have come.
+	Leave base.RegionID
 	// Delay[i][j] is the one-way delay between regions i+1 and j+1.
 	Delay      [][]time.Duration
 	LAN        time.Duration

@@ -73,8 +73,9 @@ func (w *world) awaitRegions() {
 	deadline := time.Now().Add(latePatience)
 	for {
 		t := w.topology()
-		if len(t.Regions) == w.cfg.Regions && !slices.ContainsFunc(t.Regions,
-			func(r base.Region) bool { return r.State != base.RegionActive }) {
+		if len(t.Regions) == w.cfg.Regions && !slices.ContainsFunc(t.Regions, func(r base.Region) bool {
+			return r.State != base.RegionActive && (r.ID != w.cfg.Leave || r.State != base.RegionGone)
+		}) && !slices.ContainsFunc(w.hosts, func(h *host) bool { return h.region == w.cfg.Leave && h.up() != nil }) {
 			w.log.printf("all regions are part of the cluster")
 			return
 		}
@@ -112,4 +113,40 @@ func (s slowed) Call(ctx context.Context, to base.NodeID, kind wire.Kind, req, r
 		return nil
 	}
 	return s.Transport.Call(ctx, to, kind, req, resp)
+}
+
+// leave drops the region that is to leave, once all have come.
+func (w *world) leave() {
+	if w.cfg.Leave == 0 {
+		return
+	}
+	w.awaitActive()
+	deadline := time.Now().Add(latePatience)
+	for n := 0; ; n++ {
+		if l := w.hosts[n%len(w.hosts)].up(); l != nil {
+			ctx, cancel := context.WithTimeout(l.ctx, 5*time.Second)
+			_, err := l.node.Cluster().DropRegion(ctx, fmt.Sprintf("r%d", w.cfg.Leave), "")
+			cancel()
+			if err == nil || w.topology().Region(w.cfg.Leave).State != base.RegionActive {
+				w.log.printf("region %d leaves", w.cfg.Leave)
+				return
+			}
+			if time.Now().After(deadline) {
+				w.fail("region %d cannot leave: %w", w.cfg.Leave, err)
+				return
+			}
+		}
+		time.Sleep(300 * time.Millisecond)
+	}
+}
+
+// awaitActive waits until all regions have come, however long faults last.
+func (w *world) awaitActive() {
+	for end := time.Now().Add(w.cfg.Duration + 2*latePatience); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		t := w.topology()
+		if len(t.Regions) == w.cfg.Regions && !slices.ContainsFunc(t.Regions,
+			func(r base.Region) bool { return r.State != base.RegionActive }) {
+			return
+		}
+	}
 }

@@ -26,6 +26,9 @@ func lateConfig(seed uint64) Config {
 		}
 	}
 	c.Duration = 30 * time.Second
+	if seed%3 > 0 {
+		c.Leave = 1 + base.RegionID(seed/3)%base.RegionID(c.Regions)
+	}
 	return c
 }
 

@@ -85,11 +85,12 @@ func Run(cfg Config) *Outcome {
 	go func() {
 		defer close(late)
 		w.joinLate()
+		w.leave()
 	}()
 	w.torment(o.Faults)
 	o.healed(w)
 	<-late
-	if cfg.Late > 0 {
+	if cfg.Late > 0 || cfg.Leave > 0 {
 		w.awaitRegions()
 	}
 	o.Served = b.probe()

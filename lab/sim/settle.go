@@ -67,7 +67,7 @@ func writeAlive(ctx context.Context, db kv.DB, from base.NodeID, gs []base.Group
 	for {
 		_, err := kv.Run(ctx, db, kv.Options{}, func(t kv.Txn) error {
 			for _, g := range gs {
-				t.Put(probeKey(g, from, len(gs)), []byte("alive"), g.Region())
+				t.Put(probeKey(g, from, len(gs)), []byte("alive"), db.Topology().HomeFor(g.Region()))
 			}
 			return nil
 		})
@@ -109,6 +109,9 @@ func (b *bench) drain() {
 func (w *world) leftovers() string {
 	for _, h := range w.hosts {
 		l := h.up()
+		if h.ident.Load() == nil {
+			continue
+		}
 		if l == nil {
 			return fmt.Sprintf("node %d is down", h.id)
 		}

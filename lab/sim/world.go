@@ -73,7 +73,7 @@ type host struct {
 	fs    *vfs.MemFS // guarded by power
 	stale *vfs.MemFS // with Break.LyingDisk: what a crash leaves; guarded by power
 	life  atomic.Pointer[life]
-	ident atomic.Pointer[join.Identity] // nil: it has not joined yet
+	ident atomic.Pointer[join.Identity] // nil: it has not joined yet, or is gone with its region
 }
 
 // life is one process on a host.
@@ -266,7 +266,11 @@ func (h *host) boot() {
 		select {
 		case <-l.ctx.Done():
 		case err := <-l.node.Failed():
-			if !l.dead.Load() {
+			if n := l.node.Cluster().Topology().Node(h.id); n.Gone {
+				w.log.printf("node %d is gone with its region", h.id)
+				h.ident.Store(nil)
+				go h.shutdown()
+			} else if !l.dead.Load() {
 				w.fail("node %d stopped by itself: %w", h.id, err)
 			}
 		}

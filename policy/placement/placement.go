@@ -218,8 +218,12 @@ func Preferred(t *base.Topology, g base.GroupID, live func(base.NodeID) bool) ba
 		}
 		first = int(g.Shard())
 	}
+	stays := func(n base.NodeID) bool {
+		r := t.Region(t.RegionOf(n))
+		return r == nil || r.Heir == 0
+	}
 	for i := range nodes {
-		if n := nodes[(first+i)%len(nodes)]; live(n) {
+		if n := nodes[(first+i)%len(nodes)]; live(n) && stays(n) {
 			return n
 		}
 	}
