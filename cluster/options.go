@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -85,9 +86,9 @@ type Process struct {
 	RowsStay func() bool
 	// Evacuate has the rows of a group led here move to a region, and says how many are left, and of
 	// what; empty: none. Nil: they do not move.
-	Evacuate func(g base.GroupID, to base.RegionID) (left string, err error)
+	Evacuate func(ctx context.Context, g base.GroupID, to base.RegionID) (left string, err error)
 	// Bound are the tables, by name, whose rows live in a region as their locality says. Nil: none.
-	Bound func(r base.RegionID) []string
+	Bound func(ctx context.Context, r base.RegionID) ([]string, error)
 }
 
 // Trust is how this node comes to trust its clock.

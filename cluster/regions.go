@@ -264,7 +264,11 @@ func (c *regions) regionWaits(t *base.Topology) map[base.RegionID]string {
 // empty name chooses the nearest region.
 func (c *regions) DropRegion(ctx context.Context, name, heir string) (*base.Topology, error) {
 	if id := c.Topology().RegionByName(name); id != 0 && c.process.Bound != nil {
-		if tables := c.process.Bound(id); len(tables) > 0 {
+		tables, err := c.process.Bound(ctx, id)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(tables) > 0:
 			return nil, base.Errorf(base.CodeInvalid, "the rows of %s live in region %s as their locality says: "+
 				"ALTER TABLE ... SET LOCALITY, or drop them, first", strings.Join(tables, ", "), name)
 		}
@@ -344,7 +348,7 @@ func (c *regions) evacuate(ctx context.Context, t *base.Topology) {
 				continue
 			}
 			since := c.progress.Complete()
-			left, err := c.process.Evacuate(g, t.HomeFor(r.ID))
+			left, err := c.process.Evacuate(ctx, g, t.HomeFor(r.ID))
 			if err != nil {
 				left = fmt.Sprintf("its rows cannot be read: %v", err)
 			}

@@ -79,6 +79,7 @@ func (n *Node) makeHomes(p Parts, dir *directory, oc *owner.Config) error {
 		mayLive: func(r base.RegionID) bool { return dir.Topology().MayLive(r) }}
 	oc.Homes = n.homes
 	sql := p.SQLListen != "" || p.SQLListener != nil
+	n.sqlExpected = sql
 	oc.Movable = func(k base.Key) bool { return n.canMove(dir.Topology(), sql, k) }
 	oc.Whole = func(k base.Key) bool {
 		f := n.whole.Load()

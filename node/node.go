@@ -117,6 +117,8 @@ type front struct {
 	// whole
 	movable atomic.Pointer[func(base.Key) bool]
 	whole   atomic.Pointer[func(base.Key) bool]
+	// sqlExpected: the node serves SQL, or will.
+	sqlExpected bool
 }
 
 func newNode(log *slog.Logger) *Node {

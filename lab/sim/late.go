@@ -79,6 +79,12 @@ func (w *world) awaitRegions() {
 			w.log.printf("all regions are part of the cluster")
 			return
 		}
+		for _, h := range w.hosts {
+			// A node that hears of nobody asks the others what has become of it (Bootstrap.Announce).
+			if l := h.up(); l != nil && l.node.Cluster().Lost() {
+				_ = l.node.Cluster().SetTopology(t)
+			}
+		}
 		if time.Now().After(deadline) {
 			var why []string
 			for _, h := range w.hosts {
