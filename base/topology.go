@@ -10,8 +10,8 @@ type Region struct {
 	ID    RegionID    `json:"id"`
 	Name  string      `json:"name"`
 	State RegionState `json:"state,omitempty"`
-	// Heir is the region that gets the rows of one that leaves.
-	Heir RegionID `json:"heir,omitempty"`
+	// Into is the region that gets the rows of one that leaves.
+	Into RegionID `json:"into,omitempty"`
 }
 
 // RegionState says how far a region has come or gone (docs/protocol.md, REGION-1 to REGION-5).
@@ -26,7 +26,8 @@ const (
 	RegionJoining RegionState = "joining"
 	// RegionActive: rows may be at home there.
 	RegionActive RegionState = ""
-	// RegionLeaving: rows that are at home there move to its heir, and no row gets its home there.
+	// RegionLeaving: rows that are at home there move to the region that takes them over, and no
+	// row gets its home there.
 	RegionLeaving RegionState = "leaving"
 	// RegionGone: no row is at home there and it has no nodes. Its groups go on elsewhere, since
 	// gaps between rows are theirs.
@@ -192,7 +193,7 @@ func (t *Topology) Home(g GroupID) RegionID {
 	if t.IsAsync(g.Shard()) {
 		return t.Seat(g.Region())
 	}
-	if r := t.Region(g.Region()); r != nil && r.Heir != 0 {
+	if r := t.Region(g.Region()); r != nil && r.Into != 0 {
 		return t.HomeFor(g.Region())
 	}
 	return g.Region()
@@ -293,21 +294,21 @@ func (t *Topology) MayLive(id RegionID) bool {
 	return r != nil && (r.State == RegionActive || r.State == RegionJoining)
 }
 
-// HomeFor is where the rows of a region's clients are at home: there; or in the region's heir while
-// and after it leaves; or in the first region, while it is being added.
+// HomeFor is where the rows of a region's clients are at home: there; or in the region that takes
+// its rows over while and after it leaves; or in the first region, while it is being added.
 func (t *Topology) HomeFor(id RegionID) RegionID {
-	for range t.Regions { // an heir may leave as well
+	for range t.Regions { // that one may leave as well
 		switch r := t.Region(id); {
 		case r != nil && r.State == RegionActive:
 			return id
-		case r == nil || r.Heir == 0:
+		case r == nil || r.Into == 0:
 			for _, x := range t.Regions {
 				if x.State == RegionActive {
 					return x.ID
 				}
 			}
 		default:
-			id = r.Heir
+			id = r.Into
 		}
 	}
 	return id

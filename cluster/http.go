@@ -31,7 +31,7 @@ const PathDropRegion = "/cluster/regions/drop"
 // DropRegionRequest names the region, and the one that gets its rows; empty: the nearest.
 type DropRegionRequest struct {
 	Region string `json:"region"`
-	Heir   string `json:"heir,omitempty"`
+	Into   string `json:"into,omitempty"`
 }
 
 // Register adds the handlers of a running node.
@@ -46,7 +46,7 @@ func (c *Cluster) Register(mux *http.ServeMux) {
 			join.Reply(w, http.StatusBadRequest, join.InitReply{Error: err.Error()})
 			return
 		}
-		t, err := c.DropRegion(r.Context(), q.Region, q.Heir)
+		t, err := c.DropRegion(r.Context(), q.Region, q.Into)
 		if err != nil {
 			join.Reply(w, http.StatusConflict, join.InitReply{Error: err.Error()})
 			return

@@ -84,8 +84,8 @@ type Process struct {
 	// RowsStay reports whether no policy moves rows between regions: then groups follow their load.
 	// Nil: it may.
 	RowsStay func() bool
-	// Evacuate has the rows of a group led here move to a region, and says how many are left, and of
-	// what; empty: none. Nil: they do not move.
+	// Evacuate has the rows of a group led here move to a region, and says how many are left, and
+	// of what; empty: none. Nil: they do not move.
 	Evacuate func(ctx context.Context, g base.GroupID, to base.RegionID) (left string, err error)
 	// Bound are the tables, by name, whose rows live in a region as their locality says. Nil: none.
 	Bound func(ctx context.Context, r base.RegionID) ([]string, error)

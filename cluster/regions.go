@@ -25,9 +25,9 @@ import (
 //
 // It is dropped by a command, in the same way (REGION-4, REGION-5):
 //
-//  1. The region is leaving: it has an heir. Rows of its clients are at home there from now on, and
-//     no owner gives a row to the region.
-//  2. Whoever leads one of its groups has their rows move to the heir.
+//  1. The region is leaving: the topology says which one takes its rows over. Rows of its clients
+//     are at home there from now on, and no owner gives a row to the region.
+//  2. Whoever leads one of its groups has their rows move to the region that takes them over.
 //  3. When every node knows that it is leaving, all transactions of before are decided, no row has
 //     its home there and none of its nodes leads a group, the region is gone, with its nodes. Its
 //     groups stay: the gaps between rows are theirs.
@@ -44,15 +44,16 @@ type regions struct {
 	process  Process
 	emptying atomic.Bool
 
-	mu    sync.Mutex
-	waits map[base.RegionID]string // what regions wait for, as of the last look; only where the meta group is led
+	mu sync.Mutex
+	// What regions wait for, as of the last look; only where the meta group is led.
+	waits map[base.RegionID]string
 	// When all nodes knew that a region is leaving, and from when on no transaction of before is
 	// open; the same.
 	known, past map[base.RegionID]base.Timestamp
 	empty       map[base.GroupID]emptied // of groups led here whose region is leaving
 }
 
-// emptied says how far the rows of a group have moved to the heir of its region.
+// emptied says how far the rows of a group have moved to the region that takes them over.
 type emptied struct {
 	since base.Timestamp // up to when the node knew all commits as the look began
 	left  string         // what has not moved; empty: nothing
@@ -136,7 +137,8 @@ func (c *regions) stepRegions(ctx context.Context, t *base.Topology) {
 	})
 }
 
-// ready asks all nodes whether a region may go on, and returns what is missing; empty if nothing is.
+// ready asks all nodes whether a region may go on, and returns what is missing; empty if nothing
+// is.
 func (c *regions) ready(ctx context.Context, t *base.Topology, r base.Region) string {
 	q := regionQuery{Region: r.ID, Topology: t.Version}
 	_, lacks := c.askReady(ctx, t, q)
@@ -183,9 +185,9 @@ func nextToStep(t *base.Topology) (base.Region, bool) {
 	return base.Region{}, false
 }
 
-// askReady asks all nodes, and returns the groups without rows, and what is missing until the region
-// may go on; empty if nothing is. A node that does not answer may act by an old topology, and show
-// rows as they were: it is waited for until it is back or is decommissioned (REGION-2).
+// askReady asks all nodes, and returns the groups without rows, and what is missing until the
+// region may go on; empty if nothing is. A node that does not answer may act by an old topology,
+// and show rows as they were: it is waited for until it is back or is decommissioned (REGION-2).
 func (c *regions) askReady(ctx context.Context, t *base.Topology, q regionQuery) (empty []base.GroupID, missing string) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -260,9 +262,9 @@ func (c *regions) regionWaits(t *base.Topology) map[base.RegionID]string {
 
 // # Dropping
 
-// DropRegion lets a region leave: its rows move to an heir, and then it and its nodes are gone. An
-// empty name chooses the nearest region.
-func (c *regions) DropRegion(ctx context.Context, name, heir string) (*base.Topology, error) {
+// DropRegion lets a region leave: its rows move to another one, and then it and its nodes are gone.
+// An empty name chooses the nearest region.
+func (c *regions) DropRegion(ctx context.Context, name, into string) (*base.Topology, error) {
 	if id := c.Topology().RegionByName(name); id != 0 && c.process.Bound != nil {
 		tables, err := c.process.Bound(ctx, id)
 		switch {
@@ -273,7 +275,7 @@ func (c *regions) DropRegion(ctx context.Context, name, heir string) (*base.Topo
 				"ALTER TABLE ... SET LOCALITY, or drop them, first", strings.Join(tables, ", "), name)
 		}
 	}
-	return c.Change(ctx, func(t *base.Topology) error { return leave(t, name, heir, c.near) })
+	return c.Change(ctx, func(t *base.Topology) error { return leave(t, name, into, c.near) })
 }
 
 // near is the round trip between two regions; 0 if it is not known.
@@ -290,8 +292,8 @@ func (c *regions) near(a, b base.RegionID) time.Duration {
 	return best
 }
 
-// leave makes a region leave, for an heir, or the nearest region.
-func leave(t *base.Topology, name, heir string, near func(a, b base.RegionID) time.Duration) error {
+// leave makes a region leave, for a named region, or the nearest one.
+func leave(t *base.Topology, name, into string, near func(a, b base.RegionID) time.Duration) error {
 	r := t.Region(t.RegionByName(name))
 	switch {
 	case r == nil:
@@ -305,16 +307,16 @@ func leave(t *base.Topology, name, heir string, near func(a, b base.RegionID) ti
 		return base.Errorf(base.CodeInvalid, "this cluster has had asynchronous tables, whose groups vote in the region of "+
 			"their rows: no region can be dropped")
 	}
-	to, err := heirOf(t, r, heir, near)
+	to, err := takerOf(t, r, into, near)
 	if err != nil {
 		return err
 	}
-	r.State, r.Heir = base.RegionLeaving, to
+	r.State, r.Into = base.RegionLeaving, to
 	return nil
 }
 
-// heirOf is the region that gets the rows of another one.
-func heirOf(t *base.Topology, r *base.Region, name string, near func(a, b base.RegionID) time.Duration) (base.RegionID, error) {
+// takerOf is the region that gets the rows of another one.
+func takerOf(t *base.Topology, r *base.Region, name string, near func(a, b base.RegionID) time.Duration) (base.RegionID, error) {
 	to := base.RegionID(0)
 	for _, x := range t.Regions {
 		if x.ID == r.ID || x.State != base.RegionActive || name != "" && x.Name != name {

@@ -33,8 +33,8 @@ type DB interface {
 	Changes(ctx context.Context, req ChangesRequest) (ChangesResult, error)
 }
 
-// HomeRegion is where the rows of a gateway's clients are at home: in its region, or the heir of
-// one that is being dropped.
+// HomeRegion is where the rows of a gateway's clients are at home: in its region, or the one that
+// takes over from one that is being dropped.
 func HomeRegion(db DB) base.RegionID { return db.Topology().HomeFor(db.Region()) }
 
 // Run begins a transaction, calls fn and commits, and runs it again from the

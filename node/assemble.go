@@ -250,7 +250,7 @@ func (a *assembly) clusterOptions() cluster.Options {
 			},
 		},
 		Process: cluster.Process{Describe: n.describe, Answer: n.answer, Load: n.load,
-			Evacuate: n.evacuate, Bound: n.boundTo,
+			Evacuate: n.evacuation.Rows, Bound: n.evacuation.Bound,
 			RowsStay: func() bool { return n.homes.Params().Mode == home.Never }},
 		Vitals: cluster.Vitals{Syncs: n.syncs, Damage: n.mender.damage, Mended: n.mender.past},
 		Trust:  cluster.Trust{Steady: a.steady, SourceName: a.SourceName, NoFence: a.NoFence, NoProof: a.NoProof},
@@ -258,21 +258,16 @@ func (a *assembly) clusterOptions() cluster.Options {
 }
 
 // foundAsync calls found in this node's first life with asynchronous shards.
-func (a *assembly) foundAsync(found func() error) error {
-	var done bool
-	if _, err := loadJSON(a.Store, recFoundedAsync, &done); err != nil || done {
-		return err
-	}
-	if err := found(); err != nil {
-		return err
-	}
-	return saveJSON(a.Store, recFoundedAsync, true)
-}
+func (a *assembly) foundAsync(found func() error) error { return a.once(recFoundedAsync, found) }
 
 // foundRegion calls found in this node's first life with a region that was added.
 func (a *assembly) foundRegion(r base.RegionID, found func() error) error {
+	return a.once(fmt.Sprintf("%s/%d", recFoundedRegion, r), found)
+}
+
+// once calls found unless a record says that it was called in an earlier life.
+func (a *assembly) once(record string, found func() error) error {
 	var done bool
-	record := fmt.Sprintf("%s/%d", recFoundedRegion, r)
 	if _, err := loadJSON(a.Store, record, &done); err != nil || done {
 		return err
 	}

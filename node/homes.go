@@ -11,9 +11,11 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/node/evacuate"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/owner/homing"
 	"github.com/godwitdb/godwit/policy/home"
+	"github.com/godwitdb/godwit/sql/schema"
 )
 
 // homes is the home policy, as the owners of this node use it.
@@ -79,7 +81,26 @@ func (n *Node) makeHomes(p Parts, dir *directory, oc *owner.Config) error {
 		mayLive: func(r base.RegionID) bool { return dir.Topology().MayLive(r) }}
 	oc.Homes = n.homes
 	sql := p.SQLListen != "" || p.SQLListener != nil
-	n.sqlExpected = sql
+	n.evacuation = evacuate.Node{
+		Living: func(g base.GroupID, row func(base.Key) bool) (int, error) { return n.owners.Living(g, row) },
+		Mover: func() evacuate.Mover {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			if n.mover == nil {
+				return nil
+			}
+			return n.mover
+		},
+		Catalog: func() (*schema.Catalog, error) {
+			if !sql {
+				return nil, nil
+			}
+			srv, err := n.server()
+			if err != nil {
+				return nil, err
+			}
+			return srv.Catalog(), nil
+		}}
 	oc.Movable = func(k base.Key) bool { return n.canMove(dir.Topology(), sql, k) }
 	oc.Whole = func(k base.Key) bool {
 		f := n.whole.Load()

@@ -25,6 +25,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/mechanism/wan/overlay"
+	"github.com/godwitdb/godwit/node/evacuate"
 	"github.com/godwitdb/godwit/node/meter"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/obs/audit"
@@ -115,10 +116,9 @@ type front struct {
 	sqlAddr string
 	// answers of the catalog about a row: may the home policy move it, and is its table homed as a
 	// whole
-	movable atomic.Pointer[func(base.Key) bool]
-	whole   atomic.Pointer[func(base.Key) bool]
-	// sqlExpected: the node serves SQL, or will.
-	sqlExpected bool
+	movable    atomic.Pointer[func(base.Key) bool]
+	whole      atomic.Pointer[func(base.Key) bool]
+	evacuation evacuate.Node
 }
 
 func newNode(log *slog.Logger) *Node {

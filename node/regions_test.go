@@ -19,9 +19,9 @@ func (p *proc) exec(t *testing.T, qs ...string) {
 	}
 }
 
-// A region joins a cluster under load: its node serves SQL, its clients' rows are at home there, and
-// rows move there. Then another region is dropped: its rows, pinned ones too, move to the heir, and
-// its node ends. Clients elsewhere see neither.
+// A region joins a cluster under load: its node serves SQL, its clients' rows are at home there,
+// and rows move there. Then another region is dropped: its rows, pinned ones too, move to the
+// region that takes them over, and its node ends. Clients elsewhere see neither.
 func TestRegionComesAndGoes(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	w := newWorld(t, cfgs{}, "eu", "us", "asia")
@@ -68,9 +68,9 @@ func TestRegionComesAndGoes(t *testing.T) {
 	refused(`{"region":"mars"}`, "there is no region")
 	refused(`{"region":"us"}`, "the rows of d.bound live in region us")
 	us.exec(t, "ALTER TABLE d.bound SET LOCALITY REGIONAL BY TABLE IN 'asia'")
-	refused(`{"region":"us","heir":"us"}`, "cannot take over")
-	refused(`{"region":"us","heir":"mars"}`, "cannot take over")
-	if err := drop(`{"region":"us","heir":"asia"}`); err != nil {
+	refused(`{"region":"us","into":"us"}`, "cannot take over")
+	refused(`{"region":"us","into":"mars"}`, "cannot take over")
+	if err := drop(`{"region":"us","into":"asia"}`); err != nil {
 		t.Fatal(err)
 	}
 	refused(`{"region":"us"}`, "is being dropped already")

@@ -139,8 +139,8 @@ func (s *Set) count(groups map[base.GroupID]*Replica, shards map[base.ShardID]*h
 	}
 }
 
-// OldestOpen is when the oldest transaction began that has written, or will, in a group led here and
-// is not decided; the largest timestamp if there is none.
+// OldestOpen is when the oldest transaction began that has written, or will, in a group led here
+// and is not decided; the largest timestamp if there is none.
 func (s *Set) OldestOpen() base.Timestamp {
 	oldest := base.MaxTimestamp
 	for _, r := range s.Replicas() {

@@ -56,8 +56,8 @@ func regionState(t *base.Topology, r base.Region, s *cluster.Status) string {
 		return "active"
 	}
 	text := string(r.State)
-	if r.Heir != 0 {
-		text += ", its rows move to " + t.RegionName(r.Heir)
+	if r.Into != 0 {
+		text += ", its rows move to " + t.RegionName(r.Into)
 	}
 	if why := s.RegionWaits[r.ID]; why != "" {
 		text += ": " + why
@@ -80,7 +80,7 @@ region, with two the first one needs two nodes to survive the loss of a node.`,
 		Args:    oneArg("the name of a region; 'godwit region list' shows them"),
 		RunE: e.talks(func(c *cobra.Command, args []string) error {
 			var reply join.InitReply
-			if err := e.call(c.Context(), cluster.PathDropRegion, cluster.DropRegionRequest{Region: args[0], Heir: into}, &reply); err != nil {
+			if err := e.call(c.Context(), cluster.PathDropRegion, cluster.DropRegionRequest{Region: args[0], Into: into}, &reply); err != nil {
 				return err
 			}
 			t := &reply.Topology

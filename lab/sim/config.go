@@ -153,9 +153,11 @@ type Break struct {
 	// PatientRefusers and HastyRefusers leave out parts of GRP-10: who refuses a candidate waits
 	// for its turn though nobody is elected without it, or stands at once though somebody may be.
 	PatientRefusers, HastyRefusers bool
-	// HastyRegions brings a region that joins on without asking whether the nodes are ready (REGION-2,
-	// REGION-3).
+	// HastyRegions brings a region that joins on without asking whether the nodes are ready
+	// (REGION-2, REGION-3).
 	HastyRegions bool
+	// NoLeaving has owners give rows a home in a region that leaves (REGION-4).
+	NoLeaving bool
 	// NoHedges has no read be asked of a second node.
 	NoHedges bool
 	// EarlyCopies makes survivors of a lost region claim to hold more of it than they do.

@@ -80,7 +80,8 @@ func (w *world) awaitRegions() {
 			return
 		}
 		for _, h := range w.hosts {
-			// A node that hears of nobody asks the others what has become of it (Bootstrap.Announce).
+			// A node that hears of nobody asks the others what has become of it
+			// (Bootstrap.Announce).
 			if l := h.up(); l != nil && l.node.Cluster().Lost() {
 				_ = l.node.Cluster().SetTopology(t)
 			}
@@ -153,6 +154,26 @@ func (w *world) awaitActive() {
 		if len(t.Regions) == w.cfg.Regions && !slices.ContainsFunc(t.Regions,
 			func(r base.Region) bool { return r.State != base.RegionActive }) {
 			return
+		}
+	}
+}
+
+// checkLeft finds rows that are at home in the region that has left.
+func (w *world) checkLeft() {
+	if w.cfg.Leave == 0 {
+		return
+	}
+	for _, h := range w.hosts {
+		l := h.up()
+		if l == nil {
+			continue
+		}
+		for _, g := range w.topology().RegionGroups(w.cfg.Leave) {
+			n, err := l.node.Owners().Living(g, func(base.Key) bool { return true })
+			if err != nil || n > 0 {
+				w.fail("node %d has %d rows of group %v, whose region is gone: %v", h.id, n, g, err)
+				return
+			}
 		}
 	}
 }

@@ -16,6 +16,9 @@ func lateConfig(seed uint64) Config {
 	c := Pick(seed)
 	c.Late = 1 + int(seed%2)
 	c.Regions = 2 + int(seed/2%2) + c.Late
+	if seed%10 == 9 { // three become nine, and one of them goes
+		c.Regions, c.Late, c.NodesPerRegion = 9, 6, 1
+	}
 	c.Delay = nil
 	for i := range c.Regions {
 		c.Delay = append(c.Delay, make([]time.Duration, c.Regions))
@@ -35,7 +38,7 @@ func lateConfig(seed uint64) Config {
 // TestLateRegions: regions join while clients work and faults strike. All checkers are silent, the
 // regions become part of the cluster, and rows move there.
 func TestLateRegions(t *testing.T) {
-	for _, n := range seeds([]uint64{0, 1, 2, 3}) {
+	for _, n := range seeds([]uint64{0, 1, 2, 9}) {
 		seed(t, lateConfig(9_100_000+n))
 	}
 }
@@ -48,10 +51,10 @@ func TestLateSoak(t *testing.T) {
 	}
 }
 
-// TestLateRegionWaits: a region is not brought on while a node is down, since that one may come back
-// with the topology of before and hear of all groups but the new one: it would show rows as they
-// were before they moved to the new region (REGION-2). It says for whom it waits. A region that does
-// not wait is noticed.
+// TestLateRegionWaits: a region is not brought on while a node is down, since that one may come
+// back with the topology of before and hear of all groups but the new one: it would show rows as
+// they were before they moved to the new region (REGION-2). It says for whom it waits. A region
+// that does not wait is noticed.
 func TestLateRegionWaits(t *testing.T) {
 	for _, hasty := range []bool{false, true} {
 		t.Run(fmt.Sprintf("hasty %v", hasty), func(t *testing.T) {
@@ -118,4 +121,51 @@ func (s *stage) missed(at int, k base.Key, ts base.Timestamp, want string) (n in
 		cancel()
 	}
 	return n
+}
+
+// TestLeavingRegionsBite: a transaction of a client of a region began before the region left, and
+// commits afterwards. Its row must not stay behind (REGION-4).
+func TestLeavingRegionsBite(t *testing.T) {
+	for _, bare := range []bool{false, true} {
+		t.Run(fmt.Sprintf("owners take it %v", bare), func(t *testing.T) {
+			cfg := stageConfig(4)
+			cfg.Leave, cfg.Break.NoLeaving = 3, bare
+			onWorld(t, cfg, func(s *stage) { s.commitLate(bare) })
+		})
+	}
+}
+
+func (s *stage) commitLate(bare bool) {
+	t := s.t
+	time.Sleep(10 * time.Second)
+	s.put(3, s.key(1, 1), "moves") // at home in region 3
+	x := s.db(1).Begin(kv.Options{Source: 3})
+	x.Put(s.key(1, 2), []byte("late"), 0)
+	s.leave()
+	s.awaitRegions()
+	_, err := x.Commit(context.Background())
+	if bare != (err == nil) {
+		t.Errorf("the commit of before: %v", err)
+	}
+	time.Sleep(time.Second)
+	left := 0
+	for _, g := range s.topology().RegionGroups(3) {
+		n, err := s.hosts[0].up().node.Owners().Living(g, func(base.Key) bool { return true })
+		if err != nil {
+			t.Error(err)
+		}
+		left += n
+	}
+	if bare != (left == 1) {
+		t.Errorf("%d rows are at home in a region that is gone", left)
+	}
+	if got, err := kv.Run(context.Background(), s.db(1), kv.Options{}, func(x kv.Txn) error {
+		rows, err := x.Get(context.Background(), []base.Key{s.key(1, 1)}, kv.LockExclusive)
+		if err == nil && (string(rows[0].Value) != "moves" || rows[0].Home != 1) {
+			t.Errorf("the row that was to move: %+v", rows[0])
+		}
+		return err
+	}); err != nil {
+		t.Error(got, err)
+	}
 }

@@ -104,6 +104,7 @@ func Run(cfg Config) *Outcome {
 	close(b.stop)
 	clients.Wait()
 	b.drain()
+	w.checkLeft()
 	b.setFinal(load.final())
 	load.close()
 	if w.own.checked == 0 && cfg.Break == (Break{}) {

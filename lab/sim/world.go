@@ -317,6 +317,9 @@ func (w *world) tuneOwners(l *life, ho *group.HostOptions, oc *owner.Config) {
 	if b.NoHold {
 		oc.Hold = nil
 	}
+	if b.NoLeaving {
+		oc.MayLive = nil
+	}
 	oc.LateWriters = b.LateWriters
 	oc.NoBounds, oc.NoMarks, oc.NoTransferredState = b.NoBounds, b.NoMarks, b.NoTransferredState
 	oc.Serves = func(s gauge.Service) {

@@ -220,7 +220,7 @@ func Preferred(t *base.Topology, g base.GroupID, live func(base.NodeID) bool) ba
 	}
 	stays := func(n base.NodeID) bool {
 		r := t.Region(t.RegionOf(n))
-		return r == nil || r.Heir == 0
+		return r == nil || r.Into == 0
 	}
 	for i := range nodes {
 		if n := nodes[(first+i)%len(nodes)]; live(n) && stays(n) {

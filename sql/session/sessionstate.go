@@ -44,8 +44,8 @@ func (s *Session) Region() base.RegionID {
 	return s.env.DB.Region()
 }
 
-// Home is where the client's new rows are at home: its gateway's region, or the heir of one that is
-// being dropped.
+// Home is where the client's new rows are at home: its gateway's region, or the one that takes over
+// from one that is being dropped.
 func (s *Session) Home() base.RegionID { return s.env.DB.Topology().HomeFor(s.Region()) }
 
 // SetSessionVariable implements sql.Session.

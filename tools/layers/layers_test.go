@@ -116,7 +116,9 @@ var allowed = map[string][]string{
 	"cluster/join": {"cluster/fence", "policy/placement"},
 	// whether a store is an old copy follows from what it and others remember
 	"cluster/fence": nil,
-	"cluster": append([]string{"cluster/health", "cluster/join", "owner", "owner/gauge", "txn", "policy/coord",
+	// what a cluster says of itself to people follows from facts that it is told
+	"cluster/report": {"cluster/health", "mechanism/clock", "policy/placement"},
+	"cluster": append([]string{"cluster/health", "cluster/join", "cluster/report", "owner", "owner/gauge", "txn", "policy/coord",
 		"policy/placement"}, mechanisms...),
 	// layer 4: SQL
 	"sql/function": nil,
@@ -239,12 +241,14 @@ var allowed = map[string][]string{
 	"node/bundle": {"obs/audit"},
 	// meter shows figures that it is told
 	"node/meter": {"obs"},
+	// evacuate looks through the rows of a group for a mover, and is told the tables
+	"node/evacuate": {"owner/homing", "sql/schema"},
 	// early talks to clients before there is SQL
 	"node/early": nil,
 	// the adviser reads which tables the text of a digest names
 	"node": append([]string{
 		"sql/bind/tree", "sql/describe", "sql/schema",
-		"node/bundle", "node/console", "node/early", "node/meter",
+		"node/bundle", "node/console", "node/early", "node/evacuate", "node/meter",
 		"owner", "owner/gauge", "owner/homing", "owner/rewind", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "obs/audit", "obs/otlp",
 		"cluster/join", "kv/hold", "sql/admit", "sql/backup", "sql/backup/place", "sql/changefeed/sink", "sql/digest", "sql/server", "policy/advice", "policy/epoch", "policy/placement", "policy/plan",
 		"mechanism/wan/overlay", "mechanism/ident",

@@ -1,4 +1,4 @@
-package cluster
+package report
 
 import (
 	"fmt"
@@ -37,11 +37,24 @@ var conditions = []condition{
 	{"replicas-far-behind", (*examination).replicasFarBehind},
 }
 
-// problems are the texts of all conditions that hold in a status.
-func problems(s *Status) (out []string) {
+// Problem is a condition that holds: its name, and what to tell people.
+type Problem struct{ Name, Text string }
+
+// Examine finds the conditions that hold in a status, the worst first.
+func Examine(s *Status) (out []Problem) {
 	x := examine(s)
 	for _, c := range conditions {
-		out = append(out, c.texts(x)...)
+		for _, text := range c.texts(x) {
+			out = append(out, Problem{c.name, text})
+		}
+	}
+	return out
+}
+
+// Problems are the texts of Examine.
+func Problems(s *Status) (out []string) {
+	for _, p := range Examine(s) {
+		out = append(out, p.Text)
 	}
 	return out
 }
@@ -215,7 +228,7 @@ func (x *examination) away(id base.GroupID) bool {
 // standIns are groups that are led from outside of their homes.
 func (x *examination) standIns() (out []string) {
 	for _, r := range x.t.Regions {
-		if r.Heir != 0 {
+		if r.Into != 0 {
 			continue // it is being dropped
 		}
 		var led []base.GroupID
@@ -263,7 +276,7 @@ func (x *examination) regionsOnTheirWay() (out []string) {
 		case base.RegionActive:
 			continue
 		case base.RegionLeaving:
-			what = "dropped, and its rows move to " + x.t.RegionName(r.Heir)
+			what = "dropped, and its rows move to " + x.t.RegionName(r.Into)
 		}
 		why := x.RegionWaits[r.ID]
 		if why == "" {
@@ -297,7 +310,7 @@ func (x *examination) replicasMoving() []string {
 			continue
 		}
 		voters, learners := placement.Members(x.t, id)
-		if !sameNodes(g.Voters, voters) || !sameNodes(g.Learners, learners) {
+		if !same(g.Voters, voters) || !same(g.Learners, learners) {
 			moving = append(moving, x.move(g, voters, learners))
 		}
 	}
@@ -444,4 +457,11 @@ func listed(head string, list []string) []string {
 		list = append(slices.Clone(list[:maxNamed]), fmt.Sprintf("and %d more", more))
 	}
 	return []string{head + ": " + strings.Join(list, "; ")}
+}
+
+func same(a, b []base.NodeID) bool {
+	a, b = slices.Clone(a), slices.Clone(b)
+	slices.Sort(a)
+	slices.Sort(b)
+	return slices.Equal(a, b)
 }
