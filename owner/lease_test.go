@@ -66,6 +66,9 @@ func (q *quiet) ProposePlaced(cmd *wire.Command, term uint64, _ func(uint64), do
 func (q *quiet) Committed(uint64, uint64) {}
 func (q *quiet) Push()                    {}
 func (q *quiet) PassOn(uint64)            {}
+
+// Deposed is not used.
+func (q *quiet) Deposed(uint64, base.NodeID) {}
 func (q *quiet) Stand(uint64, base.NodeID, uint64) error {
 	return base.Errorf(base.CodeInvalid, "not used")
 }
