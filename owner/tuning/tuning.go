@@ -18,6 +18,8 @@ type Timing struct {
 	TxnIdle time.Duration
 	// the same if its gateway is Gone; default 2.5 s: a living one says so every second
 	TxnOrphan time.Duration
+	// the same if its gateway is Lost, so that it cannot say so; default 500 ms
+	TxnLost time.Duration
 	// age at which a prepared transaction is resolved by the owner; default 2 s
 	ResolveAfter time.Duration
 	// the same if its gateway is Gone, or its vote is of a leader before this one that was lost;
@@ -122,6 +124,7 @@ func (t *Timing) Fill() {
 	def(&t.LeaseLate, 600*time.Millisecond)
 	def(&t.TxnIdle, 10*time.Second)
 	def(&t.TxnOrphan, 2500*time.Millisecond)
+	def(&t.TxnLost, 500*time.Millisecond)
 	def(&t.ResolveAfter, 2*time.Second)
 	def(&t.ResolveSoon, 250*time.Millisecond)
 	def(&t.LockTimeout, 10*time.Second)
