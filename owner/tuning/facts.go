@@ -28,8 +28,8 @@ type Facts struct {
 	// Gone reports that a gateway which gave a sign of life at since is known to have died: its
 	// node has been silent for a while, or has been started again. Nil is never.
 	Gone func(gateway base.NodeID, since time.Time) bool
-	// Lost reports that what is sent to a gateway does not arrive or is handled late, whatever comes
-	// from it. It lives, and can neither use its locks nor give them back. Nil is never.
+	// Lost reports that what is sent to a gateway does not arrive or is handled late, whatever
+	// comes from it. It lives, and can neither use its locks nor give them back. Nil is never.
 	Lost func(gateway base.NodeID) bool
 	// QuorumDelay is added to a commit timestamp (TIME-4). Nil: what the group's commits are
 	// seen to take.
