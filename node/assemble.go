@@ -163,6 +163,7 @@ func (a *assembly) configure() error {
 			Hold:      func() time.Duration { return dir.CatalogHold() },
 			Groups:    func() []base.GroupID { return dir.Topology().Groups() },
 			Gone:      func(n base.NodeID, since time.Time) bool { return dir.Gone(n, since) },
+			Lost:      a.Transport.Lost,
 			QuorumRTT: func(g base.GroupID) time.Duration { return dir.QuorumRTT(g) },
 			Farthest:  func() (path, trip time.Duration) { return dir.FarthestPath(), dir.Farthest() },
 			Every:     func(g base.GroupID) time.Duration { return dir.Every(g) },

@@ -7,7 +7,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/owner/lead"
-	"github.com/godwitdb/godwit/owner/state"
+	"github.com/godwitdb/godwit/owner/recall"
 	"github.com/godwitdb/godwit/owner/tscache"
 	"github.com/godwitdb/godwit/owner/txns"
 	"github.com/godwitdb/godwit/wire"
@@ -23,7 +23,7 @@ func (r *Replica) Leading(term, first uint64) {
 	defer r.mu.Unlock()
 	l := &r.lead
 	switch {
-	case l.State == lead.Closed:
+	case l.State == lead.Closed, term < r.past.Barred:
 		return
 	case first > 0 || l.Term != term:
 		r.beginTerm(term, first)
@@ -85,14 +85,16 @@ func (r *Replica) acquire(a *lead.Acquisition) {
 	}
 	ctx, cancel := r.life()
 	defer cancel()
-	others, join := r.predecessors(a)
+	r.mu.Lock()
+	others, newest := recall.Holders(&r.rep, r.cfg.Self, a.Term)
+	a.Newest = newest
+	join := r.rep.Join // of what the log relies on, in the other groups of the shard
+	r.mu.Unlock()
 	if len(others) > 0 && r.mayCloseEarly(a) && !r.closeEarly(ctx, a) {
 		return
 	}
-	for i := range others {
-		if !r.outlive(ctx, &others[i], a.Promised) {
-			return
-		}
+	if !r.outlive(ctx, a, others) {
+		return
 	}
 	state, ok := r.raiseFloor(a)
 	if !ok || !r.catchUp(ctx, a, join) {
@@ -127,65 +129,6 @@ func (r *Replica) closeEarly(ctx context.Context, a *lead.Acquisition) bool {
 	return r.acquires(a)
 }
 
-// predecessors are the leases in the log that a new leader has to outlive, and the indexes of the
-// other groups of the shard that its log relies on.
-func (r *Replica) predecessors(a *lead.Acquisition) (others []state.Lease, join [16]uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for n, l := range r.rep.Leases {
-		a.Newest = max(a.Newest, l.End)
-		if n != r.cfg.Self && !l.Revoked {
-			others = append(others, l)
-		}
-	}
-	if b := &r.rep.Transfer; b.Target != 0 {
-		a.Newest = max(a.Newest, b.End)
-		// else the target cannot have led in between
-		if b.Target != r.cfg.Self && b.Term+1 != a.Term {
-			others = append(others, b.Lease)
-		}
-	}
-	return others, r.rep.Join
-}
-
-// outlive waits until the holder of a lease has sent its state, or certainly stopped serving under
-// the lease: true time has passed its end, or its length has passed since its entry came to this
-// replica, by a clock that may run a little fast. Only the length counts where the end, or this
-// node's own reading, does not come from a clock with a bound.
-func (r *Replica) outlive(ctx context.Context, l *state.Lease, promised *lead.Candidacy) bool {
-	var arrived <-chan struct{}
-	if promised != nil {
-		arrived = promised.Arrived
-	}
-	length := l.Length
-	if length == 0 {
-		length = r.cfg.Lease
-	}
-	if r.cfg.EarlySuccessors {
-		length /= 2
-	}
-	for {
-		d := time.Until(l.Learned.Add(clock.Stretched(length)))
-		if d <= 0 {
-			return true
-		}
-		if !l.Virtual {
-			passed, wait := r.clock.PassedBy(l.End)
-			if passed {
-				return true
-			}
-			d = min(d, wait)
-		}
-		select {
-		case <-time.After(d):
-		case <-arrived:
-			return true
-		case <-ctx.Done():
-			return false
-		}
-	}
-}
-
 // raiseFloor lifts the floor above all that predecessors may have served. state is what the
 // predecessor has sent, nil if the leader begins from the log alone; nothing is taken from here on.
 func (r *Replica) raiseFloor(a *lead.Acquisition) (state *wire.TransferredState, ok bool) {
@@ -199,7 +142,7 @@ func (r *Replica) raiseFloor(a *lead.Acquisition) (state *wire.TransferredState,
 	if c := a.Promised; c != nil && c.State != nil && c.State.Index == r.rep.Transfer.Index {
 		state, a.Newest = c.State, 0
 	}
-	l.Floor = max(l.Floor, a.Newest, r.rep.LastTS, r.rep.Closed)
+	l.Floor, l.Held, l.Ended = max(l.Floor, a.Newest, r.rep.LastTS, r.rep.Closed), max(l.Held, a.Held), a.Ended
 	if r.id == base.MetaGroup { // the oracle issues above all, below its lease
 		l.Low = max(l.Low, a.Newest)
 	}
@@ -262,6 +205,7 @@ func (r *Replica) inherit(a *lead.Acquisition, state *wire.TransferredState) boo
 	// says, should this clock run slow.
 	l.Until = a.Promised.Since.Add(2*b.Length - clock.Stretched(b.Length))
 	l.Binds(l.Until)
+	r.past.Asked(b.End)
 	l.Ended = &wire.Lease{Holder: uint32(a.Promised.From), End: state.Floor}
 	if err := r.takeTransferred(state); err != nil {
 		r.cfg.Logger.Error("locks handed over cannot be taken: their transactions abort", "group", r.id, "err", err)

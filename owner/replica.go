@@ -60,6 +60,7 @@ type Replica struct {
 	mu     sync.Mutex
 
 	lead   lead.Leadership
+	past   lead.Past   // guarded by mu
 	lapses lead.Lapses // guarded by mu
 	// lacks is since when it has served without a replica of each group of its shard; zero: it has
 	// all

@@ -28,6 +28,9 @@ type Facts struct {
 	// Gone reports that a gateway which gave a sign of life at since is known to have died: its
 	// node has been silent for a while, or has been started again. Nil is never.
 	Gone func(gateway base.NodeID, since time.Time) bool
+	// Lost reports that what is sent to a gateway does not arrive or is handled late, whatever
+	// comes from it. It lives, and can neither use its locks nor give them back. Nil is never.
+	Lost func(gateway base.NodeID) bool
 	// QuorumDelay is added to a commit timestamp (TIME-4). Nil: what the group's commits are
 	// seen to take.
 	QuorumDelay func(base.GroupID) time.Duration
@@ -56,6 +59,11 @@ type Facts struct {
 	Region func() base.RegionID
 }
 
+// Unheard reports that a gateway which gave a sign of life at since does not end its transactions.
+func (f *Facts) Unheard(gateway base.NodeID, since time.Time) bool {
+	return f.Gone(gateway, since) || f.Lost(gateway)
+}
+
 // Fill sets what must not be nil.
 func (f *Facts) Fill() {
 	if f.Alone == nil {
@@ -66,6 +74,9 @@ func (f *Facts) Fill() {
 	}
 	if f.MayLive == nil {
 		f.MayLive = func(base.RegionID) bool { return true }
+	}
+	if f.Lost == nil {
+		f.Lost = func(base.NodeID) bool { return false }
 	}
 	if f.Keep == nil {
 		f.Keep = func(below base.Timestamp) base.Timestamp { return below }

@@ -80,6 +80,8 @@ var allowed = map[string][]string{
 	"owner/lead": {"owner/tscache", "mechanism/clock"},
 	// the way to a leader knows how long outcomes are remembered, and no replica
 	"owner/route": {"owner/state", "mechanism/wan"},
+	// who led before is asked until its lease is over: it knows no replica
+	"owner/recall": {"owner/route", "owner/state", "mechanism/clock"},
 	// what is measured is told to whoever asks
 	"owner/gauge": nil,
 	// Plain settings, the bounds of the lock table among them.
@@ -100,7 +102,7 @@ var allowed = map[string][]string{
 	"owner/waits": {"owner/txns", "mechanism/lock"},
 	"owner": append([]string{
 		"owner/view", "owner/state", "owner/rewind", "owner/tscache", "owner/txns", "owner/route", "owner/lead", "owner/evaluate",
-		"owner/gauge", "owner/homing", "owner/tuning", "owner/waits",
+		"owner/gauge", "owner/homing", "owner/recall", "owner/tuning", "owner/waits",
 	}, mechanisms...),
 	// what a transaction has read and written at its gateway: no owner is asked
 	"txn/known": nil, "txn/lately": nil, "txn/touched": nil,
