@@ -155,7 +155,7 @@ func (s *Session) addSystemZone(st *wire.SessionState) bool {
 // changedVariables are the session's variables that differ from MySQL's defaults, by name; false if
 // one cannot travel.
 func (s *Session) changedVariables() (out []*wire.SessionVariable, ok bool) {
-	for name, v := range s.GetAllSessionVariables() {
+	for name, v := range s.BaseSession.GetAllSessionVariables() {
 		sv, _, known := sql.SystemVariables.GetGlobal(name)
 		if !known || sv.IsReadOnly() || sv.IsGlobalOnly() || name == ForwardVariable || name == stalenessVar ||
 			fmt.Sprint(v) == fmt.Sprint(sv.GetDefault()) {
