@@ -14,6 +14,7 @@ import (
 	"github.com/godwitdb/godwit/node/evacuate"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/owner/homing"
+	"github.com/godwitdb/godwit/owner/view"
 	"github.com/godwitdb/godwit/policy/home"
 	"github.com/godwitdb/godwit/sql/schema"
 )
@@ -82,7 +83,7 @@ func (n *Node) makeHomes(p Parts, dir *directory, oc *owner.Config) error {
 	oc.Homes = n.homes
 	sql := p.SQLListen != "" || p.SQLListener != nil
 	n.evacuation = evacuate.Node{
-		Living: func(g base.GroupID, row func(base.Key) bool) (int, error) { return n.owners.Living(g, row) },
+		Living: func(g base.GroupID, row func(base.Key) bool) (int, error) { return view.Living(p.Store, g, row) },
 		Mover: func() evacuate.Mover {
 			n.mu.Lock()
 			defer n.mu.Unlock()

@@ -319,6 +319,6 @@ func (r *Replica) forget() {
 	r.Table = txns.NewTable(r.cfg.Limits)
 	r.Patient = r.async()
 	if r.byTime() {
-		r.order = tscache.New(r.cfg.NoMarks, func() int { return tscache.EraRoom(r.set.groups()) })
+		r.order = tscache.New(r.cfg.NoMarks, func() int { return tscache.EraRoom(r.set.table.Len()) })
 	}
 }

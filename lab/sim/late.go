@@ -9,6 +9,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster/join"
 	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/owner/view"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -169,7 +170,7 @@ func (w *world) checkLeft() {
 			continue
 		}
 		for _, g := range w.topology().RegionGroups(w.cfg.Leave) {
-			n, err := l.node.Owners().Living(g, func(base.Key) bool { return true })
+			n, err := view.Living(l.store, g, func(base.Key) bool { return true })
 			if err != nil || n > 0 {
 				w.fail("node %d has %d rows of group %v, whose region is gone: %v", h.id, n, g, err)
 				return

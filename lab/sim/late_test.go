@@ -9,6 +9,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/owner/view"
 )
 
 // lateConfig is a run in which one or two regions join two or three while clients work.
@@ -150,7 +151,7 @@ func (s *stage) commitLate(bare bool) {
 	time.Sleep(time.Second)
 	left := 0
 	for _, g := range s.topology().RegionGroups(3) {
-		n, err := s.hosts[0].up().node.Owners().Living(g, func(base.Key) bool { return true })
+		n, err := view.Living(s.hosts[0].up().store, g, func(base.Key) bool { return true })
 		if err != nil {
 			t.Error(err)
 		}

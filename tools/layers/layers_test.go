@@ -70,6 +70,8 @@ var allowed = map[string][]string{
 	// layer 3: transactions
 	"txn/multimaster": {"policy/epoch", "policy/filter", "policy/plan", "mechanism/collective", "mechanism/store",
 		"mechanism/wan"},
+	// which replicas are here has nothing to do with what they are
+	"owner/held": nil,
 	// what a view of the store shows rests on the store alone: no lock, no lease, no log
 	"owner/view": {"mechanism/store"},
 	// what the log alone decides looks at no clock but to note when it learned of something; the
@@ -102,7 +104,7 @@ var allowed = map[string][]string{
 	"owner/waits": {"owner/txns", "mechanism/lock"},
 	"owner": append([]string{
 		"owner/view", "owner/state", "owner/rewind", "owner/tscache", "owner/txns", "owner/route", "owner/lead", "owner/evaluate",
-		"owner/gauge", "owner/homing", "owner/recall", "owner/tuning", "owner/waits",
+		"owner/gauge", "owner/held", "owner/homing", "owner/recall", "owner/tuning", "owner/waits",
 	}, mechanisms...),
 	// what a transaction has read and written at its gateway: no owner is asked
 	"txn/known": nil, "txn/lately": nil, "txn/touched": nil,
@@ -251,7 +253,7 @@ var allowed = map[string][]string{
 	"node": append([]string{
 		"sql/bind/tree", "sql/describe", "sql/schema",
 		"node/bundle", "node/console", "node/early", "node/evacuate", "node/meter",
-		"owner", "owner/gauge", "owner/homing", "owner/rewind", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "obs/audit", "obs/otlp",
+		"owner", "owner/gauge", "owner/homing", "owner/rewind", "owner/view", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "obs/audit", "obs/otlp",
 		"cluster/join", "kv/hold", "sql/admit", "sql/backup", "sql/backup/place", "sql/changefeed/sink", "sql/digest", "sql/server", "policy/advice", "policy/epoch", "policy/placement", "policy/plan",
 		"mechanism/wan/overlay", "mechanism/ident",
 	}, mechanisms...),
