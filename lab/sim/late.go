@@ -135,7 +135,7 @@ func (w *world) leave() {
 			ctx, cancel := context.WithTimeout(l.ctx, 5*time.Second)
 			_, err := l.node.Cluster().DropRegion(ctx, fmt.Sprintf("r%d", w.cfg.Leave), "")
 			cancel()
-			if err == nil || w.topology().Region(w.cfg.Leave).State != base.RegionActive {
+			if r := w.topology().Region(w.cfg.Leave); err == nil || r != nil && r.State != base.RegionActive {
 				w.log.printf("region %d leaves", w.cfg.Leave)
 				return
 			}

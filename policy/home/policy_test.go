@@ -224,18 +224,18 @@ func TestSummaryOfManyRegions(t *testing.T) {
 			old.Record(Access{Key: k, Home: 9, From: r, At: at})
 		}
 	}
-	was, _ := old.Heat(k, at)
 	sum, ok := old.Export(k, at)
 	if !ok || sum[0]>>4 != hottest {
 		t.Fatalf("exported %v, %v", sum, ok)
 	}
+	was, _ := old.Heat(k, at)
 	next.Import(k, 9, 1, at, sum)
 	got, _ := next.Heat(k, at)
 	kept := 0
 	for r := base.RegionID(1); r <= base.MaxRegions; r++ {
 		switch a, b := was.Heat.Of(r), got.Heat.Of(r); {
 		case b == 0:
-		case b < a*3/4 || b > a:
+		case b < min(a, got.Heat.Of(9)/2)*3/4 || b > a: // none has more than half of the new home's
 			t.Errorf("region %d: %v became %v", r, a, b)
 		default:
 			kept++
