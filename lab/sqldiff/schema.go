@@ -16,6 +16,7 @@ type Column struct {
 	Values []string // literals that the column may hold
 	Null   bool
 	Single bool // FLOAT: few digits
+	note   string
 }
 
 // Table is one of the schema.
@@ -142,8 +143,8 @@ func newTable(r *rand.Rand, name string) *Table {
 	return t
 }
 
-// views makes up to two views. MariaDB does not ask the view below one without CHECK OPTION for
-// its own, as MySQL does: the upper one has it, or the lower one has not.
+// views makes up to two views. MariaDB does not ask the view below one without CHECK OPTION, or
+// with a local one, for its own, as MySQL does: the upper one has it, or the lower one has not.
 func (t *Table) views(r *rand.Rand) {
 	for i := range r.IntN(3) {
 		v := View{Name: "v" + t.Name}
@@ -160,6 +161,9 @@ func (t *Table) views(r *rand.Rand) {
 		}
 		if r.IntN(2) == 0 || i > 0 && t.Views[0].Check != "" {
 			v.Check = []string{" WITH CHECK OPTION", " WITH CASCADED CHECK OPTION", " WITH LOCAL CHECK OPTION"}[r.IntN(3)]
+			if i > 0 && t.Views[0].Check != "" {
+				v.Check = " WITH CHECK OPTION"
+			}
 		}
 		t.Views = append(t.Views, v)
 	}
@@ -187,13 +191,7 @@ func (t *Table) ddl() []string {
 	}
 	parts = append(parts, t.Indexes...)
 	out := []string{fmt.Sprintf("CREATE TABLE %s (%s) COLLATE utf8mb4_general_ci", t.Name, strings.Join(parts, ", "))}
-	var rows []string
-	for _, r := range t.Rows {
-		rows = append(rows, "("+strings.Join(r, ", ")+")")
-	}
-	if rows != nil {
-		out = append(out, fmt.Sprintf("INSERT INTO %s VALUES %s", t.Name, strings.Join(rows, ", ")))
-	}
+	out = append(out, t.inserts()...)
 	below := t.Name
 	for _, v := range t.Views {
 		text := "CREATE VIEW " + v.Name + " AS SELECT * FROM " + below
@@ -203,6 +201,18 @@ func (t *Table) ddl() []string {
 		out, below = append(out, text+v.Check), v.Name
 	}
 	return out
+}
+
+// inserts are the statements that make the rows of a table: one, or none.
+func (t *Table) inserts() []string {
+	var rows []string
+	for _, r := range t.Rows {
+		rows = append(rows, "("+strings.Join(r, ", ")+")")
+	}
+	if rows == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("INSERT INTO %s VALUES %s", t.Name, strings.Join(rows, ", "))}
 }
 
 // Without is the schema with one row less, for the reducer.

@@ -26,6 +26,7 @@ type Side struct {
 	// Patience bounds a statement.
 	Patience time.Duration
 	database string
+	maria    bool
 }
 
 // Dial opens a side by the data source name of go-sql-driver/mysql.
@@ -54,6 +55,16 @@ func (s *Side) connect(ctx context.Context) (err error) {
 		"SET time_zone = '+00:00'"} {
 		if _, err := s.conn.ExecContext(ctx, q); err != nil {
 			return fmt.Errorf("%s: %w", q, err)
+		}
+	}
+	var version string
+	if err := s.conn.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version); err != nil {
+		return err
+	}
+	s.maria = strings.Contains(version, "MariaDB")
+	if s.maria { // fractions of seconds are rounded, as MySQL does
+		if _, err := s.conn.ExecContext(ctx, "SET sql_mode = CONCAT(@@sql_mode, ',TIME_ROUND_FRACTIONAL')"); err != nil {
+			return err
 		}
 	}
 	if s.database != "" {
@@ -106,6 +117,37 @@ func (s *Side) Run(ctx context.Context, q string) *Result {
 		}
 	}
 	return r
+}
+
+// exec runs statements that must not fail.
+func (s *Side) exec(ctx context.Context, qs []string) error {
+	for _, q := range qs {
+		if r := s.Run(ctx, q); r.Errno != 0 {
+			return fmt.Errorf("%s: %s: %d %s", s.Name, q, r.Errno, r.Message)
+		}
+	}
+	return nil
+}
+
+// all runs statements, one after the other.
+func (s *Side) all(ctx context.Context, qs []string) (out []*Result) {
+	for _, q := range qs {
+		out = append(out, s.Run(ctx, q))
+	}
+	return out
+}
+
+// way is how statements are run: with other forms, and between other statements.
+type way struct {
+	forms         map[string]string
+	before, after []string
+}
+
+// as runs statements in a way.
+func (s *Side) as(ctx context.Context, qs []string, as way) []*Result {
+	s.all(ctx, as.before)
+	defer s.all(ctx, as.after)
+	return s.all(ctx, qs)
 }
 
 func (s *Side) run(ctx context.Context, q string, r *Result) error {
