@@ -29,7 +29,7 @@ func (g *Gen) Change() *Statement {
 		view.Name = t.Views[g.r.IntN(len(t.Views))].Name
 		t = &view
 	}
-	src := source{cols: t.Cols}
+	src := source{alias: t.Name, cols: t.Cols} // a subquery may have a column of the same name
 	sc := &scope{srcs: []source{src}}
 	switch g.r.IntN(8) {
 	case 0, 1:

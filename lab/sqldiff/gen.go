@@ -167,7 +167,7 @@ func (g *Gen) scalar(sc *scope, depth int) *Node {
 
 // aliases are the names of tables in an expression.
 func aliases(n *Node) (out []string) {
-	for _, m := range regexp.MustCompile(`\b(a\d+|me)\.`).FindAllStringSubmatch(n.String(), -1) {
+	for _, m := range regexp.MustCompile(`\b(a\d+|me|[vw]?t\d+)\.`).FindAllStringSubmatch(n.String(), -1) {
 		out = append(out, m[1])
 	}
 	return out
@@ -233,7 +233,8 @@ func (g *Gen) from(outer *scope, n, depth int) ([]source, *Node) {
 	case 3, 4:
 		return all, node(From, "$ RIGHT JOIN $ ON $", left, right, on)
 	case 5:
-		if len(all) < 4 {
+		// The parser takes (b JOIN c USING (id)) JOIN d apart if CROSS JOIN is before it.
+		if len(all) < 4 && len(rs) == 1 {
 			return all, node(From, "$ CROSS JOIN $", left, right)
 		}
 	case 6:

@@ -433,7 +433,7 @@ func (s *Schema) naming(q string) (out []string) {
 
 var (
 	shapeText  = regexp.MustCompile(`'(\\.|[^'])*'`)
-	shapeAlias = regexp.MustCompile(`\b(a\d+\.)?(c\d|id|[xkw]\d)\b|\bt\d a\d+\b|\ba\d+\b`)
+	shapeAlias = regexp.MustCompile(`\b((a\d+|[vw]?t\d+)\.)?(c\d|id|[xkw]\d)\b|\bt\d a\d+\b|\ba\d+\b`)
 	shapeNum   = regexp.MustCompile(`\b\d+(\.\d+)?(e\d+)?\b`)
 	shapeSame  = regexp.MustCompile(`_(, _)+`)
 )

@@ -426,6 +426,9 @@ func (c *changer) set(t *assigned, pos int, e ast.ExprNode, all []*assigned) err
 	if err := typedDocument(n, t.cols[pos].typ); err != nil {
 		return err
 	}
+	if t.cols[pos].typ.Numeric() {
+		n = expr.Exact(n) // the column rounds it
+	}
 	if expr.HasSub(n) || expr.Volatile(n) {
 		n = c.settle(n)
 	}

@@ -154,6 +154,9 @@ func (c *changer) queryRows(n *ast.InsertStmt, a *assigned, cols []int) error {
 		if err := typedSource(c.rel, v.ID, a.cols[pos].typ); err != nil {
 			return err
 		}
+		if a.cols[pos].typ.Numeric() {
+			v = algebra.AllDigits(c.rel, v)
+		}
 		a.Sets = append(a.Sets, Set{Col: pos, Value: c.yield(a.cols[pos].name, v)})
 		if err := a.note(pos, v); err != nil {
 			return err
@@ -314,6 +317,9 @@ func (r *valueRow) cell(pos int, e ast.ExprNode) error {
 		if n, err = r.overNew(r.a, n); err != nil {
 			return err
 		}
+	}
+	if r.a.cols[pos].typ.Numeric() {
+		n = expr.Exact(n)
 	}
 	id := r.yield(r.a.cols[pos].name, n)
 	r.cells, r.nodes = append(r.cells, Cell{Value: id}), append(r.nodes, n)

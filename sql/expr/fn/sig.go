@@ -175,6 +175,16 @@ func returns(t expr.Type) func(*expr.Call) (expr.Type, error) {
 	}
 }
 
+// compares is returns for functions that compare their first two arguments as texts. A mix of
+// collations is an error also where nobody asks for the result.
+func compares(t expr.Type) func(*expr.Call) (expr.Type, error) {
+	return func(c *expr.Call) (expr.Type, error) {
+		_, err := expr.MergeCollations(c.Fn.Name, true, c.Args[:2]...)
+		t.NotNull = true
+		return t, err
+	}
+}
+
 // maybe is returns for functions that yield NULL for arguments that are not.
 func maybe(t expr.Type) func(*expr.Call) (expr.Type, error) {
 	return func(*expr.Call) (expr.Type, error) { return t.AsNull(), nil }
