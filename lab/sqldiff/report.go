@@ -17,6 +17,7 @@ import (
 type Report struct {
 	Statements int
 	Errors     int // statements that both servers refuse
+	Retried    int // transactions that were aborted (1213, 1205), and begun anew
 	Wrong      int // differences that nothing explains
 	Kinds      map[string]int
 	Classes    map[string][]*Finding
@@ -35,6 +36,7 @@ func (p *Report) add(o *Report, examples int) {
 	p.Statements += o.Statements
 	p.Errors += o.Errors
 	p.Wrong += o.Wrong
+	p.Retried += o.Retried
 	for _, m := range []struct{ to, from map[string]int }{{p.Kinds, o.Kinds}, {p.Counts, o.Counts}, {p.Paths, o.Paths},
 		{p.Explained, o.Explained}} {
 		for k, n := range m.from {
@@ -56,8 +58,8 @@ func (p *Report) explained() (n int) {
 // Print writes the report, the most frequent classes first.
 func (p *Report) Print(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d statements, %d of them refused by both; %d differ in %d classes\n", p.Statements, p.Errors,
-		p.Wrong, len(p.Classes))
+	fmt.Fprintf(&b, "%d statements, %d of them refused by both, %d transactions retried; %d differ in %d classes\n",
+		p.Statements, p.Errors, p.Retried, p.Wrong, len(p.Classes))
 	for _, k := range sorted(p.Kinds) {
 		fmt.Fprintf(&b, "%6d  %s\n", p.Kinds[k], k)
 	}

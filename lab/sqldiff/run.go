@@ -312,8 +312,18 @@ func (w *worker) reset(ctx context.Context, tables map[string]bool) error {
 		}
 	}
 	qs = append(qs, "COMMIT")
-	return w.each(func(side *Side) error { return side.exec(ctx, qs) })
+	return w.each(func(side *Side) (err error) {
+		for range retries {
+			if err = side.exec(ctx, qs); !errors.Is(err, errRetry) {
+				return err
+			}
+		}
+		return err
+	})
 }
+
+// retries is how often a transaction is begun anew that a server has aborted.
+const retries = 10
 
 // both runs a statement on both servers at once.
 func (w *worker) both(ctx context.Context, q string) (got, want *Result) { return w.bothOf(ctx, q, q) }

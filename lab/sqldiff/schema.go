@@ -112,8 +112,12 @@ func newTable(r *rand.Rand, name string) *Table {
 		if i < 2 {
 			c = typeChoices[r.IntN(3)] // joins find partners
 		}
-		t.Cols = append(t.Cols, &Column{Name: fmt.Sprintf("c%d", i), Kind: c.kind, Type: c.typ, Loose: c.loose,
-			Values: c.values, Single: c.single, Null: r.IntN(4) > 0})
+		col := &Column{Name: fmt.Sprintf("c%d", i), Kind: c.kind, Type: c.typ, Loose: c.loose,
+			Values: c.values, Single: c.single, Null: r.IntN(4) > 0}
+		if c.kind == Datetime && strings.HasPrefix(c.typ, "TIMESTAMP") {
+			col.Null = true // to MariaDB a NULL is the time, where there can be none
+		}
+		t.Cols = append(t.Cols, col)
 	}
 	for i, c := range t.Cols[1:] {
 		if r.IntN(3) == 0 && !strings.HasPrefix(c.Type, "TEXT") {

@@ -122,12 +122,20 @@ func (s *Side) Run(ctx context.Context, q string) *Result {
 // exec runs statements that must not fail.
 func (s *Side) exec(ctx context.Context, qs []string) error {
 	for _, q := range qs {
-		if r := s.Run(ctx, q); r.Errno != 0 {
+		switch r := s.Run(ctx, q); {
+		case r.aborted():
+			return fmt.Errorf("%s: %s: %s: %w", s.Name, q, r.Message, errRetry)
+		case r.Errno != 0:
 			return fmt.Errorf("%s: %s: %d %s", s.Name, q, r.Errno, r.Message)
 		}
 	}
 	return nil
 }
+
+var errRetry = errors.New("transaction aborted")
+
+// aborted reports whether the server says that the transaction is to be begun anew.
+func (r *Result) aborted() bool { return r.Errno == 1213 || r.Errno == 1205 }
 
 // all runs statements, one after the other.
 func (s *Side) all(ctx context.Context, qs []string) (out []*Result) {

@@ -507,7 +507,11 @@ func (c *changer) instead(x *exprs, a *assigned, pos int, e ast.ExprNode) (expr.
 			return nil, unsupported("column without its table in ON DUPLICATE KEY UPDATE of a query")
 		}
 	}
-	return x.scalar(e)
+	n, err := x.scalar(e)
+	if err == nil && a.cols[pos].typ.Numeric() {
+		n = expr.Exact(n)
+	}
+	return n, err
 }
 
 // bareNames looks for columns that are named without their table, but for those of VALUES().

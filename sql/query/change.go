@@ -348,7 +348,7 @@ func (c *change) target(b *bind.Target) error {
 		if err != nil {
 			return err
 		}
-		if k.At, k.Derived, k.Missing = at, s.Derived, s.Missing; k.Col.Desc.AutoInc && c.ins != nil {
+		if k.At, k.Derived, k.Missing, k.Read = at, s.Derived, s.Missing, s.Read; k.Col.Desc.AutoInc && c.ins != nil {
 			k.Nulls = assign.TakeNull
 		}
 		if t.fires.has(true, events[c.c.Kind]) {
@@ -533,7 +533,7 @@ func (c *change) keep(t *target, b *expr.Batch, i int32) error {
 		if err != nil {
 			return err
 		}
-		if s.Adjusted && !s.Missing && (len(t.sets) > 1 || len(t.checks) > 0) {
+		if s.Adjusted && !s.Missing && s.Read {
 			return &late{Reason: "use of a value that does not fit"}
 		}
 	}

@@ -258,3 +258,32 @@ SELECT * FROM p;
 SELECT * FROM c;
 -- = 3|NULL|NULL
 -- = 4|4|40
+
+-- case: a column rounds a quotient itself
+CREATE TABLE t (id INT PRIMARY KEY, a DECIMAL(30,10));
+-- affected 0
+INSERT INTO t VALUES (1, -3.10 / 1.5), (2, 0);
+-- affected 2
+UPDATE t SET a = 2 / 3 WHERE id = 2;
+-- affected 1
+INSERT INTO t SELECT id + 2, 1 / 3 FROM t WHERE id = 1;
+-- affected 1
+INSERT INTO t VALUES (3, 0) ON DUPLICATE KEY UPDATE a = 1 / 7;
+-- affected 2
+SELECT * FROM t;
+-- = 1|-2.0666666667
+-- = 2|0.6666666660
+-- = 3|0.1428571420
+
+-- case: WITH LOCAL CHECK OPTION asks the views below that have one
+-- mysql: the manual: with LOCAL, checking recurses to the views below and applies the same rules; MariaDB asks none of them
+CREATE TABLE t (id INT PRIMARY KEY, a INT);
+-- affected 0
+CREATE VIEW v AS SELECT * FROM t WHERE a = 1 WITH CASCADED CHECK OPTION;
+-- affected 0
+CREATE VIEW w AS SELECT * FROM v WITH LOCAL CHECK OPTION;
+-- affected 0
+INSERT INTO w VALUES (1, 2);
+-- ! 1369
+INSERT INTO w VALUES (1, 1);
+-- affected 1

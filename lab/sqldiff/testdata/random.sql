@@ -235,3 +235,23 @@ SELECT id, SUM(c0) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND 3 PRECEDING) A
 -- = 3|NULL
 -- = 4|NULL
 -- = 5|NULL
+
+-- case: a UNION rounds a quotient itself
+SELECT 1 / 3 UNION SELECT CAST(1 AS DECIMAL(30,10));
+-- = 0.3333333330
+-- = 1.0000000000
+SELECT 1 / 3 UNION ALL SELECT CAST(1 AS DECIMAL(30,10));
+-- = 0.3333333330
+-- = 1.0000000000
+
+-- case: a mix of collations is an error where nobody reads the value
+CREATE TABLE t (a VARCHAR(20) COLLATE utf8mb4_general_ci, b VARCHAR(20) COLLATE utf8mb4_unicode_ci);
+-- affected 0
+INSERT INTO t VALUES ('a', 'a');
+-- affected 1
+SELECT 1 FROM t WHERE EXISTS (SELECT STRCMP(a, b) FROM t);
+-- ! 1267
+SELECT 1 FROM (SELECT INSTR(a, b) FROM t) d;
+-- ! 1267
+SELECT 1 FROM (SELECT LOCATE(a, b), FIND_IN_SET(a, b) FROM t) d;
+-- ! 1267
