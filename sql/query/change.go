@@ -756,7 +756,7 @@ func (w *writer) changed(p *pending) (at kv.Row, old, row sql.Row, err error) {
 			row[s.Pos] = p.vals[k]
 		}
 	}
-	row = def.RoundTimes(row)
+	row = def.AsKept(row)
 	changed := false
 	for _, s := range w.sets {
 		if s.Derived || changed {

@@ -513,6 +513,9 @@ func roundedArg(n expr.Node) expr.Node {
 	if c, ok := n.(*expr.Call); ok && c.Fn.Post != nil {
 		return c.Fn.Post(c)
 	}
+	if k, ok := n.(*expr.Const); ok && k.Shown != nil {
+		return k.Shown
+	}
 	return n
 }
 
