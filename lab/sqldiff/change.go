@@ -190,6 +190,7 @@ func (w *worker) change(ctx context.Context, sts []*Statement) error {
 	out := w.changes(ctx, sts, way{}, way{})
 	w.report.Statements += out.compared
 	w.report.Errors += out.refused
+	w.report.Unjudged += out.unjudged
 	d := out.d
 	if d != nil && w.explained(ctx, d) {
 		d = nil
@@ -241,6 +242,7 @@ type outcome struct {
 	d        *Difference // the first one; nil: none
 	compared int         // statements
 	refused  int         // by both servers
+	unjudged int
 }
 
 // changes runs them once, with other forms for each server if there are any.
@@ -288,6 +290,9 @@ func (w *worker) changes(ctx context.Context, sts []*Statement, here, ref way) (
 	for i, st := range sts {
 		if out.compared = i + 1; want[i].Errno != 0 && got[i].Errno != 0 {
 			out.refused++
+		}
+		if want[i].unjudged() {
+			out.unjudged++
 		}
 		qs = append(qs, st.Root.String())
 		d := &Difference{SQL: qs[i], Got: got[i], Want: want[i], St: st, Sts: sts}

@@ -17,6 +17,7 @@ import (
 type Report struct {
 	Statements int
 	Errors     int // statements that both servers refuse
+	Unjudged   int // statements that the reference cannot parse, or does not end
 	Retried    int // transactions that were aborted (1213, 1205), and begun anew
 	Wrong      int // differences that nothing explains
 	Kinds      map[string]int
@@ -37,6 +38,7 @@ func (p *Report) add(o *Report, examples int) {
 	p.Errors += o.Errors
 	p.Wrong += o.Wrong
 	p.Retried += o.Retried
+	p.Unjudged += o.Unjudged
 	for _, m := range []struct{ to, from map[string]int }{{p.Kinds, o.Kinds}, {p.Counts, o.Counts}, {p.Paths, o.Paths},
 		{p.Explained, o.Explained}} {
 		for k, n := range m.from {
@@ -58,8 +60,8 @@ func (p *Report) explained() (n int) {
 // Print writes the report, the most frequent classes first.
 func (p *Report) Print(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d statements, %d of them refused by both, %d transactions retried; %d differ in %d classes\n",
-		p.Statements, p.Errors, p.Retried, p.Wrong, len(p.Classes))
+	fmt.Fprintf(&b, "%d statements, %d of them refused by both, %d not judged, %d transactions retried; %d differ in %d classes\n",
+		p.Statements, p.Errors, p.Unjudged, p.Retried, p.Wrong, len(p.Classes))
 	for _, k := range sorted(p.Kinds) {
 		fmt.Fprintf(&b, "%6d  %s\n", p.Kinds[k], k)
 	}

@@ -348,6 +348,9 @@ func (w *worker) query(ctx context.Context, st *Statement) {
 	if d.Want.Errno != 0 && d.Got.Errno != 0 {
 		w.report.Errors++
 	}
+	if d.Want.unjudged() {
+		w.report.Unjudged++
+	}
 	if d.compare() || w.explained(ctx, &d) {
 		return
 	}
@@ -355,6 +358,9 @@ func (w *worker) query(ctx context.Context, st *Statement) {
 	if class != Lost && w.reduces(&d) {
 		begin := time.Now()
 		Reduce(st.Root, w.opts.Reduce, func(q string) bool {
+			if st.Ordered > 0 && !strings.Contains(q, " ORDER BY 1") {
+				return false
+			}
 			e := Difference{St: st, SQL: q}
 			e.Got, e.Want = w.both(ctx, q)
 			if e.compare() || e.Class != class || e.Got.Errno != errno || e.Want.Errno != other ||

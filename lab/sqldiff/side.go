@@ -62,6 +62,11 @@ func (s *Side) connect(ctx context.Context) (err error) {
 		return err
 	}
 	s.maria = strings.Contains(version, "MariaDB")
+	if s.maria {
+		if _, err := s.conn.ExecContext(ctx, "SET max_statement_time = 8"); err != nil {
+			return err
+		}
+	}
 	if s.maria { // fractions of seconds are rounded, as MySQL does
 		if _, err := s.conn.ExecContext(ctx, "SET sql_mode = CONCAT(@@sql_mode, ',TIME_ROUND_FRACTIONAL')"); err != nil {
 			return err
@@ -84,6 +89,9 @@ func (s *Side) Close() error {
 // Fresh makes an empty database and uses it.
 func (s *Side) Fresh(ctx context.Context, database string) error {
 	s.database = ""
+	patience := s.Patience
+	s.Patience = max(patience, time.Minute) // a statement that was given up may hold the tables for a while
+	defer func() { s.Patience = patience }()
 	if err := s.connect(ctx); err != nil {
 		return err
 	}

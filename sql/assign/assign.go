@@ -162,7 +162,7 @@ func Same(ctx *sql.Context, c *schema.Column, a, b any) (bool, error) {
 	case string:
 		y, ok := b.(string)
 		return ok && x == y, nil
-	case int8, int16, int32, int64, uint8, uint16, uint32, uint64:
+	case int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64: // a zero has no sign
 		if a == b {
 			return true, nil
 		}
