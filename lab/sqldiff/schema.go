@@ -57,7 +57,8 @@ func quoted(vs ...string) (out []string) {
 var words = quoted("one", "ONE", "One", "two", "Two", "x", "", "abc", "aBC", "b_c", "b%c", "a b", "é", "e", "É",
 	"ss", "10", "9", "1e1", "-1", "2024-01-31", "ñandú", "ZZ", "0x1", "ab\\\\c")
 
-// sharp are words with one that is several letters to utf8mb4_unicode_ci, where it is equal to "ss":
+// sharp are words with one that is several letters to utf8mb4_unicode_ci, where it is equal to
+// "ss": our collations weigh each character by itself.
 // our collations weigh each character by itself.
 var sharp = append(quoted("ß"), words...)
 

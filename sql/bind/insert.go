@@ -501,9 +501,7 @@ func (c *changer) instead(x *exprs, a *assigned, pos int, e ast.ExprNode) (expr.
 	}
 	if !c.out.Insert.Values {
 		// The tables of the query can be named, too.
-		f := &bareNames{}
-		e.Accept(f)
-		if f.found {
+		if tree.BareNames(e) {
 			return nil, unsupported("column without its table in ON DUPLICATE KEY UPDATE of a query")
 		}
 	}
@@ -513,23 +511,6 @@ func (c *changer) instead(x *exprs, a *assigned, pos int, e ast.ExprNode) (expr.
 	}
 	return n, err
 }
-
-// bareNames looks for columns that are named without their table, but for those of VALUES().
-type bareNames struct{ found bool }
-
-// Enter implements ast.Visitor.
-func (f *bareNames) Enter(n ast.Node) (ast.Node, bool) {
-	switch n := n.(type) {
-	case *ast.ValuesExpr:
-		return n, true
-	case *ast.ColumnNameExpr:
-		f.found = f.found || n.Name.Table.O == ""
-	}
-	return n, f.found
-}
-
-// Leave implements ast.Visitor.
-func (f *bareNames) Leave(n ast.Node) (ast.Node, bool) { return n, true }
 
 // aliasColumns are those of the new row under the names of the alias. Without names of their own
 // they are found with the alias only.

@@ -780,7 +780,7 @@ func (w *writer) changed(p *pending) (at kv.Row, old, row sql.Row, err error) {
 }
 
 // check is the error of a condition that is not fulfilled.
-func (w *writer) check(name string, view bool) error {
+func (c *change) check(name string, view bool) error {
 	if view {
 		return mysql.NewSQLError(errViewCheck, "HY000", "CHECK OPTION failed '%s'", name)
 	}

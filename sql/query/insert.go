@@ -378,7 +378,13 @@ func (c *change) complete() error {
 			}
 		}
 	}
-	return nil
+	i := slices.IndexFunc(t.pending, func(p pending) bool { return p.failed != 0 })
+	if i < 0 || n.meets() || len(c.firing) > 0 {
+		return nil
+	}
+	k := n.checks[t.pending[i].failed-1]
+	t.pending = t.pending[:i] // a duplicate among the rows before comes first
+	return c.stop(c.check(k.Name, k.View))
 }
 
 func (c *change) completed(ps []pending, from int) error {

@@ -255,3 +255,34 @@ SELECT 1 FROM (SELECT INSTR(a, b) FROM t) d;
 -- ! 1267
 SELECT 1 FROM (SELECT LOCATE(a, b), FIND_IN_SET(a, b) FROM t) d;
 -- ! 1267
+
+-- case: digits of constant quotients
+SELECT SUM(1/3), AVG(1/3), AVG((1/3)*1), ABS(1/3), COALESCE(1/3, CAST(1 AS DECIMAL(30,10)));
+-- = 0.3333|0.33333333|0.33333333|0.3333|0.3333333330
+SELECT (0.1 / 300000) IN (0, 5), AVG(DISTINCT 1/3);
+-- = 0|0.33330000
+SELECT CEILING(CAST(-0.1 AS DECIMAL(30,10)));
+-- = 0
+
+-- case: both sides of REGEXP say whether case matters
+CREATE TABLE t (a VARCHAR(10) COLLATE utf8mb4_bin, b VARCHAR(10) COLLATE utf8mb4_unicode_ci, c VARCHAR(10) COLLATE utf8mb4_general_ci);
+-- affected 0
+INSERT INTO t VALUES ('é', 'x', 'y');
+-- affected 1
+SELECT HEX(a) REGEXP '^[a-c]', a REGEXP '^É', 'ABC' = LOWER(HEX(2748)), 'aBC' < SUBSTRING(MD5('a b'), -3, 2) FROM t;
+-- = 1|0|1|0
+SELECT b REGEXP c FROM t;
+-- ! 1267
+SELECT MAX(COALESCE(b, c)) FROM t;
+-- ! 1267
+
+-- case: ANY over both sides of an outer join
+CREATE TABLE t (id INT PRIMARY KEY, a INT);
+-- affected 0
+INSERT INTO t VALUES (1, 1), (2, 0), (3, NULL);
+-- affected 3
+SELECT x.id, y.id FROM t x LEFT JOIN t y ON (y.a OR (1 <= ANY (SELECT z.a FROM t z WHERE x.a = y.a)));
+-- = 1|1
+-- = 2|1
+-- = 2|2
+-- = 3|1

@@ -540,7 +540,11 @@ func derivePick(a *expr.Agg) error {
 		t = a.Args[0].Type()
 	}
 	a.T = t.AsNull()
-	return nil
+	if t.Kind != expr.Text || a.Fn.Name == "any_value" {
+		return nil
+	}
+	_, err := expr.MergeCollations(a.Fn.Name, true, a.Args[0], a.Args[0])
+	return err
 }
 
 func pick(sign int) func(a *expr.Agg, _ *expr.Env) (expr.Acc, error) {

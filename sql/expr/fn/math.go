@@ -214,7 +214,11 @@ func makeRand(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
 	}, nil
 }
 
-func ceilDec(d, x *apd.Decimal)  { _, _ = expr.DecCtx.Ceil(d, x) }
+func ceilDec(d, x *apd.Decimal) {
+	_, _ = expr.DecCtx.Ceil(d, x)
+	d.Negative = d.Negative && !d.IsZero()
+}
+
 func floorDec(d, x *apd.Decimal) { _, _ = expr.DecCtx.Floor(d, x) }
 
 // registerRound makes CEIL and FLOOR: whole numbers of exact ones.
