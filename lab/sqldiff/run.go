@@ -197,7 +197,7 @@ func (w *worker) close() {
 	}
 }
 
-// once runs one round: a schema, and statements of each mode. It reports whether it came to the end.
+// once runs one round: a schema, and statements of each mode. It reports whether it came to an end.
 func (w *worker) once(ctx context.Context) (whole bool, err error) {
 	rnd := rand.New(rand.NewPCG(w.round, 1))
 	w.schema = NewSchema(rnd)

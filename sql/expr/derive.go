@@ -74,10 +74,6 @@ func merge(a, b Collation) (Collation, bool) {
 		return pick(b)
 	case a.Coerce == CoerceExplicit:
 		return a, false
-	case made(a):
-		return pick(b)
-	case made(b):
-		return pick(a)
 	case binSort(a.Id):
 		return pick(a)
 	case binSort(b.Id):
@@ -89,10 +85,6 @@ func merge(a, b Collation) (Collation, bool) {
 	}
 	return pick(Collation{Id: bin, Coerce: CoerceNone})
 }
-
-// made reports whether a text was made of what is none: MySQL gives it the collation of the
-// connection, which is that of a literal beside it.
-func made(c Collation) bool { return c.Coerce == CoerceLiteral && c.Id == sql.Collation_Default }
 
 func mergeCharsets(a, b Collation, pick func(Collation) (Collation, bool)) (Collation, bool) {
 	switch {
