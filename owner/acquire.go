@@ -112,9 +112,10 @@ func (r *Replica) acquire(a *lead.Acquisition) {
 }
 
 // mayCloseEarly reports whether a new leader closes timestamps before it serves: the meta group's,
-// which all others wait for, unless it goes on for a predecessor that tells it all.
+// which all others wait for, unless it goes on for a predecessor that tells it all. One that
+// knows nothing of the time can close nothing, and would have to wait for its next lease.
 func (r *Replica) mayCloseEarly(a *lead.Acquisition) bool {
-	return r.id == base.MetaGroup && a.Promised == nil && !r.cfg.NoEarlyClose
+	return r.id == base.MetaGroup && a.Promised == nil && !r.cfg.NoEarlyClose && r.clock.Latest() != 0
 }
 
 // closeEarly obtains a lease to close timestamps under (OWN-15).

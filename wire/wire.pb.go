@@ -4192,6 +4192,7 @@ type Health struct {
 	SyncUs        uint64                 `protobuf:"varint,3,opt,name=sync_us,json=syncUs,proto3" json:"sync_us,omitempty"`            // how long syncs have taken in the last second, on average; 0: there were none
 	LateUs        uint64                 `protobuf:"varint,4,opt,name=late_us,json=lateUs,proto3" json:"late_us,omitempty"`            // by how much longer than usual a majority of the nodes take to confirm heartbeats
 	Late          []uint32               `protobuf:"varint,5,rep,packed,name=late,proto3" json:"late,omitempty"`                       // nodes that the sender finds late, and the others not
+	Recovering    uint32                 `protobuf:"varint,6,opt,name=recovering,proto3" json:"recovering,omitempty"`                  // those of sick that are well again, but not trusted yet
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4259,6 +4260,13 @@ func (x *Health) GetLate() []uint32 {
 		return x.Late
 	}
 	return nil
+}
+
+func (x *Health) GetRecovering() uint32 {
+	if x != nil {
+		return x.Recovering
+	}
+	return 0
 }
 
 // Closed carries the closed timestamps of a node's leaders between heartbeats, to the nodes that
@@ -8411,13 +8419,16 @@ const file_wire_wire_proto_rawDesc = "" +
 	"coordinate\x18\" \x03(\x02R\n" +
 	"coordinate\x12$\n" +
 	"\x0ecommit_lead_ns\x18\x14 \x01(\x04R\fcommitLeadNs\x12+\n" +
-	"\x06health\x18$ \x01(\v2\x13.godwit.wire.HealthR\x06health\"\x82\x01\n" +
+	"\x06health\x18$ \x01(\v2\x13.godwit.wire.HealthR\x06health\"\xa2\x01\n" +
 	"\x06Health\x12\x12\n" +
 	"\x04sick\x18\x01 \x01(\rR\x04sick\x12\x1e\n" +
 	"\vsync_age_us\x18\x02 \x01(\x04R\tsyncAgeUs\x12\x17\n" +
 	"\async_us\x18\x03 \x01(\x04R\x06syncUs\x12\x17\n" +
 	"\alate_us\x18\x04 \x01(\x04R\x06lateUs\x12\x12\n" +
-	"\x04late\x18\x05 \x03(\rR\x04late\"\x8d\x01\n" +
+	"\x04late\x18\x05 \x03(\rR\x04late\x12\x1e\n" +
+	"\n" +
+	"recovering\x18\x06 \x01(\rR\n" +
+	"recovering\"\x8d\x01\n" +
 	"\x06Closed\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\rR\x04node\x12\x10\n" +
 	"\x03now\x18\x02 \x01(\x04R\x03now\x12\x16\n" +

@@ -3646,6 +3646,11 @@ func (m *Health) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Recovering != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Recovering))
+		i--
+		dAtA[i] = 0x30
+	}
 	if len(m.Late) > 0 {
 		var pksize2 int
 		for _, num := range m.Late {
@@ -8648,6 +8653,9 @@ func (m *Health) SizeVT() (n int) {
 			l += protohelpers.SizeOfVarint(uint64(e))
 		}
 		n += 1 + protohelpers.SizeOfVarint(uint64(l)) + l
+	}
+	if m.Recovering != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Recovering))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -19823,6 +19831,25 @@ func (m *Health) UnmarshalVT(dAtA []byte) error {
 				}
 			} else {
 				return fmt.Errorf("proto: wrong wireType = %d for field Late", wireType)
+			}
+		case 6:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Recovering", wireType)
+			}
+			m.Recovering = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Recovering |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
 			}
 		default:
 			iNdEx = preIndex

@@ -97,3 +97,37 @@ func (s *stage) left() (pause time.Duration) {
 	clients.Wait()
 	return pause
 }
+
+// TestMajorityRestarts: all processes end at once, and all but that of the meta group's leader are
+// started again. They know nothing of the time until they have a leader of that group, which waits
+// for the lease of the one before, and must not wait for one of its own as well.
+func TestMajorityRestarts(t *testing.T) {
+	cfg := stageConfig(3)
+	cfg.Stay = true
+	onWorld(t, cfg, func(s *stage) {
+		time.Sleep(15 * time.Second) // leaders go home
+		leader := s.metaLeader()
+		for _, h := range s.hosts {
+			h.crash()
+		}
+		began := time.Now()
+		var up *host
+		for _, h := range s.hosts {
+			if h != leader {
+				h.boot()
+				up = h
+			}
+		}
+		for served := false; !served; time.Sleep(20 * time.Millisecond) {
+			_, err := s.within(200*time.Millisecond, up, kv.Options{}, func(x kv.Txn) error {
+				x.Put(s.key(up.region, 1), []byte("w"), 0)
+				return nil
+			})
+			served = err == nil
+		}
+		t.Logf("rows are written after %v", time.Since(began))
+		if d := time.Since(began); d > 3*time.Second {
+			t.Errorf("rows are written only after %v", d)
+		}
+	})
+}
