@@ -117,8 +117,8 @@ func TestNamedVariablesExist(t *testing.T) {
 	}
 }
 
-// TestGlobalValuesShow: a variable of which sessions have no value of their own shows the global one
-// in sessions that had begun before it was set.
+// TestGlobalValuesShow: a variable of which sessions have no value of their own shows the global
+// one in sessions that had begun before it was set.
 func TestGlobalValuesShow(t *testing.T) {
 	_, c := newServer(t)
 	a, b := conn(t, c), conn(t, c)
