@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
+	"time"
 )
 
 // target is a table of the schema that a statement may change, and a generator whose subqueries
@@ -30,7 +30,7 @@ func (g *Gen) Change() *Statement {
 		view.Name = t.Views[g.r.IntN(len(t.Views))].Name
 		t = &view
 	}
-	src := source{cols: t.Cols}
+	src := source{alias: t.Name, cols: t.Cols} // a subquery may have a column of the same name
 	sc := &scope{srcs: []source{src}}
 	switch g.r.IntN(8) {
 	case 0, 1:
@@ -90,8 +90,22 @@ func (g *Gen) joined(t *Table) *Node {
 	if g.one(2) {
 		return node(Other, "DELETE me FROM $$", from, g.where(sc, 2))
 	}
-	// What is assigned must not depend on which of several partners came last.
-	return node(Other, "UPDATE $ SET $$", from, g.assignments(t, &scope{srcs: []source{me}}, "me."), g.where(sc, 2))
+	// What is assigned must not depend on which of several partners came last, or column first.
+	sets := g.assignments(t, &scope{srcs: []source{me}}, "me.")
+	if len(sets.Kids) > 1 {
+		first, _, _ := strings.Cut(sets.Kids[0].Form, " ")
+		second, _, _ := strings.Cut(sets.Kids[1].Form, " ")
+		if names(sets.Kids[1].Kids[0], first) || names(sets.Kids[0].Kids[0], second) {
+			sets.Kids = sets.Kids[:1]
+		}
+	}
+	return node(Other, "UPDATE $ SET $$", from, sets, g.where(sc, 2))
+}
+
+// names reports whether an expression names a column.
+func names(n *Node, column string) bool {
+	is := func(n *Node) bool { return len(n.Kids) == 0 && n.Form == column }
+	return is(n) || n.below(is)
 }
 
 // insertSelect inserts what a query gives.
@@ -119,6 +133,7 @@ func (g *Gen) value2(c *Column, sc *scope) *Node {
 
 // insertValues inserts rows, some of which may be there.
 func (g *Gen) insertValues(t *Table, sc *scope) *Node {
+	verb := pick(g, []string{"INSERT INTO", "INSERT INTO", "INSERT IGNORE INTO", "REPLACE INTO"})
 	var rows []*Node
 	for range 1 + g.r.IntN(3) {
 		vals := []*Node{leaf(Int, fmt.Sprint(g.r.IntN(60)))}
@@ -132,11 +147,13 @@ func (g *Gen) insertValues(t *Table, sc *scope) *Node {
 			case g.one(20):
 				v = leaf(c.Kind, "DEFAULT")
 			}
+			if strings.HasPrefix(verb, "INSERT IGNORE") && !c.Null && (c.Kind == Date || c.Kind == Datetime) {
+				v = leaf(c.Kind, pick(g, c.Values)) // no zero dates: what becomes of them is a matter of sql_mode
+			}
 			vals = append(vals, v)
 		}
 		rows = append(rows, node(Other, "($)", list(", ", len(vals), vals...)))
 	}
-	verb := pick(g, []string{"INSERT INTO", "INSERT INTO", "INSERT IGNORE INTO", "REPLACE INTO"})
 	n := node(Other, verb+" "+t.Name+" VALUES $", list(", ", 1, rows...))
 	if verb == "INSERT INTO" && g.one(2) {
 		n = node(Other, "$ ON DUPLICATE KEY UPDATE $", n, g.assignments(t, sc, ""))
@@ -168,85 +185,130 @@ func (g *Gen) Transaction() (out []*Statement) {
 }
 
 // change runs statements that change tables, and compares each answer and the tables in the end. A
-// single one is rolled back; after several the schema is made anew.
-func (r *Runner) change(ctx context.Context, sts []*Statement) error {
-	r.report.Statements += len(sts)
-	class, detail, at := r.changes(ctx, sts)
-	if class != Same {
-		if r.opts.Reduce > 0 {
-			r.reduceChanges(ctx, sts, class, &detail)
+// single one is rolled back; after several, the tables get their rows again.
+func (w *worker) change(ctx context.Context, sts []*Statement) error {
+	out := w.changes(ctx, sts, way{}, way{})
+	w.report.Statements += out.compared
+	w.report.Errors += out.refused
+	w.report.Unjudged += out.unjudged
+	d := out.d
+	if d != nil && w.explained(ctx, d) {
+		d = nil
+	}
+	if d != nil {
+		if d.Class != Lost && w.reduces(d) {
+			begin := time.Now()
+			d = w.reduceChanges(ctx, sts, d)
+			w.reduced_(time.Since(begin))
 		}
-		var qs []string
-		for _, st := range sts[:min(at+1, len(sts))] {
-			qs = append(qs, st.Root.String())
-		}
-		r.found(class, strings.Join(qs, ";\n"), detail)
+		w.found(d)
 	}
-	if len(sts) > 1 || class != Same {
-		return r.load(ctx, r.schema)
+	if len(sts) == 1 && d == nil {
+		return nil
 	}
-	return nil
+	return w.reset(ctx, changed(sts))
 }
 
-// warned reports whether an error of a change is a warning of MariaDB: its strict mode holds for
-// the values of columns only, MySQL's for the whole statement, also a DELETE.
-func (r *Runner) warned(ctx context.Context, got, want *Result) bool {
-	if want.Errno != 0 || got.Errno != 1292 && got.Errno != 1365 && got.Errno != 3020 {
-		return false
-	}
-	return slices.ContainsFunc(r.ref.Run(ctx, "SHOW WARNINGS").Rows, func(row []string) bool {
-		code, _ := strconv.Atoi(row[1])
-		return sameError(got.Errno, code)
-	})
-}
-
-func (r *Runner) reduceChanges(ctx context.Context, sts []*Statement, class string, detail *string) {
-	for _, st := range sts {
-		Reduce(st.Root, r.opts.Reduce, func(string) bool {
-			if len(sts) > 1 && r.load(ctx, r.schema) != nil {
-				return false
-			}
-			c, d, _ := r.changes(ctx, sts)
-			if c == class {
-				*detail = d
-			}
-			return c == class
-		})
-	}
-}
-
-// changes runs them once; at is the statement whose answer differs.
-func (r *Runner) changes(ctx context.Context, sts []*Statement) (class, detail string, at int) {
-	if len(sts) == 1 {
-		r.both(ctx, "START TRANSACTION")
-		defer r.both(ctx, "ROLLBACK")
-	}
+func changed(sts []*Statement) map[string]bool {
 	tables := map[string]bool{}
-	for i, st := range sts {
-		q := st.Root.String()
-		got, want := r.both(ctx, q)
-		if want.Errno != 0 && got.Errno != 0 {
-			r.report.Errors++
-		}
-		if class, detail := Compare(st, q, got, want); class != Same {
-			if r.warned(ctx, got, want) {
-				return Same, "", i
-			}
-			return class, detail, i
-		}
+	for _, st := range sts {
 		for _, t := range st.Changes {
 			tables[t] = true
 		}
 	}
-	for _, t := range r.schema.Tables {
-		if !tables[t.Name] {
-			continue
-		}
-		q := "SELECT * FROM " + t.Name
-		got, want := r.both(ctx, q)
-		if class, detail := Compare(&Statement{}, q, got, want); class != Same {
-			return Stored, t.Name + ": " + class + ": " + detail, len(sts)
+	return tables
+}
+
+func (w *worker) reduceChanges(ctx context.Context, sts []*Statement, d *Difference) *Difference {
+	for _, st := range sts {
+		Reduce(st.Root, w.opts.Reduce, func(string) bool {
+			if w.reset(ctx, changed(sts)) != nil {
+				return false
+			}
+			e := w.changes(ctx, sts, way{}, way{}).d
+			if e == nil || e.Class != d.Class || e.Got.Errno != d.Got.Errno || e.Want.Errno != d.Want.Errno ||
+				w.explains(ctx, e) != "" {
+				return false
+			}
+			d = e
+			return true
+		})
+	}
+	return d
+}
+
+// outcome is what a run of changes gave.
+type outcome struct {
+	d        *Difference // the first one; nil: none
+	compared int         // statements
+	refused  int         // by both servers
+	unjudged int
+}
+
+// changes runs them once, with other forms for each server if there are any.
+func (w *worker) changes(ctx context.Context, sts []*Statement, here, ref way) (out outcome) {
+	tables := changed(sts)
+	var reads []string
+	for _, t := range w.schema.Tables {
+		if tables[t.Name] {
+			reads = append(reads, "SELECT * FROM "+t.Name)
 		}
 	}
-	return Same, "", 0
+	single := len(sts) == 1
+	script := func(as way) (qs []string) {
+		if single {
+			qs = append(qs, "START TRANSACTION")
+		}
+		for _, st := range sts {
+			qs = append(qs, st.Root.Text(as.forms))
+		}
+		if qs = append(qs, reads...); single {
+			qs = append(qs, "ROLLBACK")
+		}
+		return qs
+	}
+	var got, want []*Result
+	run := func() error {
+		return w.each(func(side *Side) error {
+			if side == w.here {
+				got = side.as(ctx, script(here), here)
+			} else {
+				want = side.as(ctx, script(ref), ref)
+			}
+			return nil
+		})
+	}
+	_ = run()
+	for n := 0; n < retries && slices.ContainsFunc(got, (*Result).aborted) && w.reset(ctx, tables) == nil; n++ {
+		w.report.Retried++
+		_ = run()
+	}
+	if single {
+		got, want = got[1:], want[1:]
+	}
+	var qs []string
+	for i, st := range sts {
+		if out.compared = i + 1; want[i].Errno != 0 && got[i].Errno != 0 {
+			out.refused++
+		}
+		if want[i].unjudged() {
+			out.unjudged++
+		}
+		qs = append(qs, st.Root.String())
+		d := &Difference{SQL: qs[i], Got: got[i], Want: want[i], St: st, Sts: sts}
+		if !d.compare() {
+			d.SQL = strings.Join(qs, ";\n")
+			out.d = d
+			return out
+		}
+	}
+	for i, q := range reads {
+		d := &Difference{SQL: q, Got: got[len(sts)+i], Want: want[len(sts)+i], St: &Statement{}}
+		if !d.compare() {
+			out.d = &Difference{Class: Stored, Detail: q + ": " + d.Class + ": " + d.Detail, Got: d.Got, Want: d.Want,
+				SQL: strings.Join(qs, ";\n"), Sts: sts}
+			return out
+		}
+	}
+	return out
 }

@@ -3,6 +3,8 @@ package sqldiff
 import (
 	"fmt"
 	"math/rand/v2"
+	"regexp"
+	"slices"
 )
 
 // source is a table or a subquery in FROM.
@@ -57,7 +59,11 @@ func (g *Gen) column(k Kind, sc *scope) *Node {
 					if src.alias != "" {
 						name = src.alias + "." + c.Name
 					}
-					found = append(found, leaf(k, name))
+					n := leaf(k, name)
+					if n.Note = c.note; c.Type == "YEAR" {
+						n.Note = noteYear
+					}
+					found = append(found, n)
 				}
 			}
 		}
@@ -152,7 +158,24 @@ func (g *Gen) scalar(sc *scope, depth int) *Node {
 	src, from := g.from(sc, 1+g.r.IntN(2), depth)
 	in := &scope{outer: sc, srcs: src}
 	agg := g.of(Int, pick(g, aggregates[Int]), in, 0)
+	for outer := aliases(agg); len(outer) > 0 && !in.has(outer); outer = aliases(agg) {
+		// An aggregate of nothing but outer columns is one of the outer query.
+		agg = g.of(Int, pick(g, aggregates[Int]), in, 0)
+	}
 	return node(Int, "(SELECT $ FROM $$)", agg, from, g.where(in, depth))
+}
+
+// aliases are the names of tables in an expression.
+func aliases(n *Node) (out []string) {
+	for _, m := range regexp.MustCompile(`\b(a\d+|me|[vw]?t\d+)\.`).FindAllStringSubmatch(n.String(), -1) {
+		out = append(out, m[1])
+	}
+	return out
+}
+
+// has reports whether one of the names is of a table of the query itself.
+func (s *scope) has(names []string) bool {
+	return slices.ContainsFunc(s.srcs, func(src source) bool { return slices.Contains(names, src.alias) })
 }
 
 // sub is a subquery of one column.
@@ -210,7 +233,8 @@ func (g *Gen) from(outer *scope, n, depth int) ([]source, *Node) {
 	case 3, 4:
 		return all, node(From, "$ RIGHT JOIN $ ON $", left, right, on)
 	case 5:
-		if len(all) < 4 {
+		// The parser takes (b JOIN c USING (id)) JOIN d apart if CROSS JOIN is before it.
+		if len(all) < 4 && len(rs) == 1 {
 			return all, node(From, "$ CROSS JOIN $", left, right)
 		}
 	case 6:

@@ -36,7 +36,8 @@ func StartMaria(ctx context.Context, dir string, options ...string) (*Maria, err
 	}
 	m := &Maria{dir: dir, DSN: "root@unix(" + sock + ")/"}
 	args := []string{"--no-defaults", "--datadir=" + data, "--socket=" + sock, "--skip-networking", "--user=root",
-		"--innodb-buffer-pool-size=64M", "--innodb-flush-log-at-trx-commit=0", "--pid-file=" + filepath.Join(dir, "pid"),
+		"--innodb-buffer-pool-size=64M", "--innodb-flush-log-at-trx-commit=0", "--innodb-flush-method=nosync",
+		"--innodb-doublewrite=0", "--pid-file=" + filepath.Join(dir, "pid"),
 		"--character-set-server=utf8mb4"}
 	m.cmd = exec.Command("mariadbd", append(args, options...)...)
 	if err := m.cmd.Start(); err != nil {

@@ -34,7 +34,15 @@ type Node struct {
 	// Opt nodes may be left out.
 	Opt  bool
 	gone bool
+	// Note is what a rule may want to know about a column: noteYear, noteGroup, or "".
+	Note string
 }
+
+// Notes of columns. A form by this name is for those columns.
+const (
+	noteYear  = "a YEAR"
+	noteGroup = "a key of GROUP BY"
+)
 
 // leaf is a node without kids.
 func leaf(k Kind, text string) *Node { return &Node{Kind: k, Form: text} }
@@ -55,13 +63,16 @@ func opt(form string, kids ...*Node) *Node {
 }
 
 // String is the text of the statement.
-func (n *Node) String() string {
+func (n *Node) String() string { return n.Text(nil) }
+
+// Text is the text of the statement with other forms: in these, $1 stands for the first kid.
+func (n *Node) Text(forms map[string]string) string {
 	var b strings.Builder
-	n.write(&b)
+	n.write(&b, forms)
 	return b.String()
 }
 
-func (n *Node) write(b *strings.Builder) {
+func (n *Node) write(b *strings.Builder, forms map[string]string) {
 	switch {
 	case n.gone:
 	case n.List:
@@ -69,19 +80,57 @@ func (n *Node) write(b *strings.Builder) {
 			if i > 0 {
 				b.WriteString(n.Form)
 			}
-			k.write(b)
+			k.write(b, forms)
 		}
 	case len(n.Kids) == 0:
+		if other, ok := forms[n.Note]; ok && n.Note != "" {
+			b.WriteString(strings.ReplaceAll(other, "$1", n.Form))
+			return
+		}
 		b.WriteString(n.Form)
 	default:
+		if other, ok := n.other(forms); ok {
+			n.writeAs(b, other, forms)
+			return
+		}
 		rest := n.Form
 		for _, k := range n.Kids {
 			before, after, _ := strings.Cut(rest, "$")
 			b.WriteString(before)
-			k.write(b)
+			k.write(b, forms)
 			rest = after
 		}
 		b.WriteString(rest)
+	}
+}
+
+// other is what stands in the place of a form: for it, or for it with kids of these kinds, which
+// are written before it.
+func (n *Node) other(forms map[string]string) (string, bool) {
+	if len(forms) == 0 {
+		return "", false
+	}
+	if other, ok := forms[n.Form]; ok {
+		return other, true
+	}
+	var kinds strings.Builder
+	for _, k := range n.Kids {
+		kinds.WriteString(kindNames[k.Kind] + " ")
+	}
+	other, ok := forms[kinds.String()+n.Form]
+	return other, ok
+}
+
+// writeAs writes the kids in a form with $1, $2 and so on.
+func (n *Node) writeAs(b *strings.Builder, form string, forms map[string]string) {
+	for {
+		before, after, ok := strings.Cut(form, "$")
+		b.WriteString(before)
+		if !ok {
+			return
+		}
+		n.Kids[after[0]-'1'].write(b, forms)
+		form = after[1:]
 	}
 }
 

@@ -140,7 +140,7 @@ func (g *Gen) grouped(sc *scope, from, where *Node, depth int) ([]*Column, *Node
 			continue
 		}
 		keys = append(keys, c)
-		keyCols = append(keyCols, &Column{Name: c.Form, Kind: k})
+		keyCols = append(keyCols, &Column{Name: c.Form, Kind: k, note: noteGroup})
 	}
 	var items []*Node
 	var cols []*Column

@@ -78,16 +78,16 @@ func (g *Gen) plain() ([]source, *Node, *scope) {
 }
 
 // relation checks one.
-func (r *Runner) relation(ctx context.Context, rel *Relation) {
-	r.report.Statements++
-	bad, detail, sql := r.broken(ctx, rel)
+func (w *worker) relation(ctx context.Context, rel *Relation) {
+	w.report.Statements++
+	bad, detail, sql := w.broken(ctx, rel)
 	if !bad {
 		return
 	}
-	if r.opts.Reduce > 0 {
+	if w.opts.Reduce > 0 {
 		for _, n := range []*Node{rel.Items, rel.From, rel.Cond} {
-			Reduce(n, r.opts.Reduce, func(string) bool {
-				bad, d, q := r.broken(ctx, rel)
+			Reduce(n, w.opts.Reduce, func(string) bool {
+				bad, d, q := w.broken(ctx, rel)
 				if bad {
 					detail, sql = d, q
 				}
@@ -95,14 +95,14 @@ func (r *Runner) relation(ctx context.Context, rel *Relation) {
 			})
 		}
 	}
-	r.found(rel.Name, sql, detail)
+	w.found(&Difference{Class: rel.Name, SQL: sql, Detail: detail})
 }
 
 // broken reports whether both lists differ. An error of a query tells nothing.
-func (r *Runner) broken(ctx context.Context, rel *Relation) (bad bool, detail, sql string) {
+func (w *worker) broken(ctx context.Context, rel *Relation) (bad bool, detail, sql string) {
 	left, right := rel.Queries(rel.Items.String(), rel.From.String(), rel.Cond.String())
-	a, okA := r.all(ctx, left)
-	b, okB := r.all(ctx, right)
+	a, okA := w.all(ctx, left)
+	b, okB := w.all(ctx, right)
 	if !okA || !okB {
 		return false, "", ""
 	}
@@ -114,12 +114,12 @@ func (r *Runner) broken(ctx context.Context, rel *Relation) (bad bool, detail, s
 }
 
 // all runs queries and puts their rows together.
-func (r *Runner) all(ctx context.Context, qs []string) (*Result, bool) {
+func (w *worker) all(ctx context.Context, qs []string) (*Result, bool) {
 	out := &Result{}
 	for _, q := range qs {
-		res := r.here.Run(ctx, q)
+		res := w.here.Run(ctx, q)
 		if res.Errno != 0 {
-			r.report.Errors++
+			w.report.Errors++
 			return nil, false
 		}
 		out.Types = res.Types

@@ -16,6 +16,7 @@ type Column struct {
 	Values []string // literals that the column may hold
 	Null   bool
 	Single bool // FLOAT: few digits
+	note   string
 }
 
 // Table is one of the schema.
@@ -53,8 +54,13 @@ func quoted(vs ...string) (out []string) {
 	return out
 }
 
-var words = quoted("one", "ONE", "One", "two", "Two", "x", "", "abc", "aBC", "b_c", "b%c", "a b", "é", "e", "É", "ß",
+var words = quoted("one", "ONE", "One", "two", "Two", "x", "", "abc", "aBC", "b_c", "b%c", "a b", "é", "e", "É",
 	"ss", "10", "9", "1e1", "-1", "2024-01-31", "ñandú", "ZZ", "0x1", "ab\\\\c")
+
+// sharp are words with one that is several letters to utf8mb4_unicode_ci, where it is equal to
+// "ss": our collations weigh each character by itself.
+// our collations weigh each character by itself.
+var sharp = append(quoted("ß"), words...)
 
 var dates = quoted("2024-01-31", "2024-02-29", "2023-02-28", "2024-12-31", "1999-12-31", "2024-01-01", "1000-01-01",
 	"9999-12-31", "2016-01-03")
@@ -76,9 +82,9 @@ var typeChoices = []typeChoice{
 	{typ: "DECIMAL(5,0)", kind: Decimal, values: []string{"0", "1", "2", "99999", "-99999", "3"}},
 	{typ: "DOUBLE", kind: Double, values: []string{"0", "1.5", "-2.5", "1e10", "0.1", "3", "1e-5"}},
 	{typ: "FLOAT", kind: Double, values: []string{"0", "1.5", "-2.5", "0.25", "3"}, single: true},
-	{typ: "VARCHAR(20) COLLATE utf8mb4_general_ci", kind: Text, values: words, loose: true},
+	{typ: "VARCHAR(20) COLLATE utf8mb4_general_ci", kind: Text, values: sharp, loose: true},
 	{typ: "VARCHAR(20) COLLATE utf8mb4_general_ci", kind: Text, values: words[:9], loose: true},
-	{typ: "VARCHAR(20) COLLATE utf8mb4_bin", kind: Text, values: words},
+	{typ: "VARCHAR(20) COLLATE utf8mb4_bin", kind: Text, values: sharp},
 	{typ: "CHAR(10) COLLATE utf8mb4_unicode_ci", kind: Text, values: words, loose: true},
 	{typ: "TEXT COLLATE utf8mb4_bin", kind: Text, values: words},
 	{typ: "ENUM('x','one','two','abc') COLLATE utf8mb4_bin", kind: Text, values: quoted("x", "one", "two", "abc")},
@@ -111,8 +117,12 @@ func newTable(r *rand.Rand, name string) *Table {
 		if i < 2 {
 			c = typeChoices[r.IntN(3)] // joins find partners
 		}
-		t.Cols = append(t.Cols, &Column{Name: fmt.Sprintf("c%d", i), Kind: c.kind, Type: c.typ, Loose: c.loose,
-			Values: c.values, Single: c.single, Null: r.IntN(4) > 0})
+		col := &Column{Name: fmt.Sprintf("c%d", i), Kind: c.kind, Type: c.typ, Loose: c.loose,
+			Values: c.values, Single: c.single, Null: r.IntN(4) > 0}
+		if c.kind == Datetime && strings.HasPrefix(c.typ, "TIMESTAMP") {
+			col.Null = true // to MariaDB a NULL is the time, where there can be none
+		}
+		t.Cols = append(t.Cols, col)
 	}
 	for i, c := range t.Cols[1:] {
 		if r.IntN(3) == 0 && !strings.HasPrefix(c.Type, "TEXT") {
@@ -142,8 +152,8 @@ func newTable(r *rand.Rand, name string) *Table {
 	return t
 }
 
-// views makes up to two views. MariaDB does not ask the view below one without CHECK OPTION for
-// its own, as MySQL does: the upper one has it, or the lower one has not.
+// views makes up to two views. MariaDB does not ask the view below one without CHECK OPTION, or
+// with a local one, for its own, as MySQL does: the upper one has it, or the lower one has not.
 func (t *Table) views(r *rand.Rand) {
 	for i := range r.IntN(3) {
 		v := View{Name: "v" + t.Name}
@@ -160,6 +170,9 @@ func (t *Table) views(r *rand.Rand) {
 		}
 		if r.IntN(2) == 0 || i > 0 && t.Views[0].Check != "" {
 			v.Check = []string{" WITH CHECK OPTION", " WITH CASCADED CHECK OPTION", " WITH LOCAL CHECK OPTION"}[r.IntN(3)]
+			if i > 0 && t.Views[0].Check != "" {
+				v.Check = " WITH CHECK OPTION"
+			}
 		}
 		t.Views = append(t.Views, v)
 	}
@@ -187,13 +200,7 @@ func (t *Table) ddl() []string {
 	}
 	parts = append(parts, t.Indexes...)
 	out := []string{fmt.Sprintf("CREATE TABLE %s (%s) COLLATE utf8mb4_general_ci", t.Name, strings.Join(parts, ", "))}
-	var rows []string
-	for _, r := range t.Rows {
-		rows = append(rows, "("+strings.Join(r, ", ")+")")
-	}
-	if rows != nil {
-		out = append(out, fmt.Sprintf("INSERT INTO %s VALUES %s", t.Name, strings.Join(rows, ", ")))
-	}
+	out = append(out, t.inserts()...)
 	below := t.Name
 	for _, v := range t.Views {
 		text := "CREATE VIEW " + v.Name + " AS SELECT * FROM " + below
@@ -203,6 +210,18 @@ func (t *Table) ddl() []string {
 		out, below = append(out, text+v.Check), v.Name
 	}
 	return out
+}
+
+// inserts are the statements that make the rows of a table: one, or none.
+func (t *Table) inserts() []string {
+	var rows []string
+	for _, r := range t.Rows {
+		rows = append(rows, "("+strings.Join(r, ", ")+")")
+	}
+	if rows == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("INSERT INTO %s VALUES %s", t.Name, strings.Join(rows, ", "))}
 }
 
 // Without is the schema with one row less, for the reducer.

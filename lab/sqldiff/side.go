@@ -26,6 +26,7 @@ type Side struct {
 	// Patience bounds a statement.
 	Patience time.Duration
 	database string
+	maria    bool
 }
 
 // Dial opens a side by the data source name of go-sql-driver/mysql.
@@ -56,6 +57,21 @@ func (s *Side) connect(ctx context.Context) (err error) {
 			return fmt.Errorf("%s: %w", q, err)
 		}
 	}
+	var version string
+	if err := s.conn.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version); err != nil {
+		return err
+	}
+	s.maria = strings.Contains(version, "MariaDB")
+	if s.maria {
+		if _, err := s.conn.ExecContext(ctx, "SET max_statement_time = 8"); err != nil {
+			return err
+		}
+	}
+	if s.maria { // fractions of seconds are rounded, as MySQL does
+		if _, err := s.conn.ExecContext(ctx, "SET sql_mode = CONCAT(@@sql_mode, ',TIME_ROUND_FRACTIONAL')"); err != nil {
+			return err
+		}
+	}
 	if s.database != "" {
 		_, err = s.conn.ExecContext(ctx, "USE "+s.database)
 	}
@@ -73,6 +89,9 @@ func (s *Side) Close() error {
 // Fresh makes an empty database and uses it.
 func (s *Side) Fresh(ctx context.Context, database string) error {
 	s.database = ""
+	patience := s.Patience
+	s.Patience = max(patience, time.Minute) // a statement that was given up may hold the tables for a while
+	defer func() { s.Patience = patience }()
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
@@ -106,6 +125,45 @@ func (s *Side) Run(ctx context.Context, q string) *Result {
 		}
 	}
 	return r
+}
+
+// exec runs statements that must not fail.
+func (s *Side) exec(ctx context.Context, qs []string) error {
+	for _, q := range qs {
+		switch r := s.Run(ctx, q); {
+		case r.aborted():
+			return fmt.Errorf("%s: %s: %s: %w", s.Name, q, r.Message, errRetry)
+		case r.Errno != 0:
+			return fmt.Errorf("%s: %s: %d %s", s.Name, q, r.Errno, r.Message)
+		}
+	}
+	return nil
+}
+
+var errRetry = errors.New("transaction aborted")
+
+// aborted reports whether the server says that the transaction is to be begun anew.
+func (r *Result) aborted() bool { return r.Errno == 1213 || r.Errno == 1205 }
+
+// all runs statements, one after the other.
+func (s *Side) all(ctx context.Context, qs []string) (out []*Result) {
+	for _, q := range qs {
+		out = append(out, s.Run(ctx, q))
+	}
+	return out
+}
+
+// way is how statements are run: with other forms, and between other statements.
+type way struct {
+	forms         map[string]string
+	before, after []string
+}
+
+// as runs statements in a way.
+func (s *Side) as(ctx context.Context, qs []string, as way) []*Result {
+	s.all(ctx, as.before)
+	defer s.all(ctx, as.after)
+	return s.all(ctx, qs)
 }
 
 func (s *Side) run(ctx context.Context, q string, r *Result) error {

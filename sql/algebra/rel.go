@@ -80,6 +80,22 @@ type Project struct {
 	Items []Item
 }
 
+// AllDigits makes a column of a projection that is a quotient have all the digits that MySQL
+// computes, in place of those that it shows: for what rounds it itself.
+func AllDigits(in Rel, c *expr.Col) *expr.Col {
+	p, ok := in.(*Project)
+	if !ok {
+		return c
+	}
+	for i, it := range p.Items {
+		if n := expr.Exact(it.Node); it.ID == c.ID && n != it.Node {
+			p.Items[i].Node = n
+			return &expr.Col{ID: c.ID, Name: c.Name, T: n.Type()}
+		}
+	}
+	return c
+}
+
 // JoinKind is the kind of a join.
 type JoinKind uint8
 

@@ -33,6 +33,7 @@ type Setter struct {
 	Strict  bool // what the column cannot hold as it is, is an error
 	Derived bool
 	Missing bool // DEFAULT of a column that has none
+	Read    bool // something else of the statement uses the value as it is before it is made to fit
 	// Nulls says what NULL is for a column that is NOT NULL.
 	Nulls NullRule
 	// chars is the length of a text column whose values need nothing but a look at theirs; -1: they
@@ -161,7 +162,7 @@ func Same(ctx *sql.Context, c *schema.Column, a, b any) (bool, error) {
 	case string:
 		y, ok := b.(string)
 		return ok && x == y, nil
-	case int8, int16, int32, int64, uint8, uint16, uint32, uint64:
+	case int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64: // a zero has no sign
 		if a == b {
 			return true, nil
 		}

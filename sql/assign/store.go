@@ -678,8 +678,11 @@ func (s *Setter) set(v *expr.Vec, i int32, row int) (any, error) {
 		}
 		if wrong && bits == 0 {
 			var ok bool
-			bits, ok = ordinal(text)
-			wrong = !ok
+			if bits, ok = ordinal(text); !ok || bits&^all != 0 {
+				bits = 0 // a text is no number of more members than there are
+			} else {
+				wrong = false
+			}
 		}
 	}
 	if wrong || bits&^all != 0 {

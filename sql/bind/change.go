@@ -66,6 +66,8 @@ type Set struct {
 	Derived bool
 	// Missing: the value is DEFAULT, and the column has none.
 	Missing bool
+	// Read: something else of the statement uses the value, as it is before it is made to fit.
+	Read bool
 }
 
 // CheckValue is the value of a condition. One of the table must not be FALSE, one of a view with
@@ -426,6 +428,9 @@ func (c *changer) set(t *assigned, pos int, e ast.ExprNode, all []*assigned) err
 	if err := typedDocument(n, t.cols[pos].typ); err != nil {
 		return err
 	}
+	if t.cols[pos].typ.Numeric() {
+		n = expr.Exact(n) // the column rounds it
+	}
 	if expr.HasSub(n) || expr.Volatile(n) {
 		n = c.settle(n)
 	}
@@ -494,6 +499,7 @@ func (c *changer) now(t *assigned, n expr.Node) (expr.Node, error) {
 			if v := t.vals[n.ID]; v == noValue {
 				return nil, unsupported("use of an assigned column")
 			} else if v != nil {
+				t.read(n.ID)
 				return v, nil
 			}
 		case *expr.Sub:
@@ -501,6 +507,13 @@ func (c *changer) now(t *assigned, n expr.Node) (expr.Node, error) {
 		}
 		return n, nil
 	})
+}
+
+// read notes that something uses the new value of a column.
+func (t *assigned) read(id expr.ColID) {
+	for i, s := range t.Sets {
+		t.Sets[i].Read = s.Read || t.ids[s.Col] == id
+	}
 }
 
 // settleFor makes columns of the new values that subqueries of an expression use.
@@ -515,6 +528,7 @@ func (c *changer) settleFor(t *assigned, n expr.Node) (err error) {
 			if v == noValue {
 				err = unsupported("use of an assigned column")
 			} else if v != nil {
+				t.read(id)
 				t.vals[id] = c.settle(v)
 			}
 		}

@@ -189,7 +189,11 @@ func (b *binder) castTo(r *bound, types []expr.Type) (algebra.Rel, []expr.ColID,
 	have := map[expr.ColID]bool{}
 	change := false
 	for i, c := range r.cols {
-		n, err := castNode(c.node(), types[i])
+		col := c.node()
+		if types[i].Kind == expr.Decimal || types[i].Kind == expr.Float {
+			col = algebra.AllDigits(r.rel, col)
+		}
+		n, err := castNode(col, types[i])
 		if err != nil {
 			return nil, nil, err
 		}

@@ -154,6 +154,9 @@ func (c *changer) queryRows(n *ast.InsertStmt, a *assigned, cols []int) error {
 		if err := typedSource(c.rel, v.ID, a.cols[pos].typ); err != nil {
 			return err
 		}
+		if a.cols[pos].typ.Numeric() {
+			v = algebra.AllDigits(c.rel, v)
+		}
 		a.Sets = append(a.Sets, Set{Col: pos, Value: c.yield(a.cols[pos].name, v)})
 		if err := a.note(pos, v); err != nil {
 			return err
@@ -314,6 +317,9 @@ func (r *valueRow) cell(pos int, e ast.ExprNode) error {
 		if n, err = r.overNew(r.a, n); err != nil {
 			return err
 		}
+	}
+	if r.a.cols[pos].typ.Numeric() {
+		n = expr.Exact(n)
 	}
 	id := r.yield(r.a.cols[pos].name, n)
 	r.cells, r.nodes = append(r.cells, Cell{Value: id}), append(r.nodes, n)
@@ -495,31 +501,16 @@ func (c *changer) instead(x *exprs, a *assigned, pos int, e ast.ExprNode) (expr.
 	}
 	if !c.out.Insert.Values {
 		// The tables of the query can be named, too.
-		f := &bareNames{}
-		e.Accept(f)
-		if f.found {
+		if tree.BareNames(e) {
 			return nil, unsupported("column without its table in ON DUPLICATE KEY UPDATE of a query")
 		}
 	}
-	return x.scalar(e)
-}
-
-// bareNames looks for columns that are named without their table, but for those of VALUES().
-type bareNames struct{ found bool }
-
-// Enter implements ast.Visitor.
-func (f *bareNames) Enter(n ast.Node) (ast.Node, bool) {
-	switch n := n.(type) {
-	case *ast.ValuesExpr:
-		return n, true
-	case *ast.ColumnNameExpr:
-		f.found = f.found || n.Name.Table.O == ""
+	n, err := x.scalar(e)
+	if err == nil && a.cols[pos].typ.Numeric() {
+		n = expr.Exact(n)
 	}
-	return n, f.found
+	return n, err
 }
-
-// Leave implements ast.Visitor.
-func (f *bareNames) Leave(n ast.Node) (ast.Node, bool) { return n, true }
 
 // aliasColumns are those of the new row under the names of the alias. Without names of their own
 // they are found with the alias only.

@@ -31,7 +31,7 @@ func RegisterAgg(f *AggFunc, names ...string) {
 // LookupAgg finds an aggregate by its name; nil if there is none.
 func LookupAgg(name string) *AggFunc { return aggFuncs[strings.ToLower(name)] }
 
-// exactAggs compute with all digits of a quotient, others with those that it shows.
+// exactAggs compute with all digits of a quotient, others, and DISTINCT, with those that it shows.
 var exactAggs = map[string]bool{
 	"sum": true, "avg": true, "var_pop": true, "variance": true, "var_samp": true,
 	"std": true, "stddev": true, "stddev_pop": true, "stddev_samp": true,
@@ -43,7 +43,7 @@ func NewAgg(f *AggFunc, args []Node, distinct bool, order []SortKey, sep string)
 		return nil, ErrArgs(f.Name)
 	}
 	a := &Agg{Fn: f, Args: append([]Node(nil), args...), Distinct: distinct, Order: order, Sep: sep}
-	if exactAggs[f.Name] {
+	if exactAggs[f.Name] && !distinct {
 		for i := range a.Args {
 			a.Args[i] = Exact(a.Args[i])
 		}

@@ -638,11 +638,11 @@ var quotients [MaxScale + 1]*Func
 func init() {
 	for n := range quotients {
 		quotients[n] = &Func{Name: "/", Min: 2, Max: 2, Derive: func(c *Call) error { return deriveDiv(c, n) },
-			Eval: evalArith, Post: showScale, Places: func(n int) *Func { return quotients[n] }}
+			Eval: evalArith, Post: ShowScale, Places: func(n int) *Func { return quotients[n] }}
 	}
 	derive := func(c *Call) error { return deriveArith(c, 0) }
 	for _, op := range []string{"+", "-", "*", "%"} {
-		Register(&Func{Name: op, Min: 2, Max: 2, Derive: derive, Eval: evalArith, Post: showScale})
+		Register(&Func{Name: op, Min: 2, Max: 2, Derive: derive, Eval: evalArith, Post: ShowScale})
 	}
 	funcs["mod"] = funcs["%"]
 	Register(
@@ -652,8 +652,8 @@ func init() {
 	)
 }
 
-// showScale rounds the result of arithmetic with a quotient in it to the digits that are shown.
-func showScale(c *Call) Node {
+// ShowScale rounds the result of arithmetic with a quotient in it to the digits that are shown.
+func ShowScale(c *Call) Node {
 	if c.T.Kind != Decimal || c.Cmp.Kind != Decimal {
 		return c
 	}

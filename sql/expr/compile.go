@@ -244,7 +244,7 @@ func Fold(n Node, env *Env, plan bool) (Node, error) {
 		if err != nil {
 			return n, nil
 		}
-		return ConstOf(v, n.Type()), nil
+		return Computed(n, v), nil
 	})
 }
 

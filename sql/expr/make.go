@@ -112,6 +112,15 @@ func ConstOf(v Value, t Type) *Const {
 	return &Const{V: v, T: t}
 }
 
+// Computed is the value of a node in its place. It may be a quotient with all its digits.
+func Computed(n Node, v Value) *Const {
+	k := ConstOf(v, n.Type())
+	if c, ok := n.(*Call); ok && c.Fn.Post != nil {
+		k.Shown, _ = c.Fn.Post(c).(*Cast)
+	}
+	return k
+}
+
 // literal is the value in SQL, for EXPLAIN and for comparing nodes.
 func (x Value) literal(t Type) string {
 	if x.Kind == Null {
@@ -180,6 +189,9 @@ func NewCast(x Node, t Type) Node {
 // CastTo converts implicitly, if that changes anything.
 func CastTo(x Node, t Type) Node {
 	from := x.Type()
+	if t.Kind == Decimal && from.Kind == Decimal && from.Scale < t.Scale {
+		x = Exact(x) // it is rounded to more digits than it shows
+	}
 	if from.Same(t) || from.Kind == Null && t.Kind == Null {
 		return x
 	}
@@ -210,9 +222,9 @@ func NewIn(x Node, list []Node, not bool) (Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, list = all[0], slices.Clone(all[1:])
+	x, list = Exact(all[0]), slices.Clone(all[1:])
 	for i := range list {
-		list[i] = yearConst(list[i], x)
+		list[i] = yearConst(Exact(list[i]), x)
 	}
 	// As in MySQL each element is compared in the type that suits it and x; if that is the same
 	// for all, one look into a set will do.

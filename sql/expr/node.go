@@ -35,6 +35,8 @@ type Const struct {
 	T Type
 	// Hex marks a literal 0x... or b'...', which is a number where one is asked for.
 	Hex bool
+	// Shown is, of a quotient with all its digits, that as it is shown; nil of others.
+	Shown *Cast
 }
 
 // Param is a constant that is known when the plan runs: Env.Params[N], which has the type T.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dolthub/go-mysql-server/server"
@@ -413,6 +414,9 @@ func Exact(ctx *sql.Context, c *schema.Column, l Literal, key bool) (any, bool) 
 	conv, in, err := c.Type.Convert(ctx, v)
 	if err != nil || in != sql.InRange {
 		return nil, false
+	}
+	if s, ok := conv.(string); ok && !key && c.Type.Type() == sqltypes.Char {
+		return strings.TrimRight(s, " "), true
 	}
 	if d, ok := v.(decimal.Decimal); ok && key && c.Kind == schema.KindDecimal && !conv.(decimal.Decimal).Equal(d) {
 		return nil, false

@@ -138,7 +138,7 @@ func (o *optimizer) pullJoin(r *algebra.Join, l set) (pulled, bool) {
 		if free(r.R).meets(l) {
 			return a, false
 		}
-		for _, c := range r.On {
+		for _, c := range slices.Concat(r.On, r.Also) {
 			if colsOf(c).meets(l) {
 				return a, false
 			}

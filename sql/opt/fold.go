@@ -86,8 +86,7 @@ func (o *optimizer) value(n expr.Node) expr.Node {
 		t.NotNull = false
 		return &expr.Const{V: v, T: t}
 	}
-	t.NotNull = true
-	return &expr.Const{V: v, T: t}
+	return expr.Computed(n, v)
 }
 
 // constant evaluates an expression without columns.

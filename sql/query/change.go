@@ -357,7 +357,7 @@ func (c *change) target(b *bind.Target) error {
 		if err != nil {
 			return err
 		}
-		if k.At, k.Derived, k.Missing = at, s.Derived, s.Missing; k.Col.Desc.AutoInc && c.ins != nil {
+		if k.At, k.Derived, k.Missing, k.Read = at, s.Derived, s.Missing, s.Read; k.Col.Desc.AutoInc && c.ins != nil {
 			k.Nulls = assign.TakeNull
 		}
 		if t.fires.has(true, events[c.c.Kind]) {
@@ -542,7 +542,7 @@ func (c *change) keep(t *target, b *expr.Batch, i int32) error {
 		if err != nil {
 			return err
 		}
-		if s.Adjusted && !s.Missing && (len(t.sets) > 1 || len(t.checks) > 0) {
+		if s.Adjusted && !s.Missing && s.Read {
 			return &late{Reason: "use of a value that does not fit"}
 		}
 	}
@@ -765,7 +765,7 @@ func (w *writer) changed(p *pending) (at kv.Row, old, row sql.Row, err error) {
 			row[s.Pos] = p.vals[k]
 		}
 	}
-	row = def.RoundTimes(row)
+	row = def.AsKept(row)
 	changed := false
 	for _, s := range w.sets {
 		if s.Derived || changed {
@@ -789,7 +789,7 @@ func (w *writer) changed(p *pending) (at kv.Row, old, row sql.Row, err error) {
 }
 
 // check is the error of a condition that is not fulfilled.
-func (w *writer) check(name string, view bool) error {
+func (c *change) check(name string, view bool) error {
 	if view {
 		return mysql.NewSQLError(errViewCheck, "HY000", "CHECK OPTION failed '%s'", name)
 	}

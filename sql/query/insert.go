@@ -378,14 +378,20 @@ func (c *change) complete() error {
 			}
 		}
 	}
-	return nil
+	i := slices.IndexFunc(t.pending, func(p pending) bool { return p.failed != 0 })
+	if i < 0 || n.meets() || len(c.firing) > 0 {
+		return nil
+	}
+	k := n.checks[t.pending[i].failed-1]
+	t.pending = t.pending[:i] // a duplicate among the rows before comes first
+	return c.stop(c.check(k.Name, k.View))
 }
 
 func (c *change) completed(ps []pending, from int) error {
 	n := c.ins
 	rows := make([][]sql.Row, len(ps))
 	for i := range ps {
-		rows[i] = []sql.Row{n.t.st.Def.RoundTimes(ps[i].vals)}
+		rows[i] = []sql.Row{n.t.st.Def.AsKept(ps[i].vals)}
 	}
 	err := c.follow(n.rows, n.derived, n.checks, rows, from+1, func(i, check int) {
 		if ps[i].failed == 0 {
@@ -463,7 +469,7 @@ func (u *updater) update(old, row sql.Row, number int) (next sql.Row, changed bo
 	if u.c.failure != nil {
 		return nil, false, 0, u.c.failure
 	}
-	next = u.t.st.Def.RoundTimes(next)
+	next = u.t.st.Def.AsKept(next)
 	for _, f := range u.updates {
 		eq, err := assign.Same(u.c.ctx, u.t.st.Def.Cols[f.Col], old[f.Col], next[f.Col])
 		if err != nil {

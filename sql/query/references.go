@@ -178,7 +178,7 @@ func (w *writer) ahead(from int) error {
 	for i := from; i < min(from+prefetch.Ahead, len(w.pending)); i++ {
 		switch {
 		case n != nil:
-			p.Add(nil, w.st.Def.RoundTimes(w.pending[i].vals))
+			p.Add(nil, w.st.Def.AsKept(w.pending[i].vals))
 		default:
 			_, old, row, err := w.changed(&w.pending[i])
 			if err != nil {

@@ -86,25 +86,39 @@ func (c *Column) Shown() sql.Type {
 	return c.Type
 }
 
-// RoundTimes is a row with each TIME rounded to the digits that its column has: half a digit goes
-// away from zero, as in MySQL. The row itself stays as it is.
-func (t *Table) RoundTimes(row sql.Row) sql.Row {
+// AsKept is a row as its columns keep it: each TIME is rounded to the digits that its column has,
+// half a digit away from zero, and a CHAR has no spaces at its end, as MySQL shows one. The row
+// itself stays as it is.
+func (t *Table) AsKept(row sql.Row) sql.Row {
 	copied := false
-	for i, c := range t.Cols {
-		if c.Kind != KindTimespan || c.Digits == MaxTimeDigits || i >= len(row) {
-			continue
-		}
-		x, ok := row[i].(types.Timespan)
-		unit := microsOf[c.Digits]
-		if !ok || int64(x)%unit == 0 {
+	for i, c := range t.Cols[:min(len(t.Cols), len(row))] {
+		kept, same := c.kept(row[i])
+		if same {
 			continue
 		}
 		if !copied {
 			row, copied = row.Copy(), true
 		}
-		row[i] = roundTime(int64(x), unit)
+		row[i] = kept
 	}
 	return row
+}
+
+// kept is a value as its column keeps it; same: as it is.
+func (c *Column) kept(v any) (kept any, same bool) {
+	switch {
+	case c.Kind == KindTimespan && c.Digits != MaxTimeDigits:
+		x, ok := v.(types.Timespan)
+		if unit := microsOf[c.Digits]; ok && int64(x)%unit != 0 {
+			return roundTime(int64(x), unit), false
+		}
+	case c.Kind == KindString:
+		x, ok := v.(string)
+		if ok && strings.HasSuffix(x, " ") && c.Type.Type() == sqltypes.Char {
+			return strings.TrimRight(x, " "), false
+		}
+	}
+	return v, true
 }
 
 // shortTime is a TIME without zeros at the end of its fraction.

@@ -34,12 +34,18 @@ func (p *parser) note(ctx context.Context, query string, stmt sqlparser.Statemen
 	if s == nil {
 		return
 	}
-	// The texts of views, procedures and triggers come through here too.
-	if sql.RemoveSpaceAndDelimiter(query, ';') == sql.RemoveSpaceAndDelimiter(sc.Query(), ';') {
+	if p.sent(ctx, query) {
 		s.Note(stmt)
 	} else if d, ok := stmt.(*sqlparser.DDL); ok && d.TriggerSpec != nil {
 		s.BindTrigger(d, query)
 	}
+}
+
+// sent reports whether a text is what the client has sent: those of views, procedures and triggers
+// are parsed here, too.
+func (p *parser) sent(ctx context.Context, query string) bool {
+	sc, ok := ctx.(*sql.Context)
+	return ok && sql.RemoveSpaceAndDelimiter(query, ';') == sql.RemoveSpaceAndDelimiter(sc.Query(), ';')
 }
 
 // useView marks the definition of a view that a statement uses. The engine takes whatever
@@ -141,6 +147,11 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 	}
 	if err == nil && rewrite.AltersView(query) {
 		if bad := p.g.MissesView(ctx, stmt); bad != nil {
+			return p.refused(bad), q, rest, nil
+		}
+	}
+	if err == nil && p.sent(ctx, query) {
+		if bad := ddl.Elsewhere(ctx, stmt); bad != nil {
 			return p.refused(bad), q, rest, nil
 		}
 	}

@@ -46,11 +46,29 @@ func (s *Session) RetryAge() base.Timestamp {
 // first.
 func (s *Session) BeginTry(again bool) {
 	s.aborted, s.retrying = false, again
+	s.Return()
 	if again {
 		s.retries++
 		s.restoreVariables()
 	}
 	s.before = nil
+}
+
+// Visit makes another database the current one until the client's statement ends.
+func (s *Session) Visit(db string) {
+	if s.home == nil {
+		home := s.GetCurrentDatabase()
+		s.home = &home
+	}
+	s.SetCurrentDatabase(db)
+}
+
+// Return ends a visit, if there is one.
+func (s *Session) Return() {
+	if s.home != nil {
+		s.SetCurrentDatabase(*s.home)
+		s.home = nil
+	}
 }
 
 // Patience is that of the present statement with nodes that do not answer.
@@ -70,6 +88,7 @@ func (s *Session) Lost() bool { return s.aborted }
 // EndTries ends the attempts to execute the client's statement, and says whether the next
 // transaction may be another attempt of the one that was lost.
 func (s *Session) EndTries() {
+	s.Return()
 	s.retrying = false
 	s.patience.Store(nil)
 	s.requests.Store(nil)

@@ -25,6 +25,7 @@ type Session struct {
 	*sql.BaseSession
 	env   *Env
 	Trace *obs.Trace
+	home  *string // the current database, while the statement visits another one
 	// Stmt has the facts of the statement that is executed. It is replaced as a whole.
 	Stmt Statement
 	// Binds are the parameters of the prepared statement that the client executes; nil for text.

@@ -44,6 +44,10 @@ func (s *Session) Region() base.RegionID {
 	return s.env.DB.Region()
 }
 
+// Home is where the client's new rows are at home: its gateway's region, or the one that takes over
+// from one that is being dropped.
+func (s *Session) Home() base.RegionID { return s.env.DB.Topology().HomeFor(s.Region()) }
+
 // SetSessionVariable implements sql.Session.
 func (s *Session) SetSessionVariable(ctx *sql.Context, name string, v any) error {
 	if t, ok := v.(string); ok && len(t) > mostOfVariable {

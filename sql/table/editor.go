@@ -239,7 +239,7 @@ func (e *Editor) rowHome() base.RegionID {
 	if h := e.Def.Desc.Home(); h != 0 {
 		return h
 	}
-	return e.Txn.Session.Region()
+	return cmp.Or(e.Txn.Home, e.Txn.Session.Home())
 }
 
 // Insert implements sql.RowInserter.
@@ -256,7 +256,7 @@ func (e *Editor) Insert(ctx *sql.Context, row sql.Row) error {
 			return err
 		}
 	}
-	row = e.Def.RoundTimes(row)
+	row = e.Def.AsKept(row)
 	c := change{row: row.Copy()}
 	if len(e.Def.PK) > 0 {
 		c.ref, err = e.Def.RefOf(ctx, row)
@@ -453,7 +453,7 @@ func (e *Editor) UpdateAt(ctx *sql.Context, at kv.Row, old, row sql.Row) error {
 
 // updateAt gathers the change of the row at ref.
 func (e *Editor) updateAt(ctx *sql.Context, ref schema.RowRef, home base.RegionID, old, row sql.Row) error {
-	row = e.Def.RoundTimes(row)
+	row = e.Def.AsKept(row)
 	c := change{row: row.Copy()}
 	if e.Def.Next != nil {
 		c.was = formerRow{old.Copy(), ref}

@@ -11,11 +11,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime/pprof"
 	"strings"
 	"syscall"
 
@@ -38,23 +40,28 @@ func main() {
 }
 
 func run(ctx context.Context) (wrong int, err error) {
-	var o sqldiff.Options
+	o := sqldiff.Options{Out: os.Stderr}
 	var regions int
-	var here, beside, modes string
+	var here, beside, modes, journal, build, profile, temp string
 	flag.Uint64Var(&o.Seed, "seed", 1, "seed of the first round")
 	flag.IntVar(&o.Rounds, "rounds", 10, "rounds, each with a schema of its own; 0: until -for is over")
 	flag.IntVar(&o.PerRound, "statements", 200, "statements a round")
 	flag.DurationVar(&o.For, "for", 0, "how long; 0: until the rounds are done")
 	flag.IntVar(&o.Reduce, "reduce", 300, "tries to make a statement smaller")
 	flag.IntVar(&o.Examples, "examples", 1, "statements shown of each class")
-	flag.BoolVar(&o.Verbose, "v", false, "a line a round")
+	flag.IntVar(&o.Workers, "workers", 1, "rounds at once")
+	flag.StringVar(&journal, "journal", "", "file with a line for each round that is done: those are not run again")
+	flag.StringVar(&build, "build", "", "what the journal calls the program that runs: a commit")
+	flag.BoolVar(&o.Again, "again", false, "run the rounds of the journal that have something unexplained")
 	flag.IntVar(&regions, "regions", 1, "regions of the cluster in this process")
 	flag.StringVar(&here, "here", "", "data source name of a node that runs")
 	flag.StringVar(&beside, "beside", "", "data source name of the reference")
 	flag.StringVar(&modes, "modes", "queries,changes,transactions", strings.Join(sqldiff.ModeNames, ", "))
+	flag.StringVar(&temp, "temp", "", "where both servers keep their data while they run: memory is faster")
+	flag.StringVar(&profile, "profile", "", "file for a profile of the processor")
 	flag.Parse()
-	o.Modes, o.Out = strings.Split(modes, ","), os.Stderr
-	dir, err := os.MkdirTemp("", "sqldiff")
+	o.Modes = strings.Split(modes, ",")
+	dir, err := os.MkdirTemp(temp, "sqldiff")
 	if err != nil {
 		return 0, err
 	}
@@ -67,39 +74,46 @@ func run(ctx context.Context) (wrong int, err error) {
 		defer l.Close(context.WithoutCancel(ctx))
 		here = "root@tcp(" + l.SQLAddrs(l.Regions()[0])[0] + ")/"
 	}
-	h, err := sqldiff.Dial(ctx, "godwit", here)
-	if err != nil {
-		return 0, err
-	}
-	defer h.Close()
-	var ref *sqldiff.Side
-	if sqldiff.NeedReference(o.Modes) {
-		if beside == "" {
-			m, err := sqldiff.StartMaria(ctx, dir)
-			if err != nil {
-				return 0, err
-			}
-			defer m.Stop()
-			beside = m.DSN
-		}
-		if ref, err = sqldiff.Dial(ctx, "reference", beside); err != nil {
+	needs := sqldiff.NeedReference(o.Modes)
+	if needs && beside == "" {
+		m, err := sqldiff.StartMaria(ctx, dir)
+		if err != nil {
 			return 0, err
 		}
-		defer ref.Close()
+		defer m.Stop()
+		beside = m.DSN
 	}
-	report, err := sqldiff.NewRunner(h, ref, o).Run(ctx)
-	if report != nil {
-		err = firstError(err, report.Print(os.Stdout))
-		wrong = report.Wrong
+	if journal != "" {
+		if o.Journal, err = sqldiff.OpenJournal(journal, build); err != nil {
+			return 0, err
+		}
+		defer o.Journal.Close()
 	}
-	return wrong, err
-}
-
-func firstError(a, b error) error {
-	if a != nil {
-		return a
+	if profile != "" {
+		f, err := os.Create(profile)
+		if err != nil {
+			return 0, err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return 0, err
+		}
+		defer pprof.StopCPUProfile()
 	}
-	return b
+	report, err := sqldiff.NewRunner(func(ctx context.Context) (h, ref *sqldiff.Side, err error) {
+		if h, err = sqldiff.Dial(ctx, "godwit", here); err == nil && needs {
+			ref, err = sqldiff.Dial(ctx, "reference", beside)
+		}
+		return h, ref, err
+	}, o).Run(ctx)
+	if o.Journal != nil {
+		all, builds := o.Journal.Sum(o.Examples)
+		for name, n := range builds {
+			fmt.Printf("%d statements on %q\n", n, name)
+		}
+		report = all
+	}
+	return report.Wrong, errors.Join(err, report.Print(os.Stdout))
 }
 
 // start runs a cluster in this process.

@@ -235,3 +235,54 @@ SELECT id, SUM(c0) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND 3 PRECEDING) A
 -- = 3|NULL
 -- = 4|NULL
 -- = 5|NULL
+
+-- case: a UNION rounds a quotient itself
+SELECT 1 / 3 UNION SELECT CAST(1 AS DECIMAL(30,10));
+-- = 0.3333333330
+-- = 1.0000000000
+SELECT 1 / 3 UNION ALL SELECT CAST(1 AS DECIMAL(30,10));
+-- = 0.3333333330
+-- = 1.0000000000
+
+-- case: a mix of collations is an error where nobody reads the value
+CREATE TABLE t (a VARCHAR(20) COLLATE utf8mb4_general_ci, b VARCHAR(20) COLLATE utf8mb4_unicode_ci);
+-- affected 0
+INSERT INTO t VALUES ('a', 'a');
+-- affected 1
+SELECT 1 FROM t WHERE EXISTS (SELECT STRCMP(a, b) FROM t);
+-- ! 1267
+SELECT 1 FROM (SELECT INSTR(a, b) FROM t) d;
+-- ! 1267
+SELECT 1 FROM (SELECT LOCATE(a, b), FIND_IN_SET(a, b) FROM t) d;
+-- ! 1267
+
+-- case: digits of constant quotients
+SELECT SUM(1/3), AVG(1/3), AVG((1/3)*1), ABS(1/3), COALESCE(1/3, CAST(1 AS DECIMAL(30,10)));
+-- = 0.3333|0.33333333|0.33333333|0.3333|0.3333333330
+SELECT (0.1 / 300000) IN (0, 5), AVG(DISTINCT 1/3);
+-- = 0|0.33330000
+SELECT CEILING(CAST(-0.1 AS DECIMAL(30,10)));
+-- = 0
+
+-- case: both sides of REGEXP say whether case matters
+CREATE TABLE t (a VARCHAR(10) COLLATE utf8mb4_bin, b VARCHAR(10) COLLATE utf8mb4_unicode_ci, c VARCHAR(10) COLLATE utf8mb4_general_ci);
+-- affected 0
+INSERT INTO t VALUES ('é', 'x', 'y');
+-- affected 1
+SELECT HEX(a) REGEXP '^[a-c]', a REGEXP '^É', 'ABC' = LOWER(HEX(2748)), 'aBC' < SUBSTRING(MD5('a b'), -3, 2) FROM t;
+-- = 1|0|1|0
+SELECT b REGEXP c FROM t;
+-- ! 1267
+SELECT MAX(COALESCE(b, c)) FROM t;
+-- ! 1267
+
+-- case: ANY over both sides of an outer join
+CREATE TABLE t (id INT PRIMARY KEY, a INT);
+-- affected 0
+INSERT INTO t VALUES (1, 1), (2, 0), (3, NULL);
+-- affected 3
+SELECT x.id, y.id FROM t x LEFT JOIN t y ON (y.a OR (1 <= ANY (SELECT z.a FROM t z WHERE x.a = y.a)));
+-- = 1|1
+-- = 2|1
+-- = 2|2
+-- = 3|1

@@ -60,3 +60,26 @@ func FirstTable(n *ast.Join) string {
 		return ""
 	}
 }
+
+// BareNames reports whether columns are named without their table, but for those of VALUES().
+func BareNames(n ast.Node) bool {
+	f := &bareNames{}
+	n.Accept(f)
+	return f.found
+}
+
+type bareNames struct{ found bool }
+
+// Enter implements ast.Visitor.
+func (f *bareNames) Enter(n ast.Node) (ast.Node, bool) {
+	switch n := n.(type) {
+	case *ast.ValuesExpr:
+		return n, true
+	case *ast.ColumnNameExpr:
+		f.found = f.found || n.Name.Table.O == ""
+	}
+	return n, f.found
+}
+
+// Leave implements ast.Visitor.
+func (f *bareNames) Leave(n ast.Node) (ast.Node, bool) { return n, true }

@@ -513,6 +513,9 @@ func roundedArg(n expr.Node) expr.Node {
 	if c, ok := n.(*expr.Call); ok && c.Fn.Post != nil {
 		return c.Fn.Post(c)
 	}
+	if k, ok := n.(*expr.Const); ok && k.Shown != nil {
+		return k.Shown
+	}
 	return n
 }
 
@@ -537,7 +540,11 @@ func derivePick(a *expr.Agg) error {
 		t = a.Args[0].Type()
 	}
 	a.T = t.AsNull()
-	return nil
+	if t.Kind != expr.Text || a.Fn.Name == "any_value" {
+		return nil
+	}
+	_, err := expr.MergeCollations(a.Fn.Name, true, a.Args[0], a.Args[0])
+	return err
 }
 
 func pick(sign int) func(a *expr.Agg, _ *expr.Env) (expr.Acc, error) {

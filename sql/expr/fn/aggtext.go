@@ -272,8 +272,8 @@ func deriveConcatAgg(a *expr.Agg) error {
 // stringResult is the type of a string that functions make of others.
 func stringResult(m expr.Collation, length int) expr.Type {
 	if m.Coerce == expr.CoerceNumeric || m.Coerce == expr.CoerceIgnorable && m.Id == sql.Collation_binary {
-		m.Id = sql.Collation_Default
-		m.Coerce = expr.CoerceLiteral
+		// It takes the collation of a literal beside it: in MySQL both have that of the connection.
+		m.Id, m.Coerce = sql.Collation_Default, expr.CoerceNumeric
 	}
 	return expr.TextType(length, m.Id, m.Coerce)
 }

@@ -56,6 +56,11 @@ func boxFunc(name string, f sql.Function) *expr.Func {
 					c.Args[i] = expr.CastTo(a, textOf(a.Type())) // the library would see the number
 				}
 			}
+			if strings.HasPrefix(name, "regexp_") && len(c.Args) > 1 {
+				if err := collateBoth(c); err != nil {
+					return err
+				}
+			}
 			e, err := boxExpression(sql.NewEmptyContext(), f, c.Args)
 			if err != nil {
 				return expr.ErrArgs(name)
@@ -82,6 +87,28 @@ func boxFunc(name string, f sql.Function) *expr.Func {
 			return r, nil
 		},
 	}
+}
+
+// collateBoth gives the text and the pattern of a regular expression one collation: it says whether
+// case matters.
+func collateBoth(c *expr.Call) error {
+	m, err := expr.MergeCollations("regexp", true, c.Args[:2]...)
+	if err != nil {
+		return err
+	}
+	for i, a := range c.Args[:2] {
+		t := a.Type()
+		if t.Kind != expr.Text || t.Coll == m.Id && t.Coercibility == m.Coerce {
+			continue
+		}
+		t.Coll, t.Coercibility = m.Id, m.Coerce
+		if k, ok := a.(*expr.Const); ok {
+			c.Args[i] = &expr.Const{V: k.V, T: t} // the library compiles a constant pattern once
+		} else {
+			c.Args[i] = expr.CastTo(a, t)
+		}
+	}
+	return nil
 }
 
 // boxExpression is a call of the library over columns of the types of the arguments.

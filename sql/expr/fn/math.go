@@ -112,7 +112,7 @@ func init() {
 			v.I[i] = int64(signOf(a[0], i))
 			return nil
 		})}.register()
-	sig{names: "abs", min: 1, max: 1, args: "n", ret: sameNumber, make: makeAbs}.register()
+	sig{names: "abs", min: 1, max: 1, args: "n", shows: true, ret: sameNumber, make: makeAbs}.register()
 	sig{names: "crc32", min: 1, max: 1, args: "s", ret: returns(expr.TypeUint),
 		make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
 			v.I[i] = int64(crc32.ChecksumIEEE([]byte(a[0].S[i])))
@@ -214,7 +214,11 @@ func makeRand(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
 	}, nil
 }
 
-func ceilDec(d, x *apd.Decimal)  { _, _ = expr.DecCtx.Ceil(d, x) }
+func ceilDec(d, x *apd.Decimal) {
+	_, _ = expr.DecCtx.Ceil(d, x)
+	d.Negative = d.Negative && !d.IsZero()
+}
+
 func floorDec(d, x *apd.Decimal) { _, _ = expr.DecCtx.Floor(d, x) }
 
 // registerRound makes CEIL and FLOOR: whole numbers of exact ones.

@@ -58,7 +58,11 @@ func init() {
 	ofType("charset", func(c sql.CollationID) string { return c.CharacterSet().Name() })
 	sig{names: "coercibility", min: 1, max: 1, args: "*", nulls: true, ret: returns(expr.TypeInt),
 		make: func(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
-			n := int64(c.Args[0].Type().Coercibility)
+			t := c.Args[0].Type()
+			n := int64(t.Coercibility)
+			if t.Kind == expr.Text && t.Coercibility == expr.CoerceNumeric {
+				n = int64(expr.CoerceLiteral) // a text that a function makes
+			}
 			return func(_ []*expr.Vec, i int32, v *expr.Vec) error {
 				v.I[i] = n
 				return nil

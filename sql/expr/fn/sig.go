@@ -25,13 +25,21 @@ type sig struct {
 	volatile     bool
 	perStatement bool
 	ordered      bool
-	make         func(c *expr.Call, k *expr.Compiler) (rowEval, error)
+	// shows: the result has as many digits as the first argument shows, which may be a quotient.
+	shows bool
+	make  func(c *expr.Call, k *expr.Compiler) (rowEval, error)
 }
 
 func (s sig) register() {
 	names := strings.Fields(s.names)
 	f := &expr.Func{Name: names[0], Min: s.min, Max: s.max, Volatile: s.volatile, PerStatement: s.perStatement, Ordered: s.ordered}
+	if s.shows {
+		f.Post = expr.ShowScale
+	}
 	f.Derive = func(c *expr.Call) error {
+		if f.Post != nil && expr.Exact(c.Args[0]) != c.Args[0] {
+			c.Cmp = c.Args[0].Type()
+		}
 		for i := range c.Args {
 			c.Args[i] = s.coerce(c.Args[i], s.letter(i))
 		}
@@ -172,6 +180,16 @@ func returns(t expr.Type) func(*expr.Call) (expr.Type, error) {
 	return func(*expr.Call) (expr.Type, error) {
 		t.NotNull = true
 		return t, nil
+	}
+}
+
+// compares is returns for functions that compare their first two arguments as texts. A mix of
+// collations is an error also where nobody asks for the result.
+func compares(t expr.Type) func(*expr.Call) (expr.Type, error) {
+	return func(c *expr.Call) (expr.Type, error) {
+		_, err := expr.MergeCollations(c.Fn.Name, true, c.Args[:2]...)
+		t.NotNull = true
+		return t, err
 	}
 }
 

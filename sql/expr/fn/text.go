@@ -446,7 +446,7 @@ func ord(a []*expr.Vec, i int32) int64 {
 // registerPosition: INSTR, LOCATE and POSITION search by collation and count characters.
 func registerPosition() {
 	find := func(names string, text, sub int) {
-		sig{names: names, min: 2, max: 3, args: "bbi", ret: returns(expr.TypeInt),
+		sig{names: names, min: 2, max: 3, args: "bbi", ret: compares(expr.TypeInt),
 			make: func(c *expr.Call, k *expr.Compiler) (rowEval, error) {
 				m, err := expr.MergeCollations(c.Fn.Name, true, c.Args[0], c.Args[1])
 				if err != nil {
@@ -481,7 +481,7 @@ func locate(coll *collate.Collator, v *expr.Vec, s, sub string, start int64, ask
 }
 
 func registerSets() {
-	sig{names: "find_in_set", min: 2, max: 2, args: "b", ret: returns(expr.TypeInt),
+	sig{names: "find_in_set", min: 2, max: 2, args: "b", ret: compares(expr.TypeInt),
 		make: func(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
 			m, err := expr.MergeCollations("find_in_set", true, c.Args...)
 			if err != nil {
@@ -504,7 +504,7 @@ func registerSets() {
 		}}.register()
 	expr.Register(&expr.Func{Name: "interval", Min: 2, Max: -1, Derive: deriveInterval, Eval: evalInterval})
 	expr.Register(&expr.Func{Name: "field", Min: 2, Max: -1, Derive: deriveField, Eval: evalField})
-	sig{names: "strcmp", min: 2, max: 2, args: "b", ret: returns(expr.TypeInt),
+	sig{names: "strcmp", min: 2, max: 2, args: "b", ret: compares(expr.TypeInt),
 		make: func(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
 			m, err := expr.MergeCollations("strcmp", true, c.Args...)
 			if err != nil {
