@@ -18,3 +18,17 @@ func SameNodes(a, b []expr.Node) bool { return slices.EqualFunc(a, b, expr.Equal
 func SameOrders(a, b []Order) bool {
 	return slices.EqualFunc(a, b, func(a, b Order) bool { return a.Desc == b.Desc && expr.Equal(a.Expr, b.Expr) })
 }
+
+// Shown is a quotient of columns with the digits that it shows: MySQL writes the arguments of
+// window functions to a table first.
+func Shown(n expr.Node) expr.Node {
+	if expr.Exact(n) == n {
+		return n
+	}
+	columns := false
+	expr.Cols(n, func(expr.ColID) { columns = true })
+	if !columns {
+		return n
+	}
+	return &expr.Cast{Arg: n, T: n.Type(), Explicit: true}
+}

@@ -198,7 +198,7 @@ func (x *exprs) windowAggregate(f *algebra.WinFunc, n *ast.WindowFuncExpr) error
 		return err
 	}
 	for i, arg := range args {
-		args[i] = shown(arg)
+		args[i] = algebra.Shown(arg)
 	}
 	a, err := expr.NewAgg(fn, args, false, nil, sep)
 	if err != nil {
@@ -206,20 +206,6 @@ func (x *exprs) windowAggregate(f *algebra.WinFunc, n *ast.WindowFuncExpr) error
 	}
 	f.Agg, f.Type = a.(*expr.Agg), a.Type()
 	return nil
-}
-
-// shown is a quotient of columns with the digits that it shows: MySQL writes the arguments of
-// window functions to a table first.
-func shown(n expr.Node) expr.Node {
-	if expr.Exact(n) == n {
-		return n
-	}
-	columns := false
-	expr.Cols(n, func(expr.ColID) { columns = true })
-	if !columns {
-		return n
-	}
-	return &expr.Cast{Arg: n, T: n.Type(), Explicit: true}
 }
 
 // sameCall reports whether two calls yield the same.
