@@ -253,6 +253,9 @@ func (x *exprs) addAgg(s *scope, a *expr.Agg, n *ast.AggregateFuncExpr) (expr.No
 	if q.sealed {
 		return nil, unsupported("aggregate behind the grouping")
 	}
+	if err := q.b.interrupted(); err != nil {
+		return nil, err
+	}
 	for _, o := range q.aggs {
 		if expr.Equal(o.Call, a) {
 			x.s.uses(o.ID, s)

@@ -22,6 +22,9 @@ func (q *query) groupBy(g *ast.GroupByClause) error {
 	}
 	for _, it := range g.Items {
 		n, err := q.groupKey(it.Expr)
+		if err == nil {
+			err = q.b.interrupted() // it is compared with all keys before
+		}
 		if err != nil {
 			return err
 		}

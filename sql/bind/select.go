@@ -187,7 +187,9 @@ func (q *query) finish(rel algebra.Rel, n *ast.SelectStmt) (*bound, error) {
 	if q.match != nil && len(c.order) == 0 && !q.grouped && !q.several && !n.Distinct {
 		c.order = append(c.order, algebra.Order{Expr: q.match, Desc: true}) // the best rows first
 	}
-	rel = q.windows(rel)
+	if rel, err = q.windows(rel); err != nil {
+		return nil, err
+	}
 	if q.assigns() && !n.Distinct {
 		if sorted, ok, err := q.inOrder(rel, c, n.Limit); ok || err != nil {
 			return &bound{rel: sorted, cols: q.output(), outer: q.outer}, err

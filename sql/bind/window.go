@@ -97,6 +97,9 @@ func (x *exprs) window(n *ast.WindowFuncExpr) (expr.Node, error) {
 	if err := in.windowCall(w, n); err != nil {
 		return nil, err
 	}
+	if err := x.q.b.interrupted(); err != nil {
+		return nil, err
+	}
 	for _, o := range x.q.wins {
 		if sameCall(o, w) {
 			w = o
@@ -195,7 +198,7 @@ func (x *exprs) windowAggregate(f *algebra.WinFunc, n *ast.WindowFuncExpr) error
 		return err
 	}
 	for i, arg := range args {
-		args[i] = shown(arg)
+		args[i] = algebra.Shown(arg)
 	}
 	a, err := expr.NewAgg(fn, args, false, nil, sep)
 	if err != nil {
@@ -205,52 +208,29 @@ func (x *exprs) windowAggregate(f *algebra.WinFunc, n *ast.WindowFuncExpr) error
 	return nil
 }
 
-// shown is a quotient of columns with the digits that it shows: MySQL writes the arguments of
-// window functions to a table first.
-func shown(n expr.Node) expr.Node {
-	if expr.Exact(n) == n {
-		return n
-	}
-	columns := false
-	expr.Cols(n, func(expr.ColID) { columns = true })
-	if !columns {
-		return n
-	}
-	return &expr.Cast{Arg: n, T: n.Type(), Explicit: true}
-}
-
 // sameCall reports whether two calls yield the same.
 func sameCall(a, b *window) bool {
-	if a.f.Func != b.f.Func || !sameNodes(a.f.Args, b.f.Args) ||
-		!sameNodes(a.partition, b.partition) || !sameOrders(a.order, b.order) {
+	if a.f.Func != b.f.Func || !algebra.SameNodes(a.f.Args, b.f.Args) ||
+		!algebra.SameNodes(a.partition, b.partition) || !algebra.SameOrders(a.order, b.order) {
 		return false
 	}
 	if a.f.Agg != nil && !expr.Equal(a.f.Agg, b.f.Agg) {
 		return false
 	}
 	x, y := &a.f.Frame, &b.f.Frame
-	return x.Rows == y.Rows && sameBound(x.Lo, y.Lo) && sameBound(x.Hi, y.Hi)
-}
-
-func sameBound(a, b algebra.Bound) bool {
-	return a.Kind == b.Kind && a.Unit == b.Unit && (a.N == nil || expr.Equal(a.N, b.N))
-}
-
-func sameNodes(a, b []expr.Node) bool {
-	return slices.EqualFunc(a, b, expr.Equal)
-}
-
-func sameOrders(a, b []algebra.Order) bool {
-	return slices.EqualFunc(a, b, func(a, b algebra.Order) bool { return a.Desc == b.Desc && expr.Equal(a.Expr, b.Expr) })
+	return x.Rows == y.Rows && algebra.SameBounds(x.Lo, y.Lo) && algebra.SameBounds(x.Hi, y.Hi)
 }
 
 // windows adds the operators of window functions, one for each partition and order. Those whose
 // order begins like that of another one come behind it, and need no order of their own.
-func (q *query) windows(rel algebra.Rel) algebra.Rel {
+func (q *query) windows(rel algebra.Rel) (algebra.Rel, error) {
 	var groups []*algebra.Window
 	for _, w := range q.wins {
+		if err := q.b.interrupted(); err != nil {
+			return nil, err
+		}
 		i := slices.IndexFunc(groups, func(g *algebra.Window) bool {
-			return sameNodes(g.Partition, w.partition) && sameOrders(g.Order, w.order)
+			return algebra.SameNodes(g.Partition, w.partition) && algebra.SameOrders(g.Order, w.order)
 		})
 		if i < 0 {
 			i = len(groups)
@@ -262,10 +242,13 @@ func (q *query) windows(rel algebra.Rel) algebra.Rel {
 		return cmp.Compare(len(b.Sorted()), len(a.Sorted()))
 	})
 	for len(groups) > 0 {
+		if err := q.b.interrupted(); err != nil {
+			return nil, err
+		}
 		first := groups[0].Sorted()
 		var rest []*algebra.Window
 		for _, g := range groups {
-			if k := g.Sorted(); !sameOrders(k, first[:len(k)]) {
+			if k := g.Sorted(); !algebra.SameOrders(k, first[:len(k)]) {
 				rest = append(rest, g)
 				continue
 			}
@@ -274,5 +257,5 @@ func (q *query) windows(rel algebra.Rel) algebra.Rel {
 		}
 		groups = rest
 	}
-	return rel
+	return rel, nil
 }

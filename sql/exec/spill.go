@@ -315,7 +315,7 @@ func (d *decoder) vec(v *expr.Vec, t expr.Type, n int) {
 
 func (s *spill) close() {
 	if s != nil && s.f != nil {
-		_ = s.f.Close() // it has no name; nothing is lost
+		aside.close(s.f)
 		s.f = nil
 	}
 }

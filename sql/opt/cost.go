@@ -113,7 +113,8 @@ func (o *optimizer) sampled(conds []expr.Node) (share float64, ok bool) {
 	if b.eq == nil {
 		return o.portion(c, b.lo, b.hi)
 	}
-	for _, v := range b.eq {
+	for i, v := range b.eq {
+		o.atValue(i)
 		f, ok := o.portion(c, v, v)
 		if !ok {
 			return 0, false

@@ -65,7 +65,8 @@ func (o *optimizer) instantsIn(n *expr.In, id expr.ColID, t expr.Type) (out []ex
 		return nil, false
 	}
 	seen := map[int64]bool{}
-	for _, x := range n.List {
+	for i, x := range n.List {
+		o.atValue(i)
 		if k, ok := x.(*expr.Const); ok && k.V.IsNull() {
 			continue
 		}

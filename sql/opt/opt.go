@@ -89,6 +89,17 @@ func (o *optimizer) check() {
 	}
 }
 
+// listStep is after how many values of a list the planner asks again. One takes about half a
+// microsecond.
+const listStep = 4096
+
+// atValue is check, for a loop over the values of lists: i is the number of the value.
+func (o *optimizer) atValue(i int) {
+	if i%listStep == listStep-1 {
+		o.check()
+	}
+}
+
 // Rewrite is the query after all rewriting, for tests.
 func Rewrite(q *bind.Query, env *expr.Env) (algebra.Rel, error) {
 	o := &optimizer{env: env, next: q.Next, outer: set{}}

@@ -258,7 +258,8 @@ func (o *optimizer) inValues(n *expr.In, id expr.ColID, t expr.Type) (out []expr
 		return nil, false
 	}
 	seen := make(map[string]bool, len(n.List))
-	for _, x := range n.List {
+	for i, x := range n.List {
+		o.atValue(i)
 		if k, ok := x.(*expr.Const); ok && k.V.IsNull() {
 			continue
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/assign"
 	"github.com/godwitdb/godwit/sql/bind"
+	"github.com/godwitdb/godwit/sql/exec"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/prefetch"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -82,15 +83,6 @@ type pending struct {
 	vals   []any  // in the order of the setters; of INSERT, the row
 	olds   []any  // virtual columns as they are
 	failed int    // the number of the condition that the new row does not fulfil, from 1
-}
-
-// keep appends a row. The list doubles: append's growth by a quarter makes five times the memory of
-// a list of many rows, and the collector's work that comes with it holds up other statements.
-func (t *target) keep(p pending) {
-	if n := len(t.pending); n == cap(t.pending) {
-		t.pending = slices.Grow(t.pending, max(n, 1))
-	}
-	t.pending = append(t.pending, p)
 }
 
 // outcome is what a statement has changed.
@@ -568,7 +560,7 @@ func (c *change) keep(t *target, b *expr.Batch, i int32) error {
 	if err := c.mem.Grow(n); err != nil {
 		return err
 	}
-	t.keep(p)
+	t.pending = exec.AppendDoubling(t.pending, p)
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/assign"
 	"github.com/godwitdb/godwit/sql/bind"
+	"github.com/godwitdb/godwit/sql/exec"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/schema"
 )
@@ -352,7 +353,7 @@ func (c *change) add(t *target, row sql.Row) error {
 	if err := c.mem.Grow(n); err != nil {
 		return err
 	}
-	t.keep(pending{vals: row})
+	t.pending = exec.AppendDoubling(t.pending, pending{vals: row})
 	return nil
 }
 

@@ -619,12 +619,19 @@ func (st *statement) count(rows int) {
 	info.RowCount.Store(-1)
 }
 
+// TemporaryFiles is how many files of this process wait to be closed, most how many may.
+func (*Runner) TemporaryFiles() (n, most int) { return exec.Closing() }
+
 // encoder makes the encoder of the result.
 func (st *statement) encoder() *result.Encoder {
 	e := &result.Encoder{Ctx: st.ctx}
 	cols := st.op.Cols()
+	at := make(map[expr.ColID]int, len(cols)) // there may be hundreds of thousands
+	for i, id := range slices.Backward(cols) {
+		at[id] = i + 1
+	}
 	for _, c := range st.out {
-		e.At = append(e.At, slices.Index(cols, c.ID))
+		e.At = append(e.At, at[c.ID]-1)
 		e.Types = append(e.Types, c.Type)
 		e.Wire = append(e.Wire, c.Type.ClientType().Type())
 	}

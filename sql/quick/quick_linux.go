@@ -102,7 +102,7 @@ func (q *quickConn) Write(b []byte) (int, error) {
 }
 
 // gonePause is how often a connection is looked at while the engine works for it.
-const gonePause = 75 * time.Millisecond
+const gonePause = 30 * time.Millisecond
 
 var errGone = errors.New("the client has closed its connection")
 

@@ -54,6 +54,9 @@ func TestGreedyStatements(t *testing.T) {
 	}
 	expectErr(t, old, 1436, "SELECT "+long("1+", 20_000)+"1")
 	expectErr(t, old, 1436, ctes+" SELECT COUNT(*) FROM c39")
+	expectErr(t, old, 1117, "SELECT "+long("a, ", 1000)+"a FROM t")
+	expectErr(t, old, 1117, "SELECT "+long("t.*, ", 16)+"t.* FROM t")
+	expect(t, c, "SELECT a FROM t WHERE a < 2 ORDER BY "+long("a, ", 4095)+"a", "1")
 	expect(t, c, "SELECT COUNT(*) FROM t t0"+joined(61), "2")
 	for _, k := range []struct {
 		q    string
@@ -70,6 +73,9 @@ func TestGreedyStatements(t *testing.T) {
 		{"SELECT 1 FROM " + long("t, ", 150_000) + "t", 1436},
 		{"SELECT COUNT(*) FROM t t0" + joined(62), 1116},
 		{"SET SESSION max_allowed_packet = 1073741824", 1621},
+		{"SELECT " + long("a, ", 4096) + "a FROM t", 1117},
+		{"SELECT COUNT(*) FROM t GROUP BY " + long("a+1, ", 4096) + "a", 1117},
+		{"SELECT " + long("t.*, ", 64) + "t.* FROM t", 1117},
 	} {
 		expectErr(t, c, k.code, k.q)
 	}

@@ -149,8 +149,10 @@ func (s *Server) Memory() (used, limit int64) {
 func (s *Server) Queues() []obs.Queue {
 	parsers, mostParsers := weigh.Process.Taken()
 	logins, mostLogins := s.lobby.logins.Taken()
+	files, mostFiles := s.g.query.TemporaryFiles()
 	s.lobby.mu.Lock()
 	defer s.lobby.mu.Unlock()
 	return []obs.Queue{obs.QueueOf("sql_parsers", parsers, mostParsers), obs.QueueOf("sql_lobby", s.lobby.n, s.lobby.total),
-		obs.QueueOf("sql_logins", logins, mostLogins), obs.QueueOf("sql_forwarded", len(s.remotes.slots), cap(s.remotes.slots))}
+		obs.QueueOf("sql_logins", logins, mostLogins), obs.QueueOf("sql_forwarded", len(s.remotes.slots), cap(s.remotes.slots)),
+		obs.QueueOf("sql_files", files, mostFiles)}
 }

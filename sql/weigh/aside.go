@@ -88,12 +88,15 @@ var errLists = mysql.NewSQLError(mysql.EROutOfSortMemory, "HY001", "Out of memor
 // what the statement may keep, which is most. An error of ask ends it.
 func Admit(text string, mode func() token.Mode, ask func() error, mem func() Memory, most func() int64) (n, listed int64,
 	done func(), err error) {
-	if len(text) < Least {
+	if len(text) < leastWide && !starry(text, mostStars) {
 		return 0, 0, func() {}, nil
 	}
 	w, err := Of(text, mode(), ask)
 	if err == nil {
 		err = w.Refused()
+	}
+	if err == nil && len(text) < Least {
+		return 0, 0, func() {}, nil
 	}
 	if listed = int64(w.Listed) * listedBytes; err == nil && listed > most() {
 		err = errLists

@@ -27,6 +27,21 @@ const (
 	listedBytes = 384
 )
 
+// What is planned in a time that grows with the square of its width is bounded, as in MySQL the
+// columns of a table are. (MySQL and MariaDB take longer lists of a SELECT.)
+const (
+	// mostWide is how many expressions a list of a query may have, of SELECT, GROUP BY, ORDER BY or
+	// PARTITION BY.
+	mostWide = 4096
+	// leastWide is how long a text is at least that could have more.
+	leastWide = 2 * mostWide
+	// mostStars is how many times "t.*" may stand in one of them: each is all columns of a table.
+	mostStars = 64
+)
+
+var errTooWide = mysql.NewSQLError(1117, "HY000", "Too many columns: a list of SELECT, GROUP BY, ORDER BY or PARTITION BY has "+
+	"more than %d expressions, or %d times all columns of a table", mostWide, mostStars)
+
 // mostDigits is how long a number may be.
 const mostDigits = 65_536
 
@@ -43,6 +58,8 @@ func (w Weight) Refused() error {
 		return errTooDeep
 	case w.Digits > mostDigits:
 		return errLongNumber
+	case w.Wide > mostWide || w.Stars > mostStars:
+		return errTooWide
 	}
 	return nil
 }
@@ -57,6 +74,9 @@ type Weight struct {
 	Deep int
 	// Digits is how long the longest number is. The time to read one grows with its square.
 	Digits int
+	// Wide is how many expressions the longest list of SELECT, GROUP BY, ORDER BY or PARTITION BY
+	// has, Stars how many of one are all columns of a table.
+	Wide, Stars int
 }
 
 // askEvery is how many bytes are looked at until it is asked again whether to go on.
@@ -68,10 +88,12 @@ func Of(query string, m token.Mode, ask func() error) (w Weight, err error) {
 		here  int  // operators since the last comma
 		joins bool // the commas are between tables, of which each depends on those before
 		list  int  // the number of tokens before the list of an IN, -1 if it is none
+		wide  width
 	}
 	var open []level // before each parenthesis that is open
 	sum, here, joins := 0, 0, false
 	in, lists := -1, 0 // behind which token an IN stands; how many of its lists are open
+	wide := width{}
 	step := func() {
 		here++
 		w.Deep = max(w.Deep, sum+here)
@@ -111,6 +133,7 @@ func Of(query string, m token.Mode, ask func() error) (w Weight, err error) {
 			case ends[word]:
 				joins = false
 			}
+			wide.word(strings.ToLower(query[i:min(end, i+longestOperator)]))
 			i = end
 			continue
 		case c == ',' && joins:
@@ -118,6 +141,9 @@ func Of(query string, m token.Mode, ask func() error) (w Weight, err error) {
 			step()
 		case c == ',' || c == ';':
 			w.Tokens, here, joins = w.Tokens+1, 0, false
+			if wide.comma(&w); c == ';' {
+				wide = width{}
+			}
 		case c == '(':
 			w.Tokens++
 			step()
@@ -125,12 +151,12 @@ func Of(query string, m token.Mode, ask func() error) (w Weight, err error) {
 			if in == w.Tokens-1 {
 				list, lists = w.Tokens, lists+1
 			}
-			open, sum = append(open, level{here, joins, list}), sum+here
-			here, joins = 0, false
+			open, sum = append(open, level{here, joins, list, wide}), sum+here
+			here, joins, wide = 0, false, width{}
 		case c == ')' && len(open) > 0:
 			w.Tokens++
 			last := open[len(open)-1]
-			here, joins = last.here, last.joins
+			here, joins, wide = last.here, last.joins, last.wide
 			if last.list >= 0 {
 				if lists--; lists == 0 {
 					w.Listed += w.Tokens - 1 - last.list
@@ -138,6 +164,9 @@ func Of(query string, m token.Mode, ask func() error) (w Weight, err error) {
 			}
 			open, sum = open[:len(open)-1], sum-here
 		default:
+			if c == '*' && i > 0 && query[i-1] == '.' {
+				wide.star(&w)
+			}
 			w.Tokens++
 			step()
 		}
@@ -145,6 +174,41 @@ func Of(query string, m token.Mode, ask func() error) (w Weight, err error) {
 	}
 	return w, nil
 }
+
+// width counts the expressions of the list of a query that a place in the text belongs to.
+type width struct {
+	items int // 0: it belongs to none
+	stars int
+}
+
+func (n *width) word(w string) {
+	switch {
+	case wideLists[w]:
+		*n = width{items: 1}
+	case ends[w] || w == "from" || w == "update" || w == "union" || w == "except" || w == "intersect" || w == "into":
+		*n = width{}
+	}
+}
+
+func (n *width) comma(w *Weight) {
+	if n.items > 0 {
+		n.items++
+		w.Wide = max(w.Wide, n.items)
+	}
+}
+
+func (n *width) star(w *Weight) {
+	if n.items > 0 {
+		n.stars++
+		w.Stars = max(w.Stars, n.stars)
+	}
+}
+
+// starry reports whether a text may have more than n times "t.*".
+func starry(text string, n int) bool { return len(text) > 4*n && strings.Count(text, ".*") > n }
+
+// wideLists are the words that such lists begin with.
+var wideLists = map[string]bool{"select": true, "group": true, "order": true, "partition": true}
 
 // operators are the words that make an expression, or a query, deeper.
 var operators = func() map[string]bool {
@@ -215,8 +279,19 @@ func quoted(s string, i int, escapes bool) int {
 // many take some tenths of a second.
 const mostForEngine = 2000
 
+// It takes time that grows with the square of the width of a query, too: 1,000 expressions, or as
+// many columns in 16 "t.*", take some tenths of a second.
+const (
+	mostWideForEngine  = 1000
+	mostStarsForEngine = 16
+)
+
 // leastForEngine is how long a text is at least that could have so many.
-const leastForEngine = 2 * mostForEngine
+const leastForEngine = 2 * mostWideForEngine
+
+var errTooWideForEngine = mysql.NewSQLError(1117, "HY000", "Too many columns: a list of SELECT, GROUP BY, ORDER BY or PARTITION "+
+	"BY has more than %d expressions, or %d times all columns of a table, which only our own engine takes", mostWideForEngine,
+	mostStarsForEngine)
 
 var errTooDeepForEngine = mysql.NewSQLError(1436, "HY000", "Thread stack overrun: more than %d operators of the statement "+
 	"depend on each other, which only our own engine takes: split it, or use IN", mostForEngine)
@@ -224,12 +299,16 @@ var errTooDeepForEngine = mysql.NewSQLError(1436, "HY000", "Thread stack overrun
 // ForEngine is why go-mysql-server is not given a text.
 func ForEngine(ctx context.Context, query string) error {
 	sctx, ok := ctx.(*sql.Context)
-	if !ok || len(query) < leastForEngine {
+	if !ok || len(query) < leastForEngine && !starry(query, mostStarsForEngine) {
 		return nil
 	}
 	w, err := Of(query, token.ModeOf(sql.LoadSqlMode(sctx).String()), ctx.Err)
-	if err == nil && w.Deep > mostForEngine {
+	switch {
+	case err != nil:
+	case w.Deep > mostForEngine:
 		err = errTooDeepForEngine
+	case w.Wide > mostWideForEngine || w.Stars > mostStarsForEngine:
+		err = errTooWideForEngine
 	}
 	return err
 }

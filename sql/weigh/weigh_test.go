@@ -92,6 +92,39 @@ func TestLists(t *testing.T) {
 	}
 }
 
+// TestWidth: how wide the lists of a query are, whatever stands in and behind them.
+func TestWidth(t *testing.T) {
+	many := func(s string) string { return strings.Repeat(s, mostWide-1) }
+	for _, c := range []struct {
+		text        string
+		wide, stars int
+	}{
+		{"SELECT " + many("1, ") + "1", mostWide, 0},
+		{"SELECT " + many("f(1, 2), ") + "1, 2 FROM t, u ORDER BY 1, 2", mostWide + 1, 0},
+		{"SELECT 1 FROM t GROUP BY " + many("a, ") + "a, a", mostWide + 1, 0},
+		{"SELECT 1 FROM t WHERE a IN (" + many("1, ") + "1) ORDER BY a, b", 2, 0},
+		{"SELECT 1 FROM t ORDER BY " + many("(SELECT 1, 2), ") + "1, 2 LIMIT 1, 2", mostWide + 1, 0},
+		{"SELECT SUM(a) OVER (PARTITION BY " + many("a, ") + "a, 1 ORDER BY a) FROM t", mostWide + 1, 0},
+		{"SELECT f(" + many("1, ") + "1, 2), 'a, b, c' FROM t", 2, 0},
+		{"INSERT INTO t VALUES " + many("(1, 2), ") + "(1, 2)", 0, 0},
+		{"INSERT INTO t (a, b) SELECT a, b FROM t ON DUPLICATE KEY UPDATE " + many("a = 1, ") + "a = 1", 2, 0},
+		{"UPDATE t SET " + many("a = 1, ") + "a = 1", 0, 0},
+		{"SET " + many("@a = 1, ") + "@a = 1", 0, 0},
+		{many("SELECT 1;"), 2, 0},
+		{"SELECT 1" + many(";"), 2, 0},
+		{"GRANT " + many("SELECT (a), ") + "SELECT (b) ON t TO u", 2, 0},
+		{"SELECT " + strings.Repeat("t.*, ", mostStars) + "a * b, t.* FROM t", mostStars + 2, mostStars + 1},
+	} {
+		w, err := Of(c.text, token.Mode{}, func() error { return nil })
+		if err != nil || w.Wide != c.wide || w.Stars != c.stars {
+			t.Errorf("%.60s: %d expressions, %d stars, %v, want %d and %d", c.text, w.Wide, w.Stars, err, c.wide, c.stars)
+		}
+		if refused := w.Refused() != nil; refused != (c.wide > mostWide || c.stars > mostStars) {
+			t.Errorf("%.60s: refused is %v", c.text, refused)
+		}
+	}
+}
+
 // TestWeighAsks: a long text is not looked at to its end when the statement is told to end.
 func TestWeighAsks(t *testing.T) {
 	killed, asked := errors.New("killed"), 0
