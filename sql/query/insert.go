@@ -477,8 +477,13 @@ func (u *updater) update(old, row sql.Row, number int) (next sql.Row, changed bo
 		}
 		changed = changed || !eq
 	}
-	if !changed {
-		return next, false, 0, nil
+	if !changed { // a view WITH CHECK OPTION looks at the row all the same
+		err := u.c.follow(u.rows, nil, u.checks, [][]sql.Row{{next}}, number, func(_, k int) {
+			if check == 0 && u.checks[k-1].View {
+				check = k
+			}
+		})
+		return next, false, check, err
 	}
 	rows[0][0] = next
 	for _, f := range u.touched {
