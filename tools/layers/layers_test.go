@@ -280,8 +280,7 @@ var allowed = map[string][]string{
 	"lab/bench/peers":  benchmark("mechanism/wan/wanemu"),
 	"lab/bench/faults": benchmark("mechanism/wan/wanemu"),
 	"lab/bench/tpch":   benchmark("lab/sqldiff"), "lab/bench/tpch/cmd": {"lab/bench/tpch"},
-	// sqldiff speaks to servers as a client; its command starts them, with batches of another size if
-	// it is told to.
+	// sqldiff speaks to servers as a client; its command starts them, also with other batches.
 	"lab/sqldiff": nil, "lab/sqldiff/cmd": {"lab/sqldiff", "node", "policy/matrix", "sql/expr"},
 	"lab/demo":     {"*"},
 	"lab/e2e":      {"*"},
