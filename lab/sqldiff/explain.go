@@ -237,9 +237,9 @@ func refused(number int, sql *regexp.Regexp) func(context.Context, *worker, *Dif
 }
 
 // apart is a rule by which MariaDB takes the order of one window for another one: with one of them
-// at a time, the answers are the same.
+// at a time, the answers are the same, without LIMIT if there is one.
 func apart(ctx context.Context, w *worker, d *Difference) bool {
-	if d.Sts != nil || d.St.Cut {
+	if d.Sts != nil {
 		return false
 	}
 	over := func(n *Node) bool { return strings.Contains(n.Form, " OVER (") }
