@@ -41,13 +41,6 @@ func databaseOf(stmt sqlparser.Statement, current string) (string, error) {
 		renames = append(renames, n)
 	case *sqlparser.AlterTable:
 		renames = n.Statements
-	case *sqlparser.Analyze:
-		for _, t := range n.Tables {
-			if current != "" || t.DbQualifier.IsEmpty() {
-				return "", nil
-			}
-		}
-		return n.Tables[0].DbQualifier.String(), nil
 	}
 	db := ""
 	for _, d := range renames {

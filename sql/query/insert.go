@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -463,7 +464,7 @@ func (u *updater) update(old, row sql.Row, number int) (next sql.Row, changed bo
 	}
 	for _, f := range u.updates {
 		if err := u.old.set(f, rows, number); err != nil {
-			return nil, false, 0, err
+			return nil, false, 0, cmp.Or(u.c.failure, err) // what was computed was wrong before
 		}
 	}
 	if u.c.failure != nil {

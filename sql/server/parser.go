@@ -152,7 +152,7 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 	}
 	if err == nil && p.sent(ctx, query) {
 		if bad := ddl.Elsewhere(ctx, stmt); bad != nil {
-			return p.refused(bad), q, rest, nil
+			return p.refusedFor(stmt, bad), q, rest, nil
 		}
 	}
 	stmt = p.refuse(p.prepares(ctx, stmt), q)
@@ -245,7 +245,24 @@ func (p *parser) refuse(stmt sqlparser.Statement, text string) sqlparser.Stateme
 	return p.refused(err)
 }
 
-func (p *parser) refused(err error) sqlparser.Statement {
-	return inject(ignoreAuth, &ownNode{g: p.g, name: "refused", sch: types.OkResultSchema,
+func (p *parser) refused(err error) sqlparser.Statement { return refusedNode(ignoreAuth, p.g, err) }
+
+// refusedFor is refused for those who may do what the statement asks for: others get told that.
+func (p *parser) refusedFor(stmt sqlparser.Statement, err error) sqlparser.Statement {
+	switch n := stmt.(type) {
+	case *sqlparser.DDL:
+		return refusedNode(n.Auth, p.g, err)
+	case *sqlparser.AlterTable:
+		for _, d := range n.Statements {
+			if d.Action == sqlparser.RenameStr {
+				return refusedNode(d.Auth, p.g, err)
+			}
+		}
+	}
+	return p.refused(err)
+}
+
+func refusedNode(auth sqlparser.AuthInformation, g *gateway, err error) sqlparser.Statement {
+	return inject(auth, &ownNode{g: g, name: "refused", sch: types.OkResultSchema,
 		run: func(*sql.Context) ([]sql.Row, error) { return nil, err }})
 }
