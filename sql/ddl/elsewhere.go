@@ -30,6 +30,21 @@ func Elsewhere(ctx context.Context, stmt sqlparser.Statement) error {
 	return err
 }
 
+// AuthOf is what a statement that Elsewhere refuses asks for.
+func AuthOf(stmt sqlparser.Statement) sqlparser.AuthInformation {
+	switch n := stmt.(type) {
+	case *sqlparser.DDL:
+		return n.Auth
+	case *sqlparser.AlterTable:
+		for _, d := range n.Statements {
+			if d.Action == sqlparser.RenameStr {
+				return d.Auth
+			}
+		}
+	}
+	return sqlparser.AuthInformation{AuthType: sqlparser.AuthType_IGNORE}
+}
+
 // databaseOf is the database that a statement has to run in, if that is not the current one.
 func databaseOf(stmt sqlparser.Statement, current string) (string, error) {
 	var renames []*sqlparser.DDL

@@ -152,7 +152,7 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 	}
 	if err == nil && p.sent(ctx, query) {
 		if bad := ddl.Elsewhere(ctx, stmt); bad != nil {
-			return p.refusedFor(stmt, bad), q, rest, nil
+			return refusedNode(ddl.AuthOf(stmt), p.g, bad), q, rest, nil // who may not rename is told that
 		}
 	}
 	stmt = p.refuse(p.prepares(ctx, stmt), q)
@@ -246,21 +246,6 @@ func (p *parser) refuse(stmt sqlparser.Statement, text string) sqlparser.Stateme
 }
 
 func (p *parser) refused(err error) sqlparser.Statement { return refusedNode(ignoreAuth, p.g, err) }
-
-// refusedFor is refused for those who may do what the statement asks for: others get told that.
-func (p *parser) refusedFor(stmt sqlparser.Statement, err error) sqlparser.Statement {
-	switch n := stmt.(type) {
-	case *sqlparser.DDL:
-		return refusedNode(n.Auth, p.g, err)
-	case *sqlparser.AlterTable:
-		for _, d := range n.Statements {
-			if d.Action == sqlparser.RenameStr {
-				return refusedNode(d.Auth, p.g, err)
-			}
-		}
-	}
-	return p.refused(err)
-}
 
 func refusedNode(auth sqlparser.AuthInformation, g *gateway, err error) sqlparser.Statement {
 	return inject(auth, &ownNode{g: g, name: "refused", sch: types.OkResultSchema,
