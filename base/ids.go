@@ -9,8 +9,9 @@ type NodeID uint32
 // A cluster has at most [MaxRegions] of them.
 type RegionID uint8
 
-// MaxRegions bounds the voting regions of a cluster.
-const MaxRegions = 7
+// MaxRegions bounds the regions that a cluster ever has: a group id has four bits for one, and 0
+// and 15 are none.
+const MaxRegions = 14
 
 // ShardID is a hash slice of the key space; 0 is the meta shard.
 type ShardID uint16

@@ -7,9 +7,32 @@ import (
 
 // Region is a place. Distances on the WAN are between regions.
 type Region struct {
-	ID   RegionID `json:"id"`
-	Name string   `json:"name"`
+	ID    RegionID    `json:"id"`
+	Name  string      `json:"name"`
+	State RegionState `json:"state,omitempty"`
+	// Into is the region that gets the rows of one that leaves.
+	Into RegionID `json:"into,omitempty"`
 }
+
+// RegionState says how far a region has come or gone (docs/protocol.md, REGION-1 to REGION-5).
+type RegionState string
+
+// The states of a region, in the order in which it goes through them.
+const (
+	// RegionOpening: its groups are being founded. No reader counts them.
+	RegionOpening RegionState = "opening"
+	// RegionJoining: readers count its groups, but not all nodes are known to do so. No row is at
+	// home there.
+	RegionJoining RegionState = "joining"
+	// RegionActive: rows may be at home there.
+	RegionActive RegionState = ""
+	// RegionLeaving: rows that are at home there move to the region that takes them over, and no
+	// row gets its home there.
+	RegionLeaving RegionState = "leaving"
+	// RegionGone: no row is at home there and it has no nodes. Its groups go on elsewhere, since
+	// gaps between rows are theirs.
+	RegionGone RegionState = "gone"
+)
 
 // Node is one process of the cluster.
 type Node struct {
@@ -35,8 +58,13 @@ type Topology struct {
 	Async int `json:"async_shards,omitempty"`
 	// Concurrency is how transactions are ordered; fixed when the cluster is made.
 	Concurrency Concurrency `json:"concurrency,omitempty"`
-	Regions     []Region    `json:"regions"`
-	Nodes       []Node      `json:"nodes"`
+	// Regions are those whose groups readers count, by id.
+	Regions []Region `json:"regions"`
+	// Opening are those that are being added, whose groups nobody counts yet, by id.
+	Opening []Region `json:"opening,omitempty"`
+	// Later says how the groups of regions began that were added later.
+	Later []LaterRegion `json:"later,omitempty"`
+	Nodes []Node        `json:"nodes"`
 	// MetaVoters vote in the meta group; every other live node learns it.
 	MetaVoters []NodeID `json:"meta_voters"`
 	// Replicas[s] are the nodes that hold data shard s+1, hence a replica of
@@ -46,6 +74,13 @@ type Topology struct {
 	AsyncFirst [][]NodeID `json:"async_first,omitempty"`
 	// Promotions are those of asynchronous groups whose region was lost, in order.
 	Promotions []Promotion `json:"promotions,omitempty"`
+}
+
+// LaterRegion is how the groups of a region began that the cluster did not have when it was made.
+type LaterRegion struct {
+	Region RegionID `json:"region"`
+	// First[s] are the first replicas of the region's group of shard s+1.
+	First [][]NodeID `json:"first"`
 }
 
 // Promotion is a new incarnation of the asynchronous groups of a region, made of the copies that
@@ -158,6 +193,9 @@ func (t *Topology) Home(g GroupID) RegionID {
 	if t.IsAsync(g.Shard()) {
 		return t.Seat(g.Region())
 	}
+	if r := t.Region(g.Region()); r != nil && r.Into != 0 {
+		return t.HomeFor(g.Region())
+	}
 	return g.Region()
 }
 
@@ -209,24 +247,95 @@ func (t *Topology) RegionOf(id NodeID) RegionID {
 	return 0
 }
 
-// RegionByName finds a region; 0 if there is none of that name.
+// Region is what is known of a region, also of one that is being added; nil if unknown.
+func (t *Topology) Region(id RegionID) *Region {
+	for _, list := range [][]Region{t.Regions, t.Opening} {
+		for i := range list {
+			if list[i].ID == id {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+// RegionByName finds a region that has a part in the cluster; 0 if there is none of that name.
+// Neither one that is being added counts nor one that is gone.
 func (t *Topology) RegionByName(name string) RegionID {
 	for _, r := range t.Regions {
-		if r.Name == name {
+		if r.Name == name && r.State != RegionGone {
 			return r.ID
 		}
 	}
 	return 0
 }
 
+// HomeByName finds a region in which rows may be given a home by everybody; 0 if there is none of
+// that name.
+func (t *Topology) HomeByName(name string) RegionID {
+	if r := t.Region(t.RegionByName(name)); r != nil && r.State == RegionActive {
+		return r.ID
+	}
+	return 0
+}
+
 // RegionName is the name of a region, or "r<id>" if unknown.
 func (t *Topology) RegionName(id RegionID) string {
-	for _, r := range t.Regions {
-		if r.ID == id {
-			return r.Name
-		}
+	if r := t.Region(id); r != nil {
+		return r.Name
 	}
 	return fmt.Sprintf("r%d", id)
+}
+
+// MayLive reports whether rows may be given a home in a region. A node says so of a region that is
+// joining, too: others may know already that it is active.
+func (t *Topology) MayLive(id RegionID) bool {
+	r := t.Region(id)
+	return r != nil && (r.State == RegionActive || r.State == RegionJoining)
+}
+
+// HomeFor is where the rows of a region's clients are at home: there; or in the region that takes
+// its rows over while and after it leaves; or in the first region, while it is being added.
+func (t *Topology) HomeFor(id RegionID) RegionID {
+	for range t.Regions { // that one may leave as well
+		switch r := t.Region(id); {
+		case r != nil && r.State == RegionActive:
+			return id
+		case r == nil || r.Into == 0:
+			for _, x := range t.Regions {
+				if x.State == RegionActive {
+					return x.ID
+				}
+			}
+		default:
+			id = r.Into
+		}
+	}
+	return id
+}
+
+// Present are the regions that have nodes or are to have some: all but those that are gone.
+func (t *Topology) Present() (out []Region) {
+	for _, list := range [][]Region{t.Regions, t.Opening} {
+		for _, r := range list {
+			if r.State != RegionGone {
+				out = append(out, r)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Region) int { return int(a.ID) - int(b.ID) })
+	return out
+}
+
+// FirstReplicas are the nodes with which the groups of a shard began that a region got when it was
+// added; nil if the region, or the shard, was there before the other.
+func (t *Topology) FirstReplicas(g GroupID) []NodeID {
+	for _, l := range t.Later {
+		if l.Region == g.Region() && int(g.Shard()) <= len(l.First) {
+			return l.First[g.Shard()-1]
+		}
+	}
+	return nil
 }
 
 // ShardReplicas are the nodes that hold a shard; every live node for the meta shard.
@@ -246,21 +355,28 @@ func (t *Topology) ShardReplicas(s ShardID) []NodeID {
 	return t.Replicas[s-1]
 }
 
-// Groups are all groups: the meta group, then every shard's group of every region.
-func (t *Topology) Groups() []GroupID {
-	gs := []GroupID{MetaGroup}
+// Groups are all groups that count: the meta group, then every shard's group of every region.
+func (t *Topology) Groups() []GroupID { return t.groupsOf([]GroupID{MetaGroup}, t.Regions) }
+
+// AllGroups are Groups, and those of regions that are being added.
+func (t *Topology) AllGroups() []GroupID { return t.groupsOf(t.Groups(), t.Opening) }
+
+func (t *Topology) groupsOf(gs []GroupID, regions []Region) []GroupID {
 	for s := 1; s <= t.AllShards(); s++ {
-		for _, r := range t.Regions {
+		for _, r := range regions {
 			gs = append(gs, DataGroup(ShardID(s), r.ID))
 		}
 	}
 	return gs
 }
 
+// RegionGroups are a region's groups of all shards.
+func (t *Topology) RegionGroups(r RegionID) []GroupID { return t.groupsOf(nil, []Region{{ID: r}}) }
+
 // Validate reports what makes the topology unusable.
 func (t *Topology) Validate() error {
-	if len(t.Regions) == 0 || len(t.Regions) > MaxRegions {
-		return Errorf(CodeInvalid, "a cluster has 1 to %d regions, not %d", MaxRegions, len(t.Regions))
+	if n := len(t.Regions) + len(t.Opening); len(t.Regions) == 0 || n > MaxRegions {
+		return Errorf(CodeInvalid, "a cluster has 1 to %d regions, those that are gone included, not %d", MaxRegions, n)
 	}
 	if t.Shards < 1 || t.Shards > 1<<12 {
 		return Errorf(CodeInvalid, "a cluster has 1 to 4096 shards, not %d", t.Shards)

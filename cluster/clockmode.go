@@ -470,29 +470,6 @@ func (k *clockModes) adopt(m clock.Mode, epoch uint64, oracle base.Timestamp) {
 
 // # What people see
 
-// ClockStatus is a node's clock as people see it.
-type ClockStatus struct {
-	Mode   string        `json:"mode"`
-	Epoch  uint64        `json:"epoch"`
-	Source string        `json:"source"`
-	Bound  time.Duration `json:"bound_ns"`
-	// how long the node may go on without hearing the meta group's leader
-	Right time.Duration `json:"right_left_ns"`
-	// of the comparison with the others: fine, wrong, unsure
-	Verdict string        `json:"verdict"`
-	Off     time.Duration `json:"off_ns"` // least correction that the others ask for
-	Fenced  bool          `json:"fenced"` // its clock is not used
-	// how far the clock was set, if that is more than its bound allows
-	Stepped time.Duration `json:"stepped_ns"`
-	// of the oracle as known here, against the source
-	Ahead time.Duration `json:"oracle_ahead_ns"`
-	// from the meta group's leader: the mode that a switch leads to
-	Target   string        `json:"target,omitempty"`
-	Blocked  string        `json:"blocked,omitempty"` // and what it waits for
-	Seen     time.Time     `json:"timestamp"`         // newest timestamp handed out or seen
-	MaxBound time.Duration `json:"max_bound_ns"`      // clock.max_bound as known here
-}
-
 // Clock describes this node's clock.
 func (k *clockModes) Clock() *ClockStatus {
 	mode, epoch := k.clock.Mode()
@@ -514,18 +491,6 @@ func (k *clockModes) Clock() *ClockStatus {
 		s.Target, s.Blocked = clock.Mode(inForce.Target).String(), k.blocked
 	}
 	return s
-}
-
-// ClockStep is a step of the clock mode that was taken.
-type ClockStep struct {
-	At     time.Time     `json:"at"`
-	Epoch  uint64        `json:"epoch"`
-	From   string        `json:"from"`
-	To     string        `json:"to"`
-	Target string        `json:"target"`
-	Reason string        `json:"reason"`
-	By     string        `json:"by"`
-	After  time.Duration `json:"after_ns"` // since the step before
 }
 
 // ClockHistory are the newest steps, the oldest first, as this node's meta replica knows them.

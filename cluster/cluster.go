@@ -26,6 +26,7 @@ type Cluster struct {
 	*promotions     // promotion.go: survivors take over from a lost region
 	*leaderControl  // leaders.go: where groups are led from
 	*reconciliation // reconcile.go: replicas go to where the topology wants them
+	*regions        // regions.go: regions that come
 	*selfCheck      // selfcheck.go: a sick node leads nothing
 
 	replicas Replicas
@@ -91,6 +92,7 @@ func New(o Options) *Cluster {
 	c.leaderControl = newLeaderControl(e, o.Replicas, o.Process.RowsStay)
 	c.selfCheck = newSelfCheck(e, o.Vitals, c.Clock, c.leaderControl.leave, o.Listeners.OnLate)
 	c.reconciliation = newReconciliation(e, c.promotions, o.Replicas, o.Disk, o.Listeners.OnGone)
+	c.regions = newRegions(e, o.Replicas, o.Replicas, o.Process)
 	e.membership.opened = c.OpenReplicas
 	c.answered = c.answers()
 	o.Transport.HandleOrdered(wire.KindHeartbeat, c.onHeartbeat)
@@ -105,7 +107,12 @@ func New(o Options) *Cluster {
 func (c *Cluster) Start(db kv.DB) {
 	c.db = db
 	c.work.every(c.pace.HeartbeatEvery, c.heartbeat)
-	c.work.every(c.pace.ReconcileEvery, func(ctx context.Context) { c.reconcile(ctx); c.keepView(ctx) })
+	c.work.every(c.pace.ReconcileEvery, func(ctx context.Context) {
+		c.reconcile(ctx)
+		c.stepRegions(ctx, c.Topology())
+		c.evacuate(ctx, c.Topology())
+		c.keepView(ctx)
+	})
 	c.work.every(leaderBeat, func(context.Context) { c.leaderControl.beat() })
 	c.work.done.Go(func() { c.follow(c.work.ctx) })
 	c.work.done.Go(func() { c.notices.send(c.work.ctx) })

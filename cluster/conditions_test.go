@@ -11,6 +11,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster/health"
+	"github.com/godwitdb/godwit/cluster/report"
 	"github.com/godwitdb/godwit/policy/placement"
 )
 
@@ -168,6 +169,17 @@ func TestConditions(t *testing.T) {
 						g.Lag = append(g.Lag, ReplicaLag{Node: n, Active: true})
 					}
 				}
+			case "region": // r2 opening|joining|leaving|gone [into=1] [waits=text]
+				id := base.RegionID(a.d.CmdArgs[0].Key[1] - '0')
+				r := top.Region(id)
+				r.State = base.RegionState(a.d.CmdArgs[1].Key)
+				if a.has("into") {
+					r.Into = base.RegionID(a.numbers("into")[0])
+				}
+				s = sound(top)
+				if a.has("waits") {
+					s.RegionWaits = map[base.RegionID]string{id: a.text("waits")}
+				}
 			case "sick": // n1 disk [why=text] [recovering=3s]
 				o := map[string]health.Organ{"disk": health.Disk, "store": health.Store, "process": health.Process,
 					"links": health.Links}[d.CmdArgs[1].Key]
@@ -191,11 +203,8 @@ func TestConditions(t *testing.T) {
 				d.Fatalf(t, "no command %s", d.Cmd)
 			}
 			var out strings.Builder
-			x := examine(s)
-			for _, c := range conditions {
-				for _, text := range c.texts(x) {
-					fmt.Fprintf(&out, "%s: %s\n", c.name, text)
-				}
+			for _, p := range report.Examine(s) {
+				fmt.Fprintf(&out, "%s: %s\n", p.Name, p.Text)
 			}
 			if out.Len() == 0 {
 				return "no problems"
@@ -222,23 +231,5 @@ func setClock(a args, c *ClockStatus) {
 		if a.has(f.key) {
 			*f.at = a.duration(f.key)
 		}
-	}
-}
-
-// TestConditionNames: names are unique, as scripts and documents go by them.
-func TestConditionNames(t *testing.T) {
-	seen := map[string]bool{}
-	var names []string
-	for _, c := range conditions {
-		names = append(names, c.name)
-	}
-	for _, c := range append(append([]clockCondition{}, sourceConditions...), modeConditions...) {
-		names = append(names, c.name)
-	}
-	for _, n := range names {
-		if seen[n] || n == "" {
-			t.Errorf("the name %q is used twice", n)
-		}
-		seen[n] = true
 	}
 }

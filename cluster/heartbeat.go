@@ -29,6 +29,8 @@ type peers struct {
 
 	self base.NodeID
 	own  health.Organ // of this node that are not well; guarded by mu
+	// ownRecovers are those of them that are well again, and not trusted yet; guarded by mu
+	ownRecovers health.Organ
 
 	mu      sync.Mutex
 	seq     uint64
@@ -54,6 +56,7 @@ type peer struct {
 	lag      time.Duration                 // of its replicas; 0: it holds none
 	lead     time.Duration                 // see wire.Heartbeat.CommitLeadNs
 	unfit    health.Organ                  // that are not well
+	recovers health.Organ                  // of these, well again and not trusted yet
 	sync     time.Duration                 // what its syncs take; 0 if it has none
 	syncAge  time.Duration                 // of the oldest under way
 	lateness time.Duration                 // of its round trips to a majority
@@ -119,6 +122,7 @@ func (p *peers) heard(m *wire.Heartbeat, detoured bool) (again bool) {
 	}
 	x.heard = now
 	x.load, x.reported = m.Load, false
+	x.recovers = health.Organ(m.Health.GetRecovering())
 	x.unfit, x.sync = health.Organ(m.Health.GetSick()), time.Duration(m.Health.GetSyncUs())*time.Microsecond
 	x.syncAge = time.Duration(m.Health.GetSyncAgeUs()) * time.Microsecond
 	x.lateness = time.Duration(m.Health.GetLateUs()) * time.Microsecond

@@ -25,12 +25,34 @@ type ResetRootRequest struct {
 // PathDecommission takes a node out: POST {"node": 3}.
 const PathDecommission = "/cluster/decommission"
 
+// PathDropRegion lets a region leave: POST DropRegionRequest.
+const PathDropRegion = "/cluster/regions/drop"
+
+// DropRegionRequest names the region, and the one that gets its rows; empty: the nearest.
+type DropRegionRequest struct {
+	Region string `json:"region"`
+	Into   string `json:"into,omitempty"`
+}
+
 // Register adds the handlers of a running node.
 func (c *Cluster) Register(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+PathStatus, func(w http.ResponseWriter, r *http.Request) {
 		join.Reply(w, http.StatusOK, c.Status(r.Context()))
 	})
 	mux.HandleFunc("POST "+PathPromote, c.servePromote)
+	mux.HandleFunc("POST "+PathDropRegion, func(w http.ResponseWriter, r *http.Request) {
+		var q DropRegionRequest
+		if err := join.Decode(r, &q); err != nil {
+			join.Reply(w, http.StatusBadRequest, join.InitReply{Error: err.Error()})
+			return
+		}
+		t, err := c.DropRegion(r.Context(), q.Region, q.Into)
+		if err != nil {
+			join.Reply(w, http.StatusConflict, join.InitReply{Error: err.Error()})
+			return
+		}
+		join.Reply(w, http.StatusOK, join.InitReply{ClusterID: t.ClusterID, Topology: *t})
+	})
 	mux.HandleFunc("POST "+PathDecommission, func(w http.ResponseWriter, r *http.Request) {
 		var q struct {
 			Node base.NodeID `json:"node"`

@@ -156,17 +156,21 @@ func (c *leaderControl) handAll(ctx context.Context, settle time.Duration) {
 }
 
 // successor is the voter to hand a lead to: one that is alive and keeps up, of this region if there
-// is one, then the nearest.
+// is one, then the nearest. One that is well again, and not trusted yet, is better than none.
 func (c *leaderControl) successor(st group.Status) (best base.NodeID) {
 	t := c.Topology()
-	rank := func(n base.NodeID) time.Duration {
-		if t.RegionOf(n) == t.RegionOf(c.self) {
-			return 0
+	const untrusted = time.Hour
+	rank := func(n base.NodeID) (d time.Duration) {
+		if c.ailing(n) {
+			d = untrusted
 		}
-		return c.RTT(n) + 1
+		if t.RegionOf(n) == t.RegionOf(c.self) {
+			return d
+		}
+		return d + c.RTT(n) + 1
 	}
 	for _, n := range st.Voters {
-		if p := st.Progress[n]; n != c.self && !c.ailing(n) && p.Active && p.State == "replicate" &&
+		if p := st.Progress[n]; n != c.self && !c.sick(n) && p.Active && p.State == "replicate" &&
 			c.peers.silence(n) < c.pace.SilentAfter && (best == 0 || rank(n) < rank(best)) {
 			best = n
 		}
@@ -175,16 +179,16 @@ func (c *leaderControl) successor(st group.Status) (best base.NodeID) {
 }
 
 // leave hands the lead of a group to another node, because this one is sick; unless most voters
-// are.
+// are. A node that is well again and not trusted yet does not count as sick.
 func (c *leaderControl) leave(g base.GroupID, grp Group) {
 	st := grp.Status()
-	ailing := 0
+	sick := 0
 	for _, n := range st.Voters {
-		if c.ailing(n) {
-			ailing++
+		if c.sick(n) {
+			sick++
 		}
 	}
-	if !st.IsLeader || st.Transfer != 0 || 2*ailing > len(st.Voters) {
+	if !st.IsLeader || st.Transfer != 0 || 2*sick > len(st.Voters) {
 		return
 	}
 	to := c.successor(st)

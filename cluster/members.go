@@ -60,14 +60,9 @@ func (e *env) Admit(ctx context.Context, j join.Joiner) (*join.Identity, error) 
 // heard of lately. An address belongs to one node: a dead node loses it to the process that has it
 // now.
 func addNode(t *base.Topology, j join.Joiner, live func(base.NodeID) bool) error {
-	region := t.RegionByName(j.Region)
-	if region == 0 {
-		names := make([]string, len(t.Regions))
-		for i, r := range t.Regions {
-			names[i] = r.Name
-		}
-		return base.Errorf(base.CodeInvalid, "the cluster has no region %q; its regions are %v and are fixed by init",
-			j.Region, names)
+	region, err := joinedRegion(t, j.Region)
+	if err != nil {
+		return err
 	}
 	member := t.ByUUID(j.UUID)
 	switch {
@@ -97,6 +92,38 @@ func addNode(t *base.Topology, j join.Joiner, live func(base.NodeID) bool) error
 	}
 	t.Nodes = append(t.Nodes, base.Node{ID: last + 1, Region: region, Addr: j.Addr, SQL: j.SQL, UUID: j.UUID})
 	return nil
+}
+
+// joinedRegion is the region of a node that joins. A name that the cluster does not know yet is a
+// new region, which begins to open (REGION-1).
+func joinedRegion(t *base.Topology, name string) (base.RegionID, error) {
+	last := base.RegionID(0)
+	for _, list := range [][]base.Region{t.Regions, t.Opening} {
+		for _, r := range list {
+			last = max(last, r.ID)
+			switch {
+			case r.Name != name:
+			case r.State == base.RegionLeaving || r.State == base.RegionGone:
+				return 0, base.Errorf(base.CodeInvalid, "region %s was dropped, and no node joins it any more: start the node "+
+					"in another region, or give the new region another name", name)
+			default:
+				return r.ID, nil
+			}
+		}
+	}
+	if last >= base.MaxRegions {
+		return 0, base.Errorf(base.CodeInvalid, "the cluster has no region %q, and it cannot get another one: it has had %d, "+
+			"those that are gone included, which is the most; its regions are %v", name, last, regionNames(t))
+	}
+	t.Opening = append(t.Opening, base.Region{ID: last + 1, Name: name, State: base.RegionOpening})
+	return last + 1, nil
+}
+
+func regionNames(t *base.Topology) (names []string) {
+	for _, r := range t.Present() {
+		names = append(names, r.Name)
+	}
+	return names
 }
 
 // Decommission takes a node out for good; its replicas go to others of its region.

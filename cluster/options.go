@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -48,6 +49,9 @@ type Disk struct {
 	// FoundAsync calls found, which opens the first replicas of asynchronous shards, in this node's
 	// first life with such shards only. Nil: it is never called.
 	FoundAsync func(found func() error) error
+	// FoundRegion calls found, which opens the first replicas of the groups of a region that was
+	// added, in this node's first life with that region only. Nil: it is never called.
+	FoundRegion func(r base.RegionID, found func() error) error
 	// Stored is the newest topology on disk; nil if none.
 	Stored *base.Topology
 	// SaveTopology keeps a newer topology on disk.
@@ -80,6 +84,11 @@ type Process struct {
 	// RowsStay reports whether no policy moves rows between regions: then groups follow their load.
 	// Nil: it may.
 	RowsStay func() bool
+	// Evacuate has the rows of a group led here move to a region, and says how many are left, and
+	// of what; empty: none. Nil: they do not move.
+	Evacuate func(ctx context.Context, g base.GroupID, to base.RegionID) (left string, err error)
+	// Bound are the tables, by name, whose rows live in a region as their locality says. Nil: none.
+	Bound func(ctx context.Context, r base.RegionID) ([]string, error)
 }
 
 // Trust is how this node comes to trust its clock.

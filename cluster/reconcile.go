@@ -91,25 +91,50 @@ func (c *reconciliation) OpenReplicas() error {
 			return err
 		}
 	}
-	for _, g := range t.Groups() {
+	if len(t.Later) > 0 && c.disk.FoundRegion != nil {
+		for _, l := range t.Later {
+			if err := c.disk.FoundRegion(l.Region, func() error { return c.foundRegion(t, l.Region) }); err != nil {
+				return err
+			}
+		}
+	}
+	for _, g := range t.AllGroups() {
 		if slices.Contains(t.ShardReplicas(g.Shard()), c.self) {
 			if err := c.placement.Open(g, group.Conf{}, false); err != nil {
 				return err
 			}
 		}
 	}
+	c.placement.Recount()
+	c.acts(t.Version)
 	return nil
+}
+
+// foundRegion opens the groups of a region that was added of which this node is one of the first
+// members.
+func (c *reconciliation) foundRegion(t *base.Topology, r base.RegionID) error {
+	for _, g := range t.RegionGroups(r) {
+		if err := c.foundIf(t, g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// foundIf opens a group that began after the cluster if this node is one of its first members.
+func (c *reconciliation) foundIf(t *base.Topology, g base.GroupID) error {
+	voters, learners := placement.FirstMembers(t, g)
+	if !slices.Contains(voters, c.self) && !slices.Contains(learners, c.self) {
+		return nil
+	}
+	return c.placement.Open(g, group.Conf{Voters: voters, Learners: learners}, true)
 }
 
 // foundAsync opens the asynchronous groups of which this node is one of the first members.
 func (c *reconciliation) foundAsync(t *base.Topology) error {
 	for _, r := range t.Regions {
 		for _, g := range t.AsyncGroups(r.ID) {
-			voters, learners := placement.FirstMembers(t, g)
-			if !slices.Contains(voters, c.self) && !slices.Contains(learners, c.self) {
-				continue
-			}
-			if err := c.placement.Open(g, group.Conf{Voters: voters, Learners: learners}, true); err != nil {
+			if err := c.foundIf(t, g); err != nil {
 				return err
 			}
 		}

@@ -55,6 +55,13 @@ type Placement interface {
 	// Open makes the replica of a group on this node; it is no error if it exists.
 	// founding starts a fresh group from the members given.
 	Open(g base.GroupID, members group.Conf, founding bool) error
+	// Recount has reads and closed timestamps take account of the groups that count by the newest
+	// topology.
+	Recount()
+	// OldestOpen is when the oldest transaction began that is open in a group led here.
+	OldestOpen() base.Timestamp
+	// Lacks says what is missing until the groups of a region can count here; empty if nothing is.
+	Lacks(r base.RegionID) string
 	// Left are groups with a replica on disk that is not open: those of before a restart.
 	Left() ([]base.GroupID, error)
 	// Sweep removes the data of shards of which no group is left here and that are not wanted.

@@ -52,11 +52,11 @@ func newSelfCheck(e *env, v Vitals, clocks func() *ClockStatus, hand func(base.G
 func (h *selfCheck) tick() *wire.Health {
 	f := h.facts()
 	v := h.monitor.Tick(time.Now(), f)
-	h.peers.setOwn(v.Unfit)
+	h.peers.setOwn(v.Unfit, v.Recovering)
 	if v.Leave {
 		h.leave()
 	}
-	out := &wire.Health{Sick: uint32(v.Unfit), SyncAgeUs: uint64(v.SyncAge.Microseconds()),
+	out := &wire.Health{Sick: uint32(v.Unfit), Recovering: uint32(v.Recovering), SyncAgeUs: uint64(v.SyncAge.Microseconds()),
 		SyncUs: uint64(v.Sync.Microseconds()), LateUs: uint64(f.Late.Microseconds())}
 	nodes := h.present()
 	for _, n := range h.peers.finds(nodes, health.TooOld, health.LateTimes) {
@@ -195,16 +195,39 @@ func (e *env) ailing(n base.NodeID) bool {
 	if !e.Fit(n) {
 		return true
 	}
-	e.peers.mu.Lock()
-	defer e.peers.mu.Unlock()
-	x := e.peers.all[n]
-	return n != e.self && x != nil && x.syncAge > health.TooOld/2
+	return e.peers.slow(n)
 }
 
-func (p *peers) setOwn(o health.Organ) {
+// sick reports whether a node is ailing, and not one that is well again and is not trusted yet.
+func (e *env) sick(n base.NodeID) bool {
+	return (e.peers.unfit(n)&^e.peers.recovers(n))&health.Leading != 0 || e.peers.slow(n)
+}
+
+// slow reports whether the disk of another node has taken nothing for a while.
+func (p *peers) slow(n base.NodeID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.own = o
+	x := p.all[n]
+	return n != p.self && x != nil && x.syncAge > health.TooOld/2
+}
+
+// recovers are the organs of a node that are well again and are not trusted yet.
+func (p *peers) recovers(n base.NodeID) health.Organ {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n == p.self {
+		return p.ownRecovers
+	}
+	if x := p.all[n]; x != nil {
+		return x.recovers
+	}
+	return 0
+}
+
+func (p *peers) setOwn(unfit, recovers health.Organ) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.own, p.ownRecovers = unfit, recovers
 }
 
 // syncMedian is the median of how long the others' syncs take, of those heard of lately; 0 if none

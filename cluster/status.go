@@ -3,146 +3,40 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/cluster/health"
+	"github.com/godwitdb/godwit/cluster/report"
 	"github.com/godwitdb/godwit/mechanism/group"
 )
 
-// Status is what `godwit status` shows: one node's view of the cluster,
-// completed by asking every node for the groups it holds. Served as JSON at
-// [PathStatus] on the cluster port.
-type Status struct {
-	ClusterID string        `json:"cluster_id"`
-	Asked     base.NodeID   `json:"asked_node"`
-	Topology  base.Topology `json:"topology"`
-	Nodes     []NodeStatus  `json:"nodes"`
-	Groups    []GroupStatus `json:"groups"`
-	RTT       []RegionRTT   `json:"rtt"`
-	// ClockHistory are the newest steps of the clock mode, the oldest first.
-	ClockHistory []ClockStep `json:"clock_history,omitempty"`
-	// what an operator should look at, in words
-	Problems []string      `json:"problems,omitempty"`
-	Took     time.Duration `json:"took_ns"`
-}
+// What a status consists of is in package report, which also says what is wrong with a cluster.
+type (
+	Status      = report.Status
+	NodeStatus  = report.NodeStatus
+	CutPath     = report.CutPath
+	GroupStatus = report.GroupStatus
+	ReplicaLag  = report.ReplicaLag
+	RegionRTT   = report.RegionRTT
+	ClockStatus = report.ClockStatus
+	ClockStep   = report.ClockStep
+)
 
 // PathStatus serves [Status].
 const PathStatus = "/cluster/status"
-
-// NodeStatus is one process.
-type NodeStatus struct {
-	ID         base.NodeID    `json:"id"`
-	Region     string         `json:"region"`
-	Addr       string         `json:"addr"`
-	SQL        string         `json:"sql_addr"`
-	Live       bool           `json:"live"`
-	LastHeard  time.Duration  `json:"last_heard_ns"` // since the asked node heard of it
-	RTT        time.Duration  `json:"rtt_ns"`        // from the asked node, smoothed
-	Leads      int            `json:"leads"`         // groups
-	Replicas   int            `json:"replicas"`      // groups
-	Statements int64          `json:"statements"`    // since start
-	DiskBytes  int64          `json:"disk_bytes"`
-	Uptime     time.Duration  `json:"uptime_ns"`
-	Version    string         `json:"version"`
-	MemBytes   int64          `json:"mem_bytes"` // of the process, as its runtime counts it
-	Sessions   int            `json:"sessions"`  // MySQL connections
-	Clock      *ClockStatus   `json:"clock,omitempty"`
-	Health     *health.Status `json:"health,omitempty"`
-	// Cut are the nodes whose direct path from this one is cut.
-	Cut []CutPath `json:"cut,omitempty"`
-	// Jobs are long statements run there, as JSON that package sql/server reads.
-	Jobs json.RawMessage `json:"jobs,omitempty"`
-}
-
-// CutPath is a direct path that is cut, and the nodes over which messages go instead; none: no
-// other way is known.
-type CutPath struct {
-	To   base.NodeID   `json:"to"`
-	Over []base.NodeID `json:"over,omitempty"`
-}
-
-// GroupStatus is one consensus group as its leader sees it.
-type GroupStatus struct {
-	ID        base.GroupID  `json:"id"`
-	Name      string        `json:"name"`
-	Home      string        `json:"home"` // region; empty for the meta group
-	Leader    base.NodeID   `json:"leader"`
-	Term      uint64        `json:"term"`
-	Voters    []base.NodeID `json:"voters"`
-	Learners  []base.NodeID `json:"learners,omitempty"`
-	Committed uint64        `json:"committed"`
-	Lag       []ReplicaLag  `json:"lag"`
-	ClosedLag time.Duration `json:"closed_lag_ns"` // now minus the closed timestamp
-	Lease     time.Duration `json:"lease_left_ns"`
-	Locks     int           `json:"locks"`
-	Prepared  int           `json:"prepared"`
-	// The leader's raft log on disk.
-	LogEntries uint64 `json:"log_entries"`
-	LogBytes   int64  `json:"log_bytes"`
-	// Serving is false while a new leader waits for its predecessor's lease to end, or has lost its
-	// own.
-	Serving bool `json:"serving"`
-}
-
-// State says in a word whether the group serves.
-func (g *GroupStatus) State() string {
-	switch {
-	case g.Leader == 0:
-		return "NO LEADER"
-	case !g.Serving:
-		return "waiting" // for a lease
-	}
-	return "serving"
-}
-
-// LagText lists the replicas that do not keep up, as node:entries, node:snapshot while one is sent
-// the whole shard, or node:SILENT if the leader does not hear of it.
-func (g *GroupStatus) LagText() string {
-	var out []string
-	for _, l := range g.Lag {
-		switch {
-		case l.Snapshot:
-			out = append(out, fmt.Sprintf("%d:snapshot", l.Node))
-		case !l.Active:
-			out = append(out, fmt.Sprintf("%d:SILENT", l.Node))
-		case l.Entries > 0:
-			out = append(out, fmt.Sprintf("%d:%d", l.Node, l.Entries))
-		}
-	}
-	return strings.Join(out, " ")
-}
-
-// ReplicaLag is how far a replica is behind the leader's log.
-type ReplicaLag struct {
-	Node    base.NodeID `json:"node"`
-	Entries uint64      `json:"entries"`
-	Active  bool        `json:"active"` // heard of by the leader within an election timeout
-	// Snapshot is set while the replica is sent the whole shard, because the log does not reach
-	// back to where it is.
-	Snapshot bool `json:"snapshot,omitempty"`
-}
-
-// RegionRTT is a smoothed round-trip time between two regions.
-type RegionRTT struct {
-	From string        `json:"from"`
-	To   string        `json:"to"`
-	RTT  time.Duration `json:"rtt_ns"`
-}
 
 // # Making a status
 
 // part is what one node contributes to a status.
 type part struct {
-	Node   NodeStatus    `json:"node"`
-	Groups []GroupStatus `json:"groups"` // led there
-	RTT    []RegionRTT   `json:"rtt"`
+	Node NodeStatus `json:"node"`
+	// Regions is what regions wait for, where the meta group is led.
+	Regions map[base.RegionID]string `json:"regions,omitempty"`
+	Groups  []GroupStatus            `json:"groups"` // led there
+	RTT     []RegionRTT              `json:"rtt"`
 }
 
 // Status asks every node and puts the answers together.
@@ -158,8 +52,13 @@ func (c *Cluster) Status(ctx context.Context) *Status {
 	}
 	s.Groups = groupStatuses(t, parts)
 	s.RTT = regionRTTs(t, parts)
+	for _, p := range parts {
+		if p != nil && len(p.Regions) > 0 {
+			s.RegionWaits = p.Regions
+		}
+	}
 	s.ClockHistory = c.ClockHistory()
-	s.Problems = problems(s)
+	s.Problems = report.Problems(s)
 	s.Took = time.Since(begin)
 	return s
 }
@@ -248,7 +147,7 @@ func regionRTTs(t *base.Topology, parts []*part) (out []RegionRTT) {
 	for _, a := range t.Regions {
 		for _, b := range t.Regions {
 			if d := best[[2]string{a.Name, b.Name}]; d != 0 {
-				out = append(out, RegionRTT{a.Name, b.Name, d})
+				out = append(out, RegionRTT{From: a.Name, To: b.Name, RTT: d})
 			}
 		}
 	}
@@ -277,7 +176,7 @@ func (c *Cluster) part() *part {
 			p.Groups = append(p.Groups, c.groupStatus(t, id, &st))
 		}
 	}
-	p.RTT = c.regionRTT(t)
+	p.RTT, p.Regions = c.regionRTT(t), c.regionWaits(t)
 	return p
 }
 

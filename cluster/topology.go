@@ -50,6 +50,7 @@ type membership struct {
 
 	setting  turn // one SetTopology at a time; guards the rest
 	closed   bool
+	acted    atomic.Uint64   // version of the topology by which this node acts; see regions
 	epochCtx context.Context // ends when the topology is replaced
 	endEpoch context.CancelFunc
 	hints    map[base.NodeID]hint
@@ -124,6 +125,8 @@ func edited(t *base.Topology, fn func(*base.Topology) error) (*base.Topology, er
 	edit := *t
 	edit.Nodes = slices.Clone(t.Nodes)
 	edit.Regions = slices.Clone(t.Regions)
+	edit.Opening = slices.Clone(t.Opening)
+	edit.Later = slices.Clone(t.Later)
 	edit.Promotions = slices.Clone(t.Promotions)
 	if err := fn(&edit); err != nil {
 		return nil, err
@@ -131,6 +134,11 @@ func edited(t *base.Topology, fn func(*base.Topology) error) (*base.Topology, er
 	edit = placement.Place(edit)
 	if len(edit.AsyncFirst) < edit.Async {
 		edit.AsyncFirst = slices.Clone(edit.Replicas[edit.Shards:])
+	}
+	for _, r := range edit.Opening {
+		if !slices.ContainsFunc(edit.Later, func(l base.LaterRegion) bool { return l.Region == r.ID }) {
+			edit.Later = append(edit.Later, base.LaterRegion{Region: r.ID, First: slices.Clone(edit.Replicas)})
+		}
 	}
 	edit.Version++
 	return &edit, edit.Validate()

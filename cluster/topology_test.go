@@ -29,7 +29,9 @@ func TestAddNode(t *testing.T) {
 		want string // error
 	}{
 		{"new", join.Joiner{UUID: "new", Region: "region-2", Addr: "h9:1"}, nil, ""},
-		{"unknown region", join.Joiner{UUID: "new", Region: "mars", Addr: "h9:1"}, nil, `no region "mars"`},
+		{"new region", join.Joiner{UUID: "new", Region: "mars", Addr: "h9:1"}, nil, ""},
+		{"dropped region", join.Joiner{UUID: "new", Region: "region-4", Addr: "h9:1"}, nil, "region region-4 was dropped"},
+		{"member in a new region", join.Joiner{UUID: "u1", Region: "mars", Addr: "h1:1"}, nil, "cannot move to mars"},
 		{"address of a living node", join.Joiner{UUID: "new", Region: "region-2", Addr: "h2:1"}, []base.NodeID{2},
 			"node 2, which is alive, already advertises"},
 		{"address of a dead node", join.Joiner{UUID: "new", Region: "region-2", Addr: "h2:1"}, nil, ""},
@@ -38,8 +40,9 @@ func TestAddNode(t *testing.T) {
 		{"member in another region", join.Joiner{UUID: "u1", Region: "region-2", Addr: "h1:1"}, nil, "cannot move to region-2"},
 		{"member that is gone", join.Joiner{UUID: "u3", Region: "region-3", Addr: "h3:1"}, nil, "node 3 was decommissioned"},
 	} {
-		top := addressed(topo(2, 1, 1, 1))
+		top := addressed(topo(2, 1, 1, 1, 0))
 		top.Nodes[2].Gone = true
+		top.Regions[3].State = base.RegionGone
 		err := addNode(top, c.j, only(c.live...))
 		if c.want != "" {
 			if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -76,6 +76,7 @@ type testNode struct {
 
 	copies    map[base.GroupID]copyHere // on disk
 	open      map[base.GroupID]bool
+	lacks     string // what a region waits for here
 	frozen    map[base.GroupID]bool
 	abandoned map[base.GroupID]bool // hears of no leader
 	loads     map[base.GroupID]map[gauge.Asker]gauge.Load
@@ -409,6 +410,16 @@ func (r testReplicas) Open(g base.GroupID, _ group.Conf, _ bool) error {
 		}
 	}
 	return nil
+}
+
+func (r testReplicas) Recount() {}
+
+func (r testReplicas) OldestOpen() base.Timestamp { return base.MaxTimestamp }
+
+func (r testReplicas) Lacks(region base.RegionID) string {
+	r.n.w.mu.Lock()
+	defer r.n.w.mu.Unlock()
+	return r.n.lacks
 }
 
 func (r testReplicas) Left() ([]base.GroupID, error) {

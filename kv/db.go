@@ -33,6 +33,10 @@ type DB interface {
 	Changes(ctx context.Context, req ChangesRequest) (ChangesResult, error)
 }
 
+// HomeRegion is where the rows of a gateway's clients are at home: in its region, or the one that
+// takes over from one that is being dropped.
+func HomeRegion(db DB) base.RegionID { return db.Topology().HomeFor(db.Region()) }
+
 // Run begins a transaction, calls fn and commits, and runs it again from the
 // start while the error is retryable, with jittered back-off, until ctx ends.
 // fn must not keep effects of its own across attempts.

@@ -57,7 +57,7 @@ func (n *Node) adviceRows(ctx context.Context) (rows [][]any) {
 
 // adviceFacts are what the nodes have counted; false: not all that it takes is known yet.
 func (n *Node) adviceFacts(ctx context.Context) (advice.Facts, bool) {
-	t := n.cluster.Topology()
+	t := presentOnly(n.cluster.Topology())
 	srv, err := n.server()
 	if err != nil || len(t.Regions) < 2 {
 		return advice.Facts{}, false
@@ -90,6 +90,14 @@ func (n *Node) adviceFacts(ctx context.Context) (advice.Facts, bool) {
 	return f, true
 }
 
+// presentOnly is a topology with the regions that have nodes: those that are being added are among
+// them, and those that are gone are not.
+func presentOnly(t *base.Topology) *base.Topology {
+	out := *t
+	out.Regions = t.Present()
+	return &out
+}
+
 // regionIndex is a region's place in the topology, by which the adviser numbers them.
 func regionIndex(t *base.Topology, id base.RegionID) int {
 	return slices.IndexFunc(t.Regions, func(r base.Region) bool { return r.ID == id })
@@ -113,7 +121,9 @@ func (n *Node) networkFacts(t *base.Topology) (f advice.Facts, known bool) {
 	}
 	f.Voters = make([]int, len(t.Regions))
 	for _, id := range t.ShardReplicas(1) {
-		f.Voters[regionIndex(t, t.RegionOf(id))]++
+		if i := regionIndex(t, t.RegionOf(id)); i >= 0 {
+			f.Voters[i]++
+		}
 	}
 	f.Meta = max(0, regionIndex(t, t.RegionOf(n.cluster.Leader(base.MetaGroup))))
 	switch tick := float64(n.tick.Load()) / 1e6; {
@@ -211,7 +221,7 @@ type heatUse struct {
 
 // localUses sums up the heat of the hottest rows that this node owns.
 func (n *Node) localUses() (out []heatUse) {
-	t := n.cluster.Topology()
+	t := presentOnly(n.cluster.Topology())
 	type key struct {
 		table string
 		home  base.RegionID

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"time"
@@ -162,10 +163,12 @@ func (a *assembly) configure() error {
 			Hold:      func() time.Duration { return dir.CatalogHold() },
 			Groups:    func() []base.GroupID { return dir.Topology().Groups() },
 			Gone:      func(n base.NodeID, since time.Time) bool { return dir.Gone(n, since) },
+			Lost:      a.Transport.Lost,
 			QuorumRTT: func(g base.GroupID) time.Duration { return dir.QuorumRTT(g) },
 			Farthest:  func() (path, trip time.Duration) { return dir.FarthestPath(), dir.Farthest() },
 			Every:     func(g base.GroupID) time.Duration { return dir.Every(g) },
 			Keep:      n.holds.keep,
+			MayLive:   func(r base.RegionID) bool { return dir.Topology().MayLive(r) },
 			Region:    func() base.RegionID { return dir.Topology().RegionOf(a.Identity.Node) },
 		}}
 	if err := n.makeHomes(a.Parts, dir, &a.owning); err != nil {
@@ -204,7 +207,7 @@ func (a *assembly) makeOwners() error {
 	n.mu.Unlock()
 	n.owners = owner.NewSet(a.owning)
 	n.clock.Wait(n.owners)
-	n.reps = &replicas{set: n.owners, host: n.host, dir: a.dir, store: a.Store, left: map[base.ShardID]bool{},
+	n.reps = &replicas{self: a.Identity.Node, set: n.owners, host: n.host, dir: a.dir, store: a.Store, left: map[base.ShardID]bool{},
 		shut: map[base.ShardID]bool{}}
 	return nil
 }
@@ -234,6 +237,7 @@ func (a *assembly) clusterOptions() cluster.Options {
 		Disk: cluster.Disk{
 			Founding:     a.Identity.Founding && !a.founded,
 			FoundAsync:   a.foundAsync,
+			FoundRegion:  a.foundRegion,
 			Stored:       a.stored,
 			SaveTopology: func(t *base.Topology) error { return saveJSON(a.Store, recTopology, t) },
 		},
@@ -247,6 +251,7 @@ func (a *assembly) clusterOptions() cluster.Options {
 			},
 		},
 		Process: cluster.Process{Describe: n.describe, Answer: n.answer, Load: n.load,
+			Evacuate: n.evacuation.Rows, Bound: n.evacuation.Bound,
 			RowsStay: func() bool { return n.homes.Params().Mode == home.Never }},
 		Vitals: cluster.Vitals{Syncs: n.syncs, Damage: n.mender.damage, Mended: n.mender.past},
 		Trust:  cluster.Trust{Steady: a.steady, SourceName: a.SourceName, NoFence: a.NoFence, NoProof: a.NoProof},
@@ -254,15 +259,23 @@ func (a *assembly) clusterOptions() cluster.Options {
 }
 
 // foundAsync calls found in this node's first life with asynchronous shards.
-func (a *assembly) foundAsync(found func() error) error {
+func (a *assembly) foundAsync(found func() error) error { return a.once(recFoundedAsync, found) }
+
+// foundRegion calls found in this node's first life with a region that was added.
+func (a *assembly) foundRegion(r base.RegionID, found func() error) error {
+	return a.once(fmt.Sprintf("%s/%d", recFoundedRegion, r), found)
+}
+
+// once calls found unless a record says that it was called in an earlier life.
+func (a *assembly) once(record string, found func() error) error {
 	var done bool
-	if _, err := loadJSON(a.Store, recFoundedAsync, &done); err != nil || done {
+	if _, err := loadJSON(a.Store, record, &done); err != nil || done {
 		return err
 	}
 	if err := found(); err != nil {
 		return err
 	}
-	return saveJSON(a.Store, recFoundedAsync, true)
+	return saveJSON(a.Store, record, true)
 }
 
 // startOwners makes the node take part in its groups.

@@ -36,7 +36,9 @@ func one(t *testing.T, c *sql.Conn, q string) []string {
 }
 
 // rowsOf are the rows of a statement.
-func rowsOf(t *testing.T, c *sql.Conn, q string) (out []string) {
+func rowsOf(t *testing.T, c interface {
+	QueryContext(ctx context.Context, q string, args ...any) (*sql.Rows, error)
+}, q string) (out []string) {
 	t.Helper()
 	rows, err := c.QueryContext(t.Context(), q)
 	if err != nil {

@@ -11,15 +11,20 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/node/evacuate"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/owner/homing"
+	"github.com/godwitdb/godwit/owner/view"
 	"github.com/godwitdb/godwit/policy/home"
+	"github.com/godwitdb/godwit/sql/schema"
 )
 
 // homes is the home policy, as the owners of this node use it.
 type homes struct {
 	*home.Policy
 	region func() base.RegionID
+	// mayLive reports whether rows may be at home in a region
+	mayLive func(base.RegionID) bool
 
 	mu  sync.Mutex
 	dry []homing.Move // moves that a dry run has only decided, newest last
@@ -30,6 +35,9 @@ const maxDry = 1000
 
 // Accessed implements homing.Homes.
 func (h *homes) Accessed(a homing.Access) homing.Verdict {
+	if !h.mayLive(a.From) {
+		return homing.Verdict{} // rows cannot move there
+	}
 	d := h.Record(home.Access{Key: a.Key, Home: a.Home, From: a.From, Txn: a.Txn, Write: a.Write, Pinned: a.Pinned,
 		Changes: a.Changes, At: a.At})
 	if d.To == 0 {
@@ -70,9 +78,30 @@ func (n *Node) makeHomes(p Parts, dir *directory, oc *owner.Config) error {
 	if err != nil {
 		return err
 	}
-	n.homes = &homes{Policy: pol, region: func() base.RegionID { return dir.Topology().RegionOf(p.Identity.Node) }}
+	n.homes = &homes{Policy: pol, region: func() base.RegionID { return dir.Topology().RegionOf(p.Identity.Node) },
+		mayLive: func(r base.RegionID) bool { return dir.Topology().MayLive(r) }}
 	oc.Homes = n.homes
 	sql := p.SQLListen != "" || p.SQLListener != nil
+	n.evacuation = evacuate.Node{
+		Living: func(g base.GroupID, row func(base.Key) bool) (int, error) { return view.Living(p.Store, g, row) },
+		Mover: func() evacuate.Mover {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			if n.mover == nil {
+				return nil
+			}
+			return n.mover
+		},
+		Catalog: func() (*schema.Catalog, error) {
+			if !sql {
+				return nil, nil
+			}
+			srv, err := n.server()
+			if err != nil {
+				return nil, err
+			}
+			return srv.Catalog(), nil
+		}}
 	oc.Movable = func(k base.Key) bool { return n.canMove(dir.Topology(), sql, k) }
 	oc.Whole = func(k base.Key) bool {
 		f := n.whole.Load()

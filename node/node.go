@@ -25,6 +25,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/mechanism/wan/overlay"
+	"github.com/godwitdb/godwit/node/evacuate"
 	"github.com/godwitdb/godwit/node/meter"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/obs/audit"
@@ -43,6 +44,9 @@ const (
 	recTopology = "topology"
 	recUUID     = "uuid"
 	recFounded  = "founded" // set once the groups of a founding node exist
+	// recFoundedRegion, with a region that was added behind it, is set once the first replicas of
+	// its groups exist here.
+	recFoundedRegion = "founded-region"
 	// recFoundedAsync is set once the first replicas of asynchronous shards exist here.
 	recFoundedAsync = "founded-async"
 	recLives        = "lives"       // the starts of this store
@@ -112,8 +116,9 @@ type front struct {
 	sqlAddr string
 	// answers of the catalog about a row: may the home policy move it, and is its table homed as a
 	// whole
-	movable atomic.Pointer[func(base.Key) bool]
-	whole   atomic.Pointer[func(base.Key) bool]
+	movable    atomic.Pointer[func(base.Key) bool]
+	whole      atomic.Pointer[func(base.Key) bool]
+	evacuation evacuate.Node
 }
 
 func newNode(log *slog.Logger) *Node {
@@ -143,6 +148,9 @@ func (n *Node) serveSQL(p Parts) {
 		OnProgram:     n.stats.Program,
 		Turns:         n.turns,
 		OnTransaction: func(c server.TxnCost) { n.stats.Cost(c.Transactions, c.Hops, c.Messages, c.Bytes) }}
+	if !n.awaitRegion() {
+		return
+	}
 	var srv *server.Server
 	for {
 		var err error
@@ -177,6 +185,28 @@ func (n *Node) serveSQL(p Parts) {
 	n.mu.Unlock()
 	if err := srv.Serve(); err != nil && !n.stopped() {
 		n.fail(fmt.Errorf("serve SQL: %w", err))
+	}
+}
+
+// awaitRegion waits until rows of clients may be at home in this node's region, which may be being
+// added; false if the node stops before.
+func (n *Node) awaitRegion() bool {
+	said := false
+	for {
+		t := n.cluster.Topology()
+		if r := t.Region(t.RegionOf(n.ID())); r == nil || r.State != base.RegionOpening && r.State != base.RegionJoining {
+			return true
+		}
+		if !said {
+			n.log.Info("SQL is served once the region is part of the cluster: see `godwit status`",
+				"region", t.RegionName(t.RegionOf(n.ID())))
+			said = true
+		}
+		select {
+		case <-n.stopc:
+			return false
+		case <-time.After(sqlRetry):
+		}
 	}
 }
 

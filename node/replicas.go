@@ -22,6 +22,7 @@ type directory struct{ *cluster.Cluster }
 
 // replicas opens groups on this node and removes the data of those that leave it.
 type replicas struct {
+	self  base.NodeID
 	set   *owner.Set
 	host  *group.Host
 	dir   *directory
@@ -111,6 +112,25 @@ func (r *replicas) Held() []base.GroupID {
 		ids = append(ids, rep.ID())
 	}
 	return ids
+}
+
+// Recount implements cluster.Replicas.
+func (r *replicas) Recount() { r.set.Recount() }
+
+// OldestOpen implements cluster.Replicas.
+func (r *replicas) OldestOpen() base.Timestamp { return r.set.OldestOpen() }
+
+// Lacks implements cluster.Replicas.
+func (r *replicas) Lacks(region base.RegionID) string {
+	t := r.dir.Topology()
+	for _, g := range t.RegionGroups(region) {
+		if slices.Contains(t.ShardReplicas(g.Shard()), r.self) {
+			if why := r.set.Lacks(g); why != "" {
+				return why
+			}
+		}
+	}
+	return ""
 }
 
 // Left implements cluster.Replicas. A group with an applied index has data here. Shards without one

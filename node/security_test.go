@@ -181,6 +181,7 @@ func TestRights(t *testing.T) {
 		{"GET", "/debug/pprof/heap", "", ""},
 		{"POST", join.PathInit, "{}", "admin"},
 		{"POST", cluster.PathDecommission, `{"node":9}`, "admin"},
+		{"POST", cluster.PathDropRegion, `{"region":"nowhere"}`, "admin"},
 		{"POST", cluster.PathPromote, `{"lost":"nowhere"}`, "admin"},
 		{"POST", cluster.PathClock, `{"mode":"nonsense"}`, "admin"},
 		{"POST", cluster.PathLeader, `{"group":"none"}`, "admin"},

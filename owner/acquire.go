@@ -7,7 +7,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/owner/lead"
-	"github.com/godwitdb/godwit/owner/state"
+	"github.com/godwitdb/godwit/owner/recall"
 	"github.com/godwitdb/godwit/owner/tscache"
 	"github.com/godwitdb/godwit/owner/txns"
 	"github.com/godwitdb/godwit/wire"
@@ -23,7 +23,7 @@ func (r *Replica) Leading(term, first uint64) {
 	defer r.mu.Unlock()
 	l := &r.lead
 	switch {
-	case l.State == lead.Closed:
+	case l.State == lead.Closed, term < r.past.Barred:
 		return
 	case first > 0 || l.Term != term:
 		r.beginTerm(term, first)
@@ -85,14 +85,16 @@ func (r *Replica) acquire(a *lead.Acquisition) {
 	}
 	ctx, cancel := r.life()
 	defer cancel()
-	others, join := r.predecessors(a)
+	r.mu.Lock()
+	others, newest := recall.Holders(&r.rep, r.cfg.Self, a.Term)
+	a.Newest = newest
+	join := r.rep.Join // of what the log relies on, in the other groups of the shard
+	r.mu.Unlock()
 	if len(others) > 0 && r.mayCloseEarly(a) && !r.closeEarly(ctx, a) {
 		return
 	}
-	for i := range others {
-		if !r.outlive(ctx, &others[i], a.Promised) {
-			return
-		}
+	if !r.outlive(ctx, a, others) {
+		return
 	}
 	state, ok := r.raiseFloor(a)
 	if !ok || !r.catchUp(ctx, a, join) {
@@ -110,9 +112,10 @@ func (r *Replica) acquire(a *lead.Acquisition) {
 }
 
 // mayCloseEarly reports whether a new leader closes timestamps before it serves: the meta group's,
-// which all others wait for, unless it goes on for a predecessor that tells it all.
+// which all others wait for, unless it goes on for a predecessor that tells it all. One that
+// knows nothing of the time can close nothing, and would have to wait for its next lease.
 func (r *Replica) mayCloseEarly(a *lead.Acquisition) bool {
-	return r.id == base.MetaGroup && a.Promised == nil && !r.cfg.NoEarlyClose
+	return r.id == base.MetaGroup && a.Promised == nil && !r.cfg.NoEarlyClose && r.clock.Latest() != 0
 }
 
 // closeEarly obtains a lease to close timestamps under (OWN-15).
@@ -125,65 +128,6 @@ func (r *Replica) closeEarly(ctx context.Context, a *lead.Acquisition) bool {
 	a.Closes = true
 	r.wake()
 	return r.acquires(a)
-}
-
-// predecessors are the leases in the log that a new leader has to outlive, and the indexes of the
-// other groups of the shard that its log relies on.
-func (r *Replica) predecessors(a *lead.Acquisition) (others []state.Lease, join [16]uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for n, l := range r.rep.Leases {
-		a.Newest = max(a.Newest, l.End)
-		if n != r.cfg.Self && !l.Revoked {
-			others = append(others, l)
-		}
-	}
-	if b := &r.rep.Transfer; b.Target != 0 {
-		a.Newest = max(a.Newest, b.End)
-		// else the target cannot have led in between
-		if b.Target != r.cfg.Self && b.Term+1 != a.Term {
-			others = append(others, b.Lease)
-		}
-	}
-	return others, r.rep.Join
-}
-
-// outlive waits until the holder of a lease has sent its state, or certainly stopped serving under
-// the lease: true time has passed its end, or its length has passed since its entry came to this
-// replica, by a clock that may run a little fast. Only the length counts where the end, or this
-// node's own reading, does not come from a clock with a bound.
-func (r *Replica) outlive(ctx context.Context, l *state.Lease, promised *lead.Candidacy) bool {
-	var arrived <-chan struct{}
-	if promised != nil {
-		arrived = promised.Arrived
-	}
-	length := l.Length
-	if length == 0 {
-		length = r.cfg.Lease
-	}
-	if r.cfg.EarlySuccessors {
-		length /= 2
-	}
-	for {
-		d := time.Until(l.Learned.Add(clock.Stretched(length)))
-		if d <= 0 {
-			return true
-		}
-		if !l.Virtual {
-			passed, wait := r.clock.PassedBy(l.End)
-			if passed {
-				return true
-			}
-			d = min(d, wait)
-		}
-		select {
-		case <-time.After(d):
-		case <-arrived:
-			return true
-		case <-ctx.Done():
-			return false
-		}
-	}
 }
 
 // raiseFloor lifts the floor above all that predecessors may have served. state is what the
@@ -199,7 +143,7 @@ func (r *Replica) raiseFloor(a *lead.Acquisition) (state *wire.TransferredState,
 	if c := a.Promised; c != nil && c.State != nil && c.State.Index == r.rep.Transfer.Index {
 		state, a.Newest = c.State, 0
 	}
-	l.Floor = max(l.Floor, a.Newest, r.rep.LastTS, r.rep.Closed)
+	l.Floor, l.Held, l.Ended = max(l.Floor, a.Newest, r.rep.LastTS, r.rep.Closed), max(l.Held, a.Held), a.Ended
 	if r.id == base.MetaGroup { // the oracle issues above all, below its lease
 		l.Low = max(l.Low, a.Newest)
 	}
@@ -262,6 +206,7 @@ func (r *Replica) inherit(a *lead.Acquisition, state *wire.TransferredState) boo
 	// says, should this clock run slow.
 	l.Until = a.Promised.Since.Add(2*b.Length - clock.Stretched(b.Length))
 	l.Binds(l.Until)
+	r.past.Asked(b.End)
 	l.Ended = &wire.Lease{Holder: uint32(a.Promised.From), End: state.Floor}
 	if err := r.takeTransferred(state); err != nil {
 		r.cfg.Logger.Error("locks handed over cannot be taken: their transactions abort", "group", r.id, "err", err)
@@ -373,8 +318,8 @@ func (r *Replica) failWaits(err error) {
 // forget makes anew what lives only as long as a leader serves. mu is held.
 func (r *Replica) forget() {
 	r.Table = txns.NewTable(r.cfg.Limits)
-	r.Patient = r.isAsync
+	r.Patient = r.async()
 	if r.byTime() {
-		r.order = tscache.New(r.cfg.NoMarks, func() int { return tscache.EraRoom(r.set.groups()) })
+		r.order = tscache.New(r.cfg.NoMarks, func() int { return tscache.EraRoom(r.set.table.Len()) })
 	}
 }

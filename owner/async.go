@@ -16,7 +16,7 @@ import (
 // below the cut (REPL-1): OWN-13 says which votes wait, OWN-14 which reads.
 
 // async reports whether the group replicates to other regions asynchronously.
-func (r *Replica) async() bool { return r.isAsync }
+func (r *Replica) async() bool { return r.isAsync.Load() }
 
 // mixed reports whether a vote here binds groups that would not be lost together with this one.
 func (r *Replica) mixed(participants []uint32) bool {

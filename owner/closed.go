@@ -76,10 +76,7 @@ func (s *Set) ClosedIn(g base.GroupID, ts base.Timestamp) time.Duration {
 // one has not begun.
 func (s *Set) Complete() base.Timestamp {
 	c := base.Timestamp(0)
-	for shard, h := range *s.shards.Load() {
-		if !h.whole {
-			continue
-		}
+	for _, shard := range s.table.Whole() {
 		x := s.Closed(shard)
 		if x == 0 {
 			return 0

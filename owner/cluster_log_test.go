@@ -399,6 +399,15 @@ func (a *lane) Stand(term uint64, from base.NodeID, index uint64) error {
 	return nil
 }
 
+// Deposed has the lane learn of a leader that it has not heard of.
+func (a *lane) Deposed(term uint64, by base.NodeID) {
+	a.log.mu.Lock()
+	defer a.log.mu.Unlock()
+	if term > a.term {
+		a.depose(by, term)
+	}
+}
+
 func (a *lane) Committed(term, index uint64) {
 	a.log.mu.Lock()
 	a.known = [2]uint64{term, index}

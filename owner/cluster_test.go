@@ -47,6 +47,8 @@ type options struct {
 	policy         bool // of homes
 	alone          bool // the node knows that it is the only one
 	waiting        int  // most requests that wait
+	releases       bool // deposed leaders release their leases (TIME-1b)
+	breaks         owner.Breaks
 	unbound        bool // bounds of slots are forgotten
 	measured       bool // commits are assigned ahead of now by what replication was seen to take
 	passes         bool // a leader that cannot serve finds another node fit to lead
@@ -170,8 +172,9 @@ func (n *node) start(t testing.TB) {
 	n.mu.Unlock()
 	cfg := owner.Config{Self: n.id, Store: n.store, Clock: n.clock, Transport: endpoint{n}, Directory: directory{c},
 		Concurrency: c.opts.concurrency, Bounds: owner.Bounds{MaxWaiting: c.opts.waiting},
-		Breaks: owner.Breaks{NoBounds: c.opts.unbound}, Timing: owner.Timing{GCInterval: -1},
+		Breaks: c.opts.breaks, Timing: owner.Timing{GCInterval: -1},
 		Facts: owner.Facts{Groups: func() []base.GroupID { return c.groups() }, Region: func() base.RegionID { return n.region }}}
+	cfg.NoBounds, cfg.NoRelease = c.opts.unbound, !c.opts.releases // scripts are about leases that end by themselves
 	if !c.opts.measured {
 		cfg.QuorumDelay = func(base.GroupID) time.Duration { return 0 }
 	}

@@ -32,7 +32,7 @@ func (s *Set) Collect(ctx context.Context) error {
 	}
 	s.Leads() // promises what is due, also in a node that sends no heartbeats
 	below := s.cfg.Keep(s.cfg.Clock.Earliest().Add(-s.cfg.GCAge))
-	for shard := range *s.shards.Load() {
+	for _, shard := range s.table.Shards() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -142,7 +142,8 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 	if err := evaluate.CheckCommit(r.id, q, r.cfg.MaxWrites, r.cfg.MaxSpans); err != nil {
 		return err
 	}
-	e.attempt = evaluate.Attempt{Group: &r.view, Request: q, Blind: e.by.blind(), Walk: r.cfg.Bulk.Walk, Count: e.count}
+	e.attempt = evaluate.Attempt{Group: &r.view, Request: q, Blind: e.by.blind(), Walk: r.cfg.Bulk.Walk,
+		MayLive: r.cfg.MayLive, Count: e.count}
 	if err := e.admit(ctx); err != nil {
 		return err
 	}

@@ -42,6 +42,8 @@ type Consensus interface {
 	// Committed tells that the entry of term at index is committed, before the group itself may
 	// know.
 	Committed(term, index uint64)
+	// Deposed tells that another node leads in a later term, whose messages may not have come yet.
+	Deposed(term uint64, by base.NodeID)
 	// PassOn begins to hand the lead of term to another voter that is alive and up to date, each
 	// time to the next one: this node cannot serve. It does not wait.
 	PassOn(term uint64)

@@ -18,7 +18,7 @@ func (r *Replica) Awaited(id base.TxnID, f func(base.TxnID, base.Timestamp) bool
 func (s *Set) breakDeadlock(x *txns.Txn) {
 	var at []*Replica
 	var tables []waits.Table
-	for _, r := range *s.replicas.Load() {
+	for _, r := range s.Replicas() {
 		if r.queued.Load() > 0 {
 			at, tables = append(at, r), append(tables, r)
 		}

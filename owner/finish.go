@@ -277,7 +277,7 @@ func (r *Replica) abandoned(x *txns.Txn, now time.Time) bool {
 		// here, may take a lock after its gateway has told the other one that it is over.
 		return idle > ownSilence
 	}
-	return idle > r.cfg.TxnOrphan && r.cfg.Gone(gateway, x.Last)
+	return idle > r.cfg.TxnOrphan && r.cfg.Gone(gateway, x.Last) || idle > r.cfg.TxnLost && r.cfg.Lost(gateway)
 }
 
 // ownSilence is the same for transactions of this node's own gateway, which names them every
@@ -299,7 +299,7 @@ func (r *Replica) expire(now time.Time) (stale []*wire.Vote, term uint64) {
 		case x.Phase == txns.Active && x.Calls == 0 && r.abandoned(x, now):
 			r.stats.Expired.Add(1)
 			r.release(x, true)
-		case x.Phase == txns.Prepared && r.Due(x, now, r.cfg.ResolveAfter, r.cfg.ResolveSoon, r.cfg.Gone):
+		case x.Phase == txns.Prepared && r.Due(x, now, r.cfg.ResolveAfter, r.cfg.ResolveSoon, r.cfg.Unheard):
 			if v := r.rep.Prepared[id]; v != nil {
 				x.Deciding = true
 				stale = append(stale, v)

@@ -22,6 +22,9 @@ const (
 // resetLead replaces everything that is kept for a term. mu is held.
 func (r *Replica) resetLead(next lead.Leadership) {
 	r.lead.MustAllow(next.State)
+	if r.lead.Term != 0 {
+		r.past.Served(r.servedTo(), r.lead.Held)
+	}
 	r.lead = next
 }
 
@@ -172,13 +175,16 @@ func (r *Replica) transferAt(t *lead.Transfer, index uint64, next lead.State) {
 func (r *Replica) Stopped(term uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l := &r.lead
-	switch {
-	case l.Term != term || l.State == lead.Closed:
-		return
-	case l.State.In(lead.Departs):
-		r.depart(l.Transfer)
-	default:
+	if l := &r.lead; l.Term == term && l.State != lead.Closed {
+		r.endTerm()
+	}
+}
+
+// endTerm ends the service of a term, and what rests on it. mu is held.
+func (r *Replica) endTerm() {
+	if r.lead.State.In(lead.Departs) {
+		r.depart(r.lead.Transfer)
+	} else {
 		r.giveUp()
 		r.resetLead(lead.Leadership{})
 	}
@@ -290,7 +296,7 @@ func (r *Replica) unfit(from base.NodeID, q *wire.HandoverRequest) string {
 	if !lead.IsClosed(r.attached) {
 		return "it is starting"
 	}
-	if q.Incarnation != r.incarnation || r.frozen.Load() || r.isAsync && !r.cfg.Held.Confirmed() {
+	if q.Incarnation != r.incarnation || r.frozen.Load() || r.async() && !r.cfg.Held.Confirmed() {
 		return "the group begins anew"
 	}
 	if q.TransferredState != nil {

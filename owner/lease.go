@@ -9,20 +9,16 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// leaseTerms is how long a lease is to be, and at what age it is renewed (TIME-1a). It is as short
-// as it can be with renewals in time, of which a third of it is gone at that age. So it grows by
-// half more than what renewals take: a round trip, or as long as they took of late, which covers a
-// busy machine too. These make it longer by LeaseLate at most: a leader that is silent for longer
-// is left anyway, and then all wait for the rest of its lease. A lease of the meta group's leader
-// must also cover the time for which it promises that the catalog holds. mu is held.
+// leaseTerms is how long a lease is to be, and at what age it is renewed (TIME-1a). A lease of the
+// meta group's leader must also cover the time for which it promises that the catalog holds. mu is
+// held.
 func (r *Replica) leaseTerms(now time.Time) (length, age time.Duration) {
 	length = r.cfg.Lease
 	if r.cfg.Farthest != nil {
 		if path, trip := r.cfg.Farthest(); trip > 0 {
-			length = r.cfg.LeaseLeast + max(3*path, min(max(trip, r.renewals.Most(now))*3/2, r.cfg.LeaseLate))
+			length = r.cfg.LeaseOver(path, trip, r.renewals.Most(now))
 		}
 	}
-	length = min(length, r.cfg.Lease)
 	age = length / 3
 	if r.id == base.MetaGroup && r.cfg.Hold != nil {
 		age = min(age, metaRenew)
@@ -81,6 +77,7 @@ func (r *Replica) addLease(c *wire.Command) bool {
 		end = l.Requested.Next()
 	}
 	l.Request(end, now, length, age)
+	r.past.Asked(end)
 	c.Ended = l.Ended
 	c.Lease = &wire.Lease{Holder: uint32(r.cfg.Self), End: uint64(end), LengthNs: uint64(length), Virtual: virtual}
 	return true
@@ -165,7 +162,7 @@ func (r *Replica) closable(ts base.Timestamp) base.Timestamp {
 // mu is held.
 func (r *Replica) ready(lease bool, ts base.Timestamp) bool {
 	l := &r.lead
-	if r.isAsync && !r.cfg.Held.Confirmed() {
+	if r.async() && !r.cfg.Held.Confirmed() {
 		return false // perhaps others have taken over while this node was away
 	}
 	if !l.State.In(lead.Serves) || !lease {

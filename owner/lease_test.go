@@ -66,6 +66,9 @@ func (q *quiet) ProposePlaced(cmd *wire.Command, term uint64, _ func(uint64), do
 func (q *quiet) Committed(uint64, uint64) {}
 func (q *quiet) Push()                    {}
 func (q *quiet) PassOn(uint64)            {}
+
+// Deposed is not used.
+func (q *quiet) Deposed(uint64, base.NodeID) {}
 func (q *quiet) Stand(uint64, base.NodeID, uint64) error {
 	return base.Errorf(base.CodeInvalid, "not used")
 }
@@ -267,4 +270,33 @@ func TestClosesBeforeItServes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLostGateway: a gateway lives and sends its heartbeats, but hears nothing, so that it can
+// neither use its locks nor give them back. Its transactions lose them after half a second. One
+// that can be reached keeps its own for a transaction that says nothing.
+func TestLostGateway(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r, _ := leader(t)
+		r.cfg.Lost = func(n base.NodeID) bool { return n == 2 }
+		admit := func(gateway base.NodeID) base.TxnID {
+			id := base.MakeTxnID(r.clock.Now(), gateway, 1)
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			x, err := r.admit(&wire.TxnMeta{Id: id[:]}, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.leave(x)
+			return id
+		}
+		lost, late := admit(2), admit(3)
+		for i, want := range []int{2, 1, 1} {
+			r.expire(time.Now())
+			if n := len(r.ByID); n != want || r.ByID[late] == nil || (r.ByID[lost] != nil) != (i == 0) {
+				t.Errorf("after %d looks %d transactions hold their locks, want %d", i+1, n, want)
+			}
+			time.Sleep(600 * time.Millisecond)
+		}
+	})
 }

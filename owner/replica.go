@@ -24,7 +24,7 @@ import (
 // Replica is one group at one node: the state machine that its log drives and,
 // while the node leads the group under a lease, the owner of its rows.
 type Replica struct {
-	isAsync     bool        // see async
+	isAsync     atomic.Bool // see async
 	incarnation uint32      // of the group, see store.Store.Incarnation
 	frozen      atomic.Bool // heartbeats of leaders are ignored
 	id          base.GroupID
@@ -60,6 +60,7 @@ type Replica struct {
 	mu     sync.Mutex
 
 	lead   lead.Leadership
+	past   lead.Past   // guarded by mu
 	lapses lead.Lapses // guarded by mu
 	// lacks is since when it has served without a replica of each group of its shard; zero: it has
 	// all
@@ -93,9 +94,9 @@ func newReplica(s *Set, g base.GroupID) (*Replica, error) {
 		id: g, shard: g.Shard(), region: g.Region(), cfg: &s.cfg, set: s, store: s.cfg.Store, clock: s.cfg.Clock,
 		attached: make(chan struct{}), closing: make(chan struct{}), changed: make(chan struct{}), changedCatalog: time.Now(),
 	}
-	r.isAsync = s.cfg.Held != nil && s.cfg.Held.Async(r.shard)
+	r.isAsync.Store(s.cfg.Held != nil && s.cfg.Held.Async(r.shard))
 	r.logged = state.Group{ID: g, Store: r.store, Mixed: r.mixed, Moved: r.moved, AnyPieces: s.cfg.AnyPieces}
-	r.view = view.Group{ID: g, Store: r.store, Missing: r, Async: r.isAsync, NotesAll: s.cfg.Serves != nil,
+	r.view = view.Group{ID: g, Store: r.store, Missing: r, Async: r.isAsync.Load, NotesAll: s.cfg.Serves != nil,
 		MaxBytes: s.cfg.MaxBytes}
 	r.counter = homing.Counter{Group: &r.view, Policy: &r.cfg.Policy, Now: r.clock.Latest, Mu: &r.mu, TryLock: r.tryLock}
 	var err error

@@ -2,13 +2,14 @@ package owner
 
 import (
 	"context"
-	"slices"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/owner/held"
 	"github.com/godwitdb/godwit/owner/homing"
 	"github.com/godwitdb/godwit/owner/route"
 	"github.com/godwitdb/godwit/owner/state"
@@ -22,9 +23,7 @@ type Set struct {
 	cfg    Config
 	router *route.Router
 
-	mu       sync.Mutex // guards changes of the maps
-	replicas atomic.Pointer[map[base.GroupID]*Replica]
-	shards   atomic.Pointer[map[base.ShardID]*held]
+	table *held.Table[Replica]
 
 	settled state.Settled
 
@@ -47,19 +46,12 @@ type Set struct {
 	spawning sync.Mutex    // nothing is spawned once stopc is closed
 }
 
-// held is a shard at this node.
-type held struct {
-	at    [16]*Replica // by region
-	whole bool         // none is missing
-}
-
 // NewSet makes the set and registers its handlers; the transport must not have been started.
 func NewSet(cfg Config) *Set {
 	cfg.fill()
 	s := &Set{cfg: cfg, stopc: make(chan struct{}),
 		recover: make(chan struct{}, 64), votes: make(chan struct{}, 4096)}
-	s.replicas.Store(&map[base.GroupID]*Replica{})
-	s.shards.Store(&map[base.ShardID]*held{})
+	s.table = held.New[Replica](cfg.Groups)
 	s.router = &route.Router{Self: s.cfg.Self, Caller: s.cfg.Transport, Directory: s.cfg.Directory, Local: s.server}
 	s.meta = view.NewChanges()
 	t := cfg.Transport
@@ -82,91 +74,86 @@ func (s *Set) Add(g base.GroupID) (*Replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.change(g, r)
+	s.table.Put(g, r)
 	return r, nil
 }
 
 // Remove takes a replica out of service, for one that leaves this node.
 func (s *Set) Remove(g base.GroupID) {
 	if r := s.Replica(g); r != nil {
-		s.change(g, nil)
+		s.table.Put(g, nil)
 		r.Close()
 	}
 }
 
-func (s *Set) change(g base.GroupID, r *Replica) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	groups := map[base.GroupID]*Replica{}
-	shards := map[base.ShardID]*held{}
-	for id, o := range *s.replicas.Load() {
-		groups[id] = o
+// Recount takes account of the groups that Config.Groups names now.
+func (s *Set) Recount() {
+	s.table.Recount()
+	for _, r := range s.Replicas() {
+		r.isAsync.Store(s.cfg.Held != nil && s.cfg.Held.Async(r.shard))
 	}
-	if delete(groups, g); r != nil {
-		groups[g] = r
-	}
-	for id, o := range groups {
-		if shards[id.Shard()] == nil {
-			shards[id.Shard()] = &held{whole: true}
-		}
-		shards[id.Shard()].at[id.Region()] = o
-	}
-	if s.cfg.Groups != nil {
-		// regions are for ever: this holds until the next change here
-		for _, id := range s.cfg.Groups() {
-			if h := shards[id.Shard()]; h != nil && groups[id] == nil {
-				h.whole = false
+}
+
+// OldestOpen is when the oldest transaction began that has written, or will, in a group led here
+// and is not decided; the largest timestamp if there is none.
+func (s *Set) OldestOpen() base.Timestamp {
+	oldest := base.MaxTimestamp
+	for _, r := range s.Replicas() {
+		r.mu.Lock()
+		if r.lead.Term != 0 {
+			for id := range r.rep.Prepared {
+				oldest = min(oldest, id.Start())
+			}
+			for id := range r.rep.Staged {
+				oldest = min(oldest, id.Start())
+			}
+			for x := range r.Pending {
+				oldest = min(oldest, x.ID.Start())
 			}
 		}
+		r.mu.Unlock()
 	}
-	s.replicas.Store(&groups)
-	s.shards.Store(&shards)
+	return oldest
+}
+
+// nearlyClosed is how much less a group that is to count may have closed than those that do: as
+// long may reads wait when it begins to count.
+const nearlyClosed = 500 * time.Millisecond
+
+// Lacks says why a group cannot count here yet; empty: it can.
+func (s *Set) Lacks(g base.GroupID) string {
+	r := s.Replica(g)
+	switch {
+	case !s.Holds(g.Shard()):
+		return fmt.Sprintf("it has not got shard %d yet", g.Shard())
+	case r == nil:
+		return fmt.Sprintf("its replica of group %v is not open", g)
+	case s.Closed(g.Shard()) == 0 || r.Closed().Add(nearlyClosed) < s.Closed(g.Shard()):
+		return fmt.Sprintf("it has not heard what group %v closes", g)
+	}
+	return ""
 }
 
 // Replica is this node's replica of a group; nil if it has none.
-func (s *Set) Replica(g base.GroupID) *Replica { return (*s.replicas.Load())[g] }
+func (s *Set) Replica(g base.GroupID) *Replica { return s.table.Get(g) }
 
 // Replicas are all of this node, by group.
-func (s *Set) Replicas() []*Replica {
-	m := *s.replicas.Load()
-	out := make([]*Replica, 0, len(m))
-	for _, r := range m {
-		out = append(out, r)
-	}
-	slices.SortFunc(out, func(a, b *Replica) int { return int(a.id) - int(b.id) })
-	return out
-}
-
-// groups is the number of replicas here.
-func (s *Set) groups() int { return len(*s.replicas.Load()) }
-
-var noSiblings [16]*Replica
+func (s *Set) Replicas() []*Replica { return s.table.All() }
 
 // siblings are this node's replicas of a shard's groups, by region.
-func (s *Set) siblings(shard base.ShardID) *[16]*Replica {
-	if h := (*s.shards.Load())[shard]; h != nil {
-		return &h.at
-	}
-	return &noSiblings
-}
+func (s *Set) siblings(shard base.ShardID) *held.Siblings[Replica] { return s.table.Siblings(shard) }
 
-// Holds reports whether this node holds a shard: replicas of all its groups. While a shard comes or
-// goes the node has those of some; what the others do does not arrive here, so its rows are good
-// for nothing but the groups led here.
-func (s *Set) Holds(shard base.ShardID) bool {
-	h := (*s.shards.Load())[shard]
-	return h != nil && h.whole
-}
+// Holds reports whether this node holds a shard (held.Table).
+func (s *Set) Holds(shard base.ShardID) bool { return s.table.Holds(shard) }
 
 // Closed is the consistency point of a shard here: the smallest closed timestamp of its groups; 0
 // if the node does not hold it.
 func (s *Set) Closed(shard base.ShardID) base.Timestamp {
-	h := (*s.shards.Load())[shard]
-	if h == nil || !h.whole {
+	if !s.table.Holds(shard) {
 		return 0
 	}
 	c := base.Timestamp(0)
-	for _, r := range h.at {
+	for _, r := range s.table.Counted(shard) {
 		if r != nil && (c == 0 || r.Closed() < c) {
 			if c = r.Closed(); c == 0 {
 				return 0
@@ -181,7 +168,7 @@ func (s *Set) CloseNow(shard base.ShardID, ts base.Timestamp) bool {
 	if !s.Holds(shard) {
 		return false
 	}
-	for _, r := range s.siblings(shard) {
+	for _, r := range s.table.Counted(shard) {
 		if r != nil && !r.closeNow(ts, false) {
 			return false
 		}
@@ -194,7 +181,7 @@ func (s *Set) EnsureClosed(ctx context.Context, shard base.ShardID, ts base.Time
 	if !s.Holds(shard) {
 		return base.Errorf(base.CodeUnavailable, "node %d does not hold all groups of shard %d", s.cfg.Self, shard)
 	}
-	for _, r := range s.siblings(shard) {
+	for _, r := range s.table.Counted(shard) {
 		if r != nil {
 			if err := r.EnsureClosed(ctx, ts); err != nil {
 				return err

@@ -112,7 +112,7 @@ func (e *evaluation) staged() []base.Span {
 
 // checkPieces refuses a large transaction that a promotion could not carry over.
 func (r *Replica) checkPieces(q *wire.CommitRequest) error {
-	if q.Pieces > 0 && r.isAsync && r.mixed(q.Participants) {
+	if q.Pieces > 0 && r.async() && r.mixed(q.Participants) {
 		return base.Errorf(base.CodeInvalid, "a transaction this large cannot write tables with REPLICATION ASYNC "+
 			"together with others: commit them in transactions of their own")
 	}

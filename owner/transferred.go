@@ -21,12 +21,7 @@ const (
 // transfer entry is. No request waits here for a lock or an outcome afterwards. mu is held.
 func (r *Replica) transferredState(t *lead.Transfer, committed bool) *wire.TransferredState {
 	l := &r.lead
-	floor := max(l.Floor, l.Announced, l.Issued)
-	// the marks of reads are not sent: all that the target writes lies above them
-	if r.order != nil {
-		floor = max(floor, r.order.High, l.Ends.Newest())
-	}
-	out := &wire.TransferredState{Index: t.Index, Committed: committed, Floor: uint64(floor),
+	out := &wire.TransferredState{Index: t.Index, Committed: committed, Floor: uint64(r.heldTo()),
 		Announced: uint64(l.Announced), Issued: uint64(l.Issued), Low: uint64(l.Low), Held: uint64(l.Held)}
 	r.sendWaitsTo(t)
 	bytes := 0

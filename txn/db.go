@@ -82,7 +82,7 @@ func (db *DB) Begin(opts kv.Options) kv.Txn {
 		t.opts.LockTimeout = db.cfg.Limits.Lock
 	}
 	if t.opts.Source == 0 {
-		t.opts.Source = db.cfg.Region
+		t.opts.Source = kv.HomeRegion(db)
 	}
 	t.readTS = opts.ReadTS
 	t.mode = db.modeOf(t)

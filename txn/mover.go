@@ -169,10 +169,10 @@ func (m *Mover) try(ctx context.Context, batch []homing.Proposal, opts kv.Option
 	moved := int64(0)
 	for i, row := range rows {
 		p := batch[i]
-		if row.Value == nil || row.Label.Pinned() || row.Home != p.From {
+		if row.Value == nil || row.Label.Pinned() && !p.Must || row.Home != p.From {
 			continue // gone, pinned or moved meanwhile
 		}
-		if err := m.expand(ctx, t, row, p.To, kv.MoveOptions{Soft: true, Reason: p.Reason}); err != nil {
+		if err := m.expand(ctx, t, row, p.To, kv.MoveOptions{Soft: !p.Must, Reason: p.Reason}); err != nil {
 			return err
 		}
 		moved++

@@ -41,6 +41,7 @@ const (
 	KindDetourRead   // those that may wait for locks
 	KindDetourCommit // and those that may release some
 	KindDetourBulk   // large ones
+	KindRelease
 	// KindMax bounds the kinds.
 	KindMax
 )
@@ -52,6 +53,7 @@ var kindNames = [...]string{
 	"consistency", "serve", "touched", "vote", "handover", "order", "epoch-ping",
 	"epoch-control", "parcel", "parcel-notice", "raft-bundle", "copies", "suspect",
 	"detour", "detour-send", "detour-call", "detour-read", "detour-commit", "detour-bulk",
+	"release",
 }
 
 // String is the name of the kind in metrics and traces; "unknown" for one of a newer version.

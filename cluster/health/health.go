@@ -67,6 +67,8 @@ type Facts struct {
 type Verdict struct {
 	// Unfit are the organs that are not well.
 	Unfit Organ
+	// Recovering are those of them that are well again, and not trusted yet.
+	Recovering Organ
 	// Leave says that an organ that a leader needs is sick.
 	Leave bool
 	// SyncAge is for how long the oldest sync has been under way, Sync what syncs took in the last
@@ -138,6 +140,9 @@ func (m *Monitor) Tick(now time.Time, f Facts) (v Verdict) {
 		}
 		if x.state != Well {
 			v.Unfit |= o
+			if x.state == Recovering {
+				v.Recovering |= o
+			}
 			v.Leave = v.Leave || o&Leading != 0 && x.state == Sick
 		}
 	}

@@ -98,12 +98,12 @@ func TestBootstrapRefusesNonsense(t *testing.T) {
 	if _, err := Found([]Joiner{{UUID: "1", Region: "r", Addr: "h:1"}, {UUID: "2", Region: "r", Addr: "h:1"}}, 0); err == nil {
 		t.Error("two nodes with one address were accepted")
 	}
-	eight := make([]Joiner, 8)
-	for i := range eight {
-		eight[i] = Joiner{UUID: string(rune('a' + i)), Region: "r" + string(rune('a'+i)), Addr: "h:" + string(rune('1'+i))}
+	many := make([]Joiner, base.MaxRegions+1)
+	for i := range many {
+		many[i] = Joiner{UUID: string(rune('a' + i)), Region: "r" + string(rune('a'+i)), Addr: "h:" + string(rune('1'+i))}
 	}
-	if _, err := Found(eight, 0); err == nil || !strings.Contains(err.Error(), "1 to 7 regions") {
-		t.Errorf("eight regions: %v", err)
+	if _, err := Found(many, 0); err == nil || !strings.Contains(err.Error(), "1 to 14 regions") {
+		t.Errorf("too many regions: %v", err)
 	}
 }
 

@@ -55,6 +55,8 @@ func TestExitStatus(t *testing.T) {
 		{"workload run --nosuch", 2, "unknown flag: --nosuch"},
 		{"node decommission", 2, "the id of one node"},
 		{"node decommission zero", 2, "is no node id"},
+		{"region drop", 2, "the name of a region"},
+		{"region drop a b", 2, "the name of a region"},
 		{"workload rnu", 2, "did you mean run?"},
 		{"workload run tpcc --clients many", 2, "invalid argument"},
 		{"workload run tpcc --clients -1 --url mysql://h/d", 2, "clients is -1"},

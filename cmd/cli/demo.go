@@ -79,7 +79,7 @@ between regions, and whose rows follow them: a table of latencies at home, just 
 func (f *demoFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.matrix, "matrix", "", "CSV file of round trips in ms: a header with the regions' names, "+
 		"then a row a region (default: five AWS regions)")
-	fs.IntVar(&f.regions, "regions", 0, "number of regions, 1 to 7: the first N of the matrix (default 5, or all of --matrix)")
+	fs.IntVar(&f.regions, "regions", 0, "number of regions, 1 to 14: the first N of the matrix (default 5, or all of --matrix)")
 	fs.IntVar(&f.cfg.NodesPerRegion, "nodes-per-region", 1, "nodes in each region")
 	fs.IntVar(&f.cfg.Shards, "shards", 0, "number of shards; 0 takes one for each node of a region, at least two")
 	fs.StringVar(&f.concurrency, "concurrency", "locking", "how transactions are ordered: locking, timestamp or timestamp-relay")

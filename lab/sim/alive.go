@@ -61,6 +61,7 @@ type served struct {
 	// Used by the goroutine that judges:
 	since    time.Time // from when on writes must succeed; zero: they need not now
 	from     time.Time // when the present pause began
+	noted    bool      // this pause has been noted as longer than the goal
 	reported bool      // this pause has been reported
 }
 
@@ -221,13 +222,18 @@ func (v *vigil) judge(c *served, whole *wholeness, changed bool, now time.Time) 
 		if c.reported {
 			v.w.log.printf("node %d writes rows of %v again, or need not", c.h.id, c.g)
 		}
-		c.from, c.reported = from, false
+		c.from, c.noted, c.reported = from, false, false
 	}
 	if c.since.IsZero() {
 		return nil, false
 	}
 	pause := now.Sub(from)
 	v.longest = max(v.longest, pause)
+	if pause > serveBound && !c.noted {
+		c.noted = true
+		v.w.log.printf("node %d has not written rows of %v for %v; bound %v; whole: %v; %v", c.h.id, c.g, pause,
+			v.bound(wholeBound, now), whole.nodes, err)
+	}
 	if pause <= v.bound(wholeBound, now) || c.reported {
 		return nil, false
 	}

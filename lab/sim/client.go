@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -148,9 +149,9 @@ func (t *tx) put(name, value string, home base.RegionID) {
 
 // move moves a row to some region, mostly the client's, with or without a write of the row.
 func (t *tx) move(name string) {
-	to := t.c.region
+	to := cmp.Or(t.c.living(t.c.region), 1)
 	if t.c.rng.IntN(4) == 0 {
-		to = base.RegionID(1 + t.c.rng.IntN(t.c.w.cfg.Regions))
+		to = cmp.Or(t.c.living(base.RegionID(1+t.c.rng.IntN(t.c.w.cfg.Regions))), to)
 	}
 	t.Move(t.c.ks.keys[name], to, kv.MoveOptions{Soft: t.c.rng.IntN(2) == 0, Pin: kv.Pin(t.c.rng.IntN(3))})
 }

@@ -17,6 +17,10 @@ type Config struct {
 	Regions        int
 	NodesPerRegion int
 	Shards         int
+	// Late is how many of the regions, the last ones, join while clients work.
+	Late int
+	// Leave drops one region while clients work, after those that come have come.
+	Leave base.RegionID
 	// Delay[i][j] is the one-way delay between regions i+1 and j+1.
 	Delay      [][]time.Duration
 	LAN        time.Duration
@@ -112,6 +116,9 @@ type Break struct {
 	// LongLeases makes all leases as long as they may be (TIME-1a), and EarlySuccessors makes new
 	// leaders wait for only half of the lease of the one before (OWN-1).
 	LongLeases, EarlySuccessors bool
+	// NoRelease has new leaders ask nobody to release a lease, and ServesOn has those who have
+	// released one serve on (TIME-1b).
+	NoRelease, ServesOn bool
 	// RemoteLocks makes owners take no locks for gateways on other nodes.
 	RemoteLocks bool
 	// LyingDisk makes a crash lose commits of the last moments although they were synced.
@@ -149,6 +156,11 @@ type Break struct {
 	// PatientRefusers and HastyRefusers leave out parts of GRP-10: who refuses a candidate waits
 	// for its turn though nobody is elected without it, or stands at once though somebody may be.
 	PatientRefusers, HastyRefusers bool
+	// HastyRegions brings a region that joins on without asking whether the nodes are ready
+	// (REGION-2, REGION-3).
+	HastyRegions bool
+	// NoLeaving has owners give rows a home in a region that leaves (REGION-4).
+	NoLeaving bool
 	// NoHedges has no read be asked of a second node.
 	NoHedges bool
 	// EarlyCopies makes survivors of a lost region claim to hold more of it than they do.

@@ -43,6 +43,39 @@ func TestStalledDisk(t *testing.T) {
 	}
 }
 
+// TestStalledDiskAfterAnother: a disk stalls while the node of another region, whose disk has
+// stalled before, is well again and not trusted yet. The third node is well: leads go there, as if
+// the second one were so, too.
+func TestStalledDiskAfterAnother(t *testing.T) {
+	onStage(t, 3, time.Hour, func(s *stage) {
+		before, sick := s.hosts[2], s.hosts[0]
+		before.freeze(1500 * time.Millisecond)
+		time.Sleep(2500 * time.Millisecond)
+		var pauses map[*host]time.Duration
+		if !strings.Contains(s.organ(before, "disk"), "recovering") {
+			t.Errorf("the disk of node %d is %s, want one that is recovering", before.id, s.organ(before, "disk"))
+		}
+		pauses = s.pausesAtOnce(func() {
+			sick.freeze(10 * time.Second)
+			time.Sleep(10 * time.Second)
+		})
+		t.Logf("longest pauses %v", pauses)
+		if pauses[sick] > stalledPause {
+			t.Errorf("node %d wrote nothing for %v while its disk stalled", sick.id, pauses[sick])
+		}
+	})
+}
+
+// organ is how a host finds an organ of its own to be.
+func (s *stage) organ(h *host, name string) string {
+	for _, o := range h.up().node.Cluster().Health().Organs {
+		if o.Organ == name {
+			return o.State
+		}
+	}
+	return "unknown"
+}
+
 // metaLeader is the host that leads the meta group.
 func (s *stage) metaLeader() *host {
 	s.t.Helper()
@@ -55,8 +88,17 @@ func (s *stage) metaLeader() *host {
 	return nil
 }
 
-// pauses are for how long each node could not write a row of each region, while something goes on.
+// pauses are for how long each node could not write a row of its region, while something goes on
+// that begins after five seconds of writing.
 func (s *stage) pauses(during func()) map[*host]time.Duration {
+	return s.pausesAtOnce(func() {
+		time.Sleep(5 * time.Second)
+		during()
+	})
+}
+
+// pausesAtOnce is pauses without the five seconds.
+func (s *stage) pausesAtOnce(during func()) map[*host]time.Duration {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	longest := map[*host]time.Duration{}
@@ -83,7 +125,6 @@ func (s *stage) pauses(during func()) map[*host]time.Duration {
 			}
 		})
 	}
-	time.Sleep(5 * time.Second)
 	during()
 	close(stop)
 	wg.Wait()

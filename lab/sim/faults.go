@@ -338,7 +338,7 @@ func stalledDisk(w *world, r *rand.Rand) (string, func()) {
 // transferLeader moves some leads, as the placement driver or an operator would.
 func transferLeader(w *world, r *rand.Rand) (string, func()) {
 	var moved []string
-	groups := w.ident.First.Groups()
+	groups := w.topology().Groups()
 	for range 1 + r.IntN(len(groups)) {
 		g, to := groups[r.IntN(len(groups))], w.host(r)
 		for _, h := range w.hosts {

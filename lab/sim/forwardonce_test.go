@@ -199,7 +199,7 @@ func TestForwardedOnce(t *testing.T) {
 		LogLevel = slog.LevelDebug
 	}
 	asked := 0
-	all := []uint64{3, 4, 13, 25, 34} // of which some statements took up to 4.7 s once
+	all := []uint64{3, 4, 13, 25, 34} // of which some statements took up to 6.6 s once
 	if long() {
 		all = nil
 		for seed := range uint64(60) {
@@ -212,8 +212,8 @@ func TestForwardedOnce(t *testing.T) {
 			for _, w := range append(f.wrong, f.unknown...) {
 				t.Error(w)
 			}
-			// A node that is slow for a second is left, and its rows wait for the end of its lease:
-			// most that was seen is 3.3 s.
+			// A node that is slow for a second is left, and its rows are served again by its
+			// release (TIME-1b). Most that was seen in 25 runs is 3.0 s.
 			if f.longest > 3500*time.Millisecond {
 				t.Errorf("a statement took %v", f.longest)
 			}

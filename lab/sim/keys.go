@@ -66,7 +66,7 @@ func (ks *keyspace) parts(apart bool) [][]*section {
 func (ks *keyspace) grid(letter string, seq uint64, cfg *Config, n int) []*section {
 	var out []*section
 	for sh := 1; sh <= cfg.Shards; sh++ {
-		for r := 1; r <= cfg.Regions; r++ {
+		for r := 1; r <= cfg.Regions-cfg.Late; r++ {
 			out = append(out, ks.add(fmt.Sprintf("%s%d%d", letter, sh, r), seq, base.ShardID(sh), base.RegionID(r), n))
 		}
 	}

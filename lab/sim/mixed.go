@@ -66,7 +66,7 @@ func (m *mixed) homed() base.RegionID {
 	if m.rng.IntN(4) > 0 {
 		return 0
 	}
-	return base.RegionID(1 + m.rng.IntN(m.w.cfg.Regions))
+	return m.living(base.RegionID(1 + m.rng.IntN(m.w.cfg.Regions)))
 }
 
 func (m *mixed) opts() kv.Options {

@@ -81,8 +81,18 @@ func Run(cfg Config) *Outcome {
 		cfg.play(w)
 		o.Faults = nil
 	}
+	late := make(chan struct{})
+	go func() {
+		defer close(late)
+		w.joinLate()
+		w.leave()
+	}()
 	w.torment(o.Faults)
 	o.healed(w)
+	<-late
+	if cfg.Late > 0 || cfg.Leave > 0 {
+		w.awaitRegions()
+	}
 	o.Served = b.probe()
 	if cfg.Lively {
 		v.end()
@@ -94,6 +104,7 @@ func Run(cfg Config) *Outcome {
 	close(b.stop)
 	clients.Wait()
 	b.drain()
+	w.checkLeft()
 	b.setFinal(load.final())
 	load.close()
 	if w.own.checked == 0 && cfg.Break == (Break{}) {

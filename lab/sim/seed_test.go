@@ -152,7 +152,7 @@ var seen soaked
 func seed(t *testing.T, cfg Config) {
 	t.Helper()
 	began := time.Now()
-	cfg.Lively = true
+	cfg.Lively = cfg.Late+int(cfg.Leave) == 0 // a region that is being added is not served
 	o, err := runSeed(t, cfg)
 	seen.add(o)
 	if err != nil {

@@ -28,10 +28,13 @@ func (b *bench) probe() (slowest time.Duration) {
 	defer func() { slowest = time.Duration(longest.Load()) }()
 	ctx, cancel := context.WithTimeout(context.Background(), liveBound)
 	defer cancel()
-	groups := w.ident.First.Groups()
+	groups := w.topology().Groups()
 	var wg sync.WaitGroup
 	for _, h := range w.hosts {
 		l := h.up()
+		if h.ident.Load() == nil {
+			continue
+		}
 		if l == nil {
 			w.fail("node %d is not up after the faults", h.id)
 			continue
@@ -64,7 +67,7 @@ func writeAlive(ctx context.Context, db kv.DB, from base.NodeID, gs []base.Group
 	for {
 		_, err := kv.Run(ctx, db, kv.Options{}, func(t kv.Txn) error {
 			for _, g := range gs {
-				t.Put(probeKey(g, from, len(gs)), []byte("alive"), g.Region())
+				t.Put(probeKey(g, from, len(gs)), []byte("alive"), db.Topology().HomeFor(g.Region()))
 			}
 			return nil
 		})
@@ -106,6 +109,9 @@ func (b *bench) drain() {
 func (w *world) leftovers() string {
 	for _, h := range w.hosts {
 		l := h.up()
+		if h.ident.Load() == nil {
+			continue
+		}
 		if l == nil {
 			return fmt.Sprintf("node %d is down", h.id)
 		}
@@ -141,12 +147,7 @@ func (w *world) leftovers() string {
 
 // divergence says where two replicas of a shard differ; empty if nowhere.
 func (w *world) divergence() string {
-	t := w.ident.First
-	for _, h := range w.hosts {
-		if l := h.up(); l != nil && l.node.Cluster().Topology().Version > t.Version {
-			t = *l.node.Cluster().Topology()
-		}
-	}
+	t := w.topology()
 	for s := range t.AllShards() + 1 {
 		first, of := []version(nil), base.NodeID(0)
 		for _, id := range t.ShardReplicas(base.ShardID(s)) {

@@ -73,6 +73,7 @@ type host struct {
 	fs    *vfs.MemFS // guarded by power
 	stale *vfs.MemFS // with Break.LyingDisk: what a crash leaves; guarded by power
 	life  atomic.Pointer[life]
+	ident atomic.Pointer[join.Identity] // nil: it has not joined yet, or is gone with its region
 }
 
 // life is one process on a host.
@@ -102,12 +103,17 @@ func newWorld(cfg Config) *world {
 	for i := range names {
 		names[i] = fmt.Sprintf("r%d", i+1)
 	}
-	w.ident = node.LocalIdentity(names, cfg.NodesPerRegion, cfg.Shards)
+	w.ident = node.LocalIdentity(names[:cfg.Regions-cfg.Late], cfg.NodesPerRegion, cfg.Shards)
 	w.ident.First.Concurrency = cfg.Concurrency
 	rng := rand.New(rand.NewPCG(cfg.Seed, 2))
-	for _, n := range w.ident.First.Nodes {
+	for _, n := range node.LocalIdentity(names, cfg.NodesPerRegion, cfg.Shards).First.Nodes {
 		h := &host{w: w, id: n.ID, region: n.Region, power: make(chan struct{}, 1), fs: vfs.NewCrashableMem(),
 			rng: rand.New(rand.NewPCG(cfg.Seed, 100+uint64(n.ID)))}
+		if w.ident.First.Node(n.ID) != nil {
+			id := *w.ident
+			id.Node = n.ID
+			h.ident.Store(&id)
+		}
 		h.clock = clock.NewSimulated(cfg.ClockBound, cfg.Seed+uint64(n.ID))
 		w.setClock(h, rng)
 		h.disk.Store(int64(cfg.SyncDelay))
@@ -213,7 +219,8 @@ func (h *host) freeze(d time.Duration) {
 func (h *host) boot() {
 	h.power <- struct{}{}
 	defer func() { <-h.power }()
-	if h.life.Load() != nil {
+	ident := h.ident.Load()
+	if h.life.Load() != nil || ident == nil {
 		return
 	}
 	w := h.w
@@ -231,10 +238,8 @@ func (h *host) boot() {
 		return
 	}
 	l.store = st
-	id := *w.ident
-	id.Node = h.id
 	parts := node.Parts{
-		Store: st, Identity: &id, Transport: slowed{w.net.Join(h.id, h.region), &h.slow, &w.cfg.Break, new(sync.Map), w,
+		Store: st, Identity: ident, Transport: slowed{w.net.Join(h.id, h.region), &h.slow, &w.cfg.Break, new(sync.Map), w,
 			h.id}, Source: h.clock,
 		NoFence: w.cfg.Break.ClockBeyond > 1, NoProof: w.cfg.Break.NoProof,
 		Log: log, GCAge: w.cfg.GCAge, Seed: w.cfg.Seed + uint64(h.id), Tune: w.tune(l), Homes: w.cfg.Homes,
@@ -261,7 +266,11 @@ func (h *host) boot() {
 		select {
 		case <-l.ctx.Done():
 		case err := <-l.node.Failed():
-			if !l.dead.Load() {
+			if n := l.node.Cluster().Topology().Node(h.id); n.Gone {
+				w.log.printf("node %d is gone with its region", h.id)
+				h.ident.Store(nil)
+				go h.shutdown()
+			} else if !l.dead.Load() {
 				w.fail("node %d stopped by itself: %w", h.id, err)
 			}
 		}
@@ -302,11 +311,15 @@ func (w *world) tuneOwners(l *life, ho *group.HostOptions, oc *owner.Config) {
 	oc.NoEarlyClose, oc.NoAboveHold, oc.NoHoldTransferred = b.NoEarlyClose, b.NoAboveHold, b.NoHoldTransferred
 	oc.HoldRest = w.cfg.HoldRest
 	oc.EarlySuccessors, oc.NoRefusal = b.EarlySuccessors, b.NoRefusal
+	oc.NoRelease, oc.ServesOn = b.NoRelease, b.ServesOn
 	if b.LongLeases {
 		oc.Farthest = nil
 	}
 	if b.NoHold {
 		oc.Hold = nil
+	}
+	if b.NoLeaving {
+		oc.MayLive = nil
 	}
 	oc.LateWriters = b.LateWriters
 	oc.NoBounds, oc.NoMarks, oc.NoTransferredState = b.NoBounds, b.NoMarks, b.NoTransferredState

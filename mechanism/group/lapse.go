@@ -151,6 +151,23 @@ func (l *leases) turnDeaf(term, now, length, pause, most uint64) {
 	l.retry = l.deaf + l.pause
 }
 
+// Deposed tells a leader that another node leads in a later term: that one has said so to this
+// node's owner, on a way that is faster than that of Raft's messages, which a late node handles in
+// turn.
+func (g *Group) Deposed(term uint64, by base.NodeID) {
+	g.later(func() {
+		if g.state != raft.StateLeader || term <= g.term {
+			return
+		}
+		self := uint64(g.host.opts.Self)
+		// a heartbeat of that leader, which says of no entry that it is committed
+		m := &pb.Message{Type: pb.MsgHeartbeat.Enum(), From: new(uint64(by)), To: &self, Term: &term, Commit: new(uint64(0))}
+		if g.heeds(m) {
+			g.step(m)
+		}
+	})
+}
+
 // diskAge is for how many ticks the oldest append has been on its way to the disk.
 func (g *Group) diskAge() uint64 {
 	if len(g.flights) == 0 {

@@ -17,6 +17,8 @@ type Attempt struct {
 	// Walk is from how many writes on their places are found by stepping from key to key. The
 	// request has them in order (CheckCommit). 0: never.
 	Walk int
+	// MayLive reports whether a row may be given a home in a region; nil: in all.
+	MayLive func(base.RegionID) bool
 	// Count tells the policy of homes of a row that is written. It is called once for each row,
 	// however often the writes are looked at, and may set where the row moves with its write.
 	Count func(w *wire.Write, p *view.Place)
@@ -82,7 +84,7 @@ func (a *Attempt) Look(seen []view.Seen, arrivals *view.Arrivals) (Findings, err
 // label to log.
 func (l *look) write(w *wire.Write) error {
 	g := l.Group
-	if l.Blind && keepsLabel(w) && g.OwnsSection(w.Key) {
+	if l.Blind && keepsLabel(w) && g.OwnsSection(w.Key) && l.mayLive(g.ID.Region()) {
 		// Whether the key is there changes neither its owner nor its label.
 		w.Label, w.Move = uint64(base.MakeLabel(g.ID.Region(), 0, 0)), 0
 		l.Writes = append(l.Writes, w)
@@ -105,6 +107,9 @@ func (l *look) write(w *wire.Write) error {
 	if out == nil {
 		return nil
 	}
+	if home := base.Label(out.Label).Home(); (!there || out.Move != 0) && !l.mayLive(home) {
+		return base.Errorf(base.CodeAborted, "no row gets its home in region %d, which is being added or dropped: retry", home)
+	}
 	if w.Patch != nil && len(l.Need) == 0 && len(l.Foreign) == 0 {
 		if out, err = l.patched(w, &p, there); err != nil {
 			return err
@@ -116,6 +121,9 @@ func (l *look) write(w *wire.Write) error {
 	}
 	return nil
 }
+
+// mayLive reports whether a row may be given a home in a region; 0 is that of the meta shard.
+func (l *look) mayLive(r base.RegionID) bool { return r == 0 || l.MayLive == nil || l.MayLive(r) }
 
 // locate finds the owner of a key. A key that was seen under its lock is looked up again only if
 // the entry needs its value.

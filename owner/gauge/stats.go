@@ -25,6 +25,8 @@ type Stats struct {
 	// hand-overs of the lead: state sent to the transfer target, taken up as transfer target, given
 	// up
 	HandedOver, Inherited, GivenUp atomic.Int64
+	// leases that were released to this leader by those before it
+	Released atomic.Int64
 	// requests that met one and were passed on, or served later
 	Helped atomic.Int64
 }

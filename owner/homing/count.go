@@ -174,7 +174,7 @@ func (c *rowCount) showable(p *view.Place) bool {
 		return false
 	}
 	// A row that has been handed over may have to be waited for (OWN-14).
-	return !c.Group.Async || p.Writer.Region == c.region() || p.Writer.Index == 0
+	return !c.Group.IsAsync() || p.Writer.Region == c.region() || p.Writer.Index == 0
 }
 
 func (c *rowCount) show(k base.Key, p *view.Place) {

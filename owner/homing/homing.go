@@ -59,6 +59,8 @@ type Proposal struct {
 	Key      base.Key
 	From, To base.RegionID
 	Reason   []byte
+	// Must moves pinned rows, too, and what cannot move with an entry of its own is an error.
+	Must bool
 }
 
 // Policy is the policy of row homes at a node. All of it may be nil.

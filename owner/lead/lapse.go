@@ -30,8 +30,9 @@ const (
 )
 
 var (
-	errLapsed = base.Errorf(base.CodeUnavailable, "the lease has ended, and this node hears of no majority")
-	errSlow   = base.Errorf(base.CodeUnavailable, "its log entry is not durable after %v", longest)
+	errLapsed  = base.Errorf(base.CodeUnavailable, "the lease has ended, and this node hears of no majority")
+	errDeposed = base.Errorf(base.CodeUnavailable, "another node has begun to lead")
+	errSlow    = base.Errorf(base.CodeUnavailable, "its log entry is not durable after %v", longest)
 )
 
 // Begin begins a wait.
@@ -65,6 +66,13 @@ func (l *Lapses) Look(now time.Time, leased bool) {
 		l.last.end(errSlow)
 		l.now, l.last, l.from = nil, l.now, now
 	}
+}
+
+// End ends all waits: another node leads, and knows what became of the entries.
+func (l *Lapses) End() {
+	l.now.end(errDeposed)
+	l.last.end(errDeposed)
+	*l = Lapses{}
 }
 
 func (l *Lapse) end(why error) {

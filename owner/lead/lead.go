@@ -266,6 +266,11 @@ type Acquisition struct {
 	// Closes: the leader has a lease of this term, under which it may close timestamps though it
 	// does not serve yet
 	Closes bool
+	// Held is the catalog hold of predecessors that have released their leases, Ended the lease of
+	// one of them, which ended at EndedOf.
+	Held    base.Timestamp
+	Ended   *wire.Lease
+	EndedOf base.Timestamp
 }
 
 // OwnLease is what a leader knows of its own leases of a term (OWN-1).

@@ -15,6 +15,7 @@ type Answers interface {
 	ReadFor(ctx context.Context, from base.NodeID, q *wire.ReadRequest) *wire.ReadResponse
 	CommitFor(ctx context.Context, from base.NodeID, q *wire.CommitRequest) *wire.CommitResponse
 	OnHandover(from base.NodeID, q *wire.HandoverRequest) error
+	Release(from base.NodeID, q *wire.ReleaseRequest) *wire.ReleaseResponse
 }
 
 // handlers serve requests at a node, for the replicas that find knows.
@@ -49,6 +50,8 @@ func Register(self base.NodeID, handle func(wire.Kind, wan.Handler), find func(b
 		func(_ ctx, n node, r Answers, q *wire.HandoverRequest) *wire.HandoverResponse {
 			return &wire.HandoverResponse{Status: StatusOf(r.OnHandover(n, q))}
 		}))
+	handle(wire.KindRelease, serve(h, func(s *wire.Status) *wire.ReleaseResponse { return &wire.ReleaseResponse{Status: s} },
+		func(_ ctx, n node, r Answers, q *wire.ReleaseRequest) *wire.ReleaseResponse { return r.Release(n, q) }))
 }
 
 // serve decodes a request, finds its replica and answers.

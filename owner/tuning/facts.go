@@ -28,6 +28,9 @@ type Facts struct {
 	// Gone reports that a gateway which gave a sign of life at since is known to have died: its
 	// node has been silent for a while, or has been started again. Nil is never.
 	Gone func(gateway base.NodeID, since time.Time) bool
+	// Lost reports that what is sent to a gateway does not arrive or is handled late, whatever
+	// comes from it. It lives, and can neither use its locks nor give them back. Nil is never.
+	Lost func(gateway base.NodeID) bool
 	// QuorumDelay is added to a commit timestamp (TIME-4). Nil: what the group's commits are
 	// seen to take.
 	QuorumDelay func(base.GroupID) time.Duration
@@ -45,12 +48,20 @@ type Facts struct {
 	// age before outcomes of that age are forgotten (OWN-11). Nil: outcomes are never forgotten.
 	Groups func() []base.GroupID
 
+	// MayLive reports whether rows may be given a home in a region (REGION-4). Nil: in all.
+	MayLive func(base.RegionID) bool
+
 	// Keep lowers the timestamp up to which old versions may be collected to one that leaves alone
 	// what somebody still reads (package kv/hold); 0: nothing may be collected. Nil lowers nothing.
 	Keep func(below base.Timestamp) base.Timestamp
 
 	// Region is this node's; nil: forwarded statements count as this node's own.
 	Region func() base.RegionID
+}
+
+// Unheard reports that a gateway which gave a sign of life at since does not end its transactions.
+func (f *Facts) Unheard(gateway base.NodeID, since time.Time) bool {
+	return f.Gone(gateway, since) || f.Lost(gateway)
 }
 
 // Fill sets what must not be nil.
@@ -60,6 +71,12 @@ func (f *Facts) Fill() {
 	}
 	if f.Gone == nil {
 		f.Gone = func(base.NodeID, time.Time) bool { return false }
+	}
+	if f.MayLive == nil {
+		f.MayLive = func(base.RegionID) bool { return true }
+	}
+	if f.Lost == nil {
+		f.Lost = func(base.NodeID) bool { return false }
 	}
 	if f.Keep == nil {
 		f.Keep = func(below base.Timestamp) base.Timestamp { return below }

@@ -18,6 +18,8 @@ type Timing struct {
 	TxnIdle time.Duration
 	// the same if its gateway is Gone; default 2.5 s: a living one says so every second
 	TxnOrphan time.Duration
+	// the same if its gateway is Lost, so that it cannot say so; default 500 ms
+	TxnLost time.Duration
 	// age at which a prepared transaction is resolved by the owner; default 2 s
 	ResolveAfter time.Duration
 	// the same if its gateway is Gone, or its vote is of a leader before this one that was lost;
@@ -41,6 +43,16 @@ type Timing struct {
 	// ClosedLag is how far behind now leaders close timestamps with timestamp ordering, so that
 	// transactions can commit at the timestamps that they began with; default 2 s.
 	ClosedLag time.Duration
+}
+
+// LeaseOver is how long a lease is to be over paths that take a round trip of path at least, and of
+// trip now, where renewals took as long as this of late (TIME-1a). It is as short as it can be with
+// renewals in time, of which a third of it is gone when the next one is due. So it grows by half
+// more than what renewals take: a round trip, or as long as they took of late, which covers a busy
+// machine too. These make it longer by LeaseLate at most: a leader that is silent for longer is
+// left anyway, and then all wait for the rest of its lease.
+func (t *Timing) LeaseOver(path, trip, renewals time.Duration) time.Duration {
+	return min(t.LeaseLeast+max(3*path, min(max(trip, renewals)*3/2, t.LeaseLate)), t.Lease)
 }
 
 // Bounds are the most that a replica takes on.
@@ -83,6 +95,9 @@ type Breaks struct {
 	// EarlySuccessors has a new leader wait for only half of a lease of its predecessor (OWN-1),
 	// and LeasesShrink has a lease end before an older one of its holder (TIME-1a).
 	EarlySuccessors, LeasesShrink bool
+	// NoRelease has a new leader ask nobody to release a lease, ServesOn has a leader that has
+	// released its lease serve on, and Forgetful has it say that it has served nothing (TIME-1b).
+	NoRelease, ServesOn, Forgetful bool
 	// NoAboveHold has the meta group's leader change the catalog below what it has promised, and
 	// NoHoldTransferred has the target of a hand-over not know what that is (OWN-17).
 	NoAboveHold, NoHoldTransferred bool
@@ -109,6 +124,7 @@ func (t *Timing) Fill() {
 	def(&t.LeaseLate, 600*time.Millisecond)
 	def(&t.TxnIdle, 10*time.Second)
 	def(&t.TxnOrphan, 2500*time.Millisecond)
+	def(&t.TxnLost, 500*time.Millisecond)
 	def(&t.ResolveAfter, 2*time.Second)
 	def(&t.ResolveSoon, 250*time.Millisecond)
 	def(&t.LockTimeout, 10*time.Second)

@@ -65,6 +65,41 @@ func (t *Table) HeldBy(x *Txn) *wire.HeldTxn {
 	return h
 }
 
+// VotedTo is the timestamp up to which votes cast here may still commit that rest on locks which
+// the log does not give back to a successor: those of what was only read (TXN-3). Below it a
+// successor writes nothing (TIME-1b). It is 0 if there are none.
+func (t *Table) VotedTo() (ts base.Timestamp) {
+	for _, x := range t.ByID {
+		if x.Phase != Preparing && x.Phase != Prepared || x.Hi == 0 {
+			continue
+		}
+		if _, slot := t.Slots[x]; slot || x.Ordered || t.hasRead(x) {
+			ts = max(ts, x.Hi.Prev())
+		}
+	}
+	return ts
+}
+
+// hasRead reports whether a transaction holds locks beside those of its writes.
+func (t *Table) hasRead(x *Txn) (read bool) {
+	t.LockTable.Each(x.ID, func(s base.Span, m lock.Mode) bool {
+		read = m != lock.Exclusive || !x.writesAll(s)
+		return !read
+	})
+	return read
+}
+
+// writesAll reports whether a span is the key of a write, or a gap that its commit gives away.
+func (x *Txn) writesAll(s base.Span) bool {
+	if !s.IsPoint() {
+		return slices.ContainsFunc(x.Handover, func(h base.Span) bool {
+			return h.Start.Compare(s.Start) == 0 && h.End.Compare(s.End) == 0
+		})
+	}
+	_, found := slices.BinarySearchFunc(x.Keys, s.Start, func(a, b base.Key) int { return a.Compare(b) })
+	return found
+}
+
 // takeSpans takes locks that were all held at the same time, so that none can conflict.
 func (t *Table) takeSpans(x *Txn, spans []*wire.Span, mode lock.Mode) error {
 	for _, s := range spans {

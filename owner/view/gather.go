@@ -17,10 +17,13 @@ type Group struct {
 	Missing interface {
 		Missing(w base.GroupIndex) []*wire.GroupIndex
 	}
-	Async    bool // other regions get its log asynchronously
-	NotesAll bool // Gather.Own is wanted
-	MaxBytes int  // of rows in one answer
+	Async    func() bool // other regions get its log asynchronously; nil: no
+	NotesAll bool        // Gather.Own is wanted
+	MaxBytes int         // of rows in one answer
 }
+
+// IsAsync reports whether other regions get the group's log asynchronously.
+func (g *Group) IsAsync() bool { return g.Async != nil && g.Async() }
 
 // Gather collects the rows of a read from one view of the store into Resp.
 type Gather struct {
@@ -321,7 +324,7 @@ func (g *Gather) scan(span base.Span) (more base.Key, err error) {
 	defer it.Close()
 	g.foreign = 0
 	seg := Segmenter{Reader: g.Reader, Span: span, Reverse: g.Query.Reverse, Emit: g.segment}
-	if g.Group.Async {
+	if g.Group.IsAsync() {
 		seg.By = g.handedBy
 	}
 	for it.Next() {

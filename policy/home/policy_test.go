@@ -55,7 +55,7 @@ func TestReasonJSON(t *testing.T) {
 	if err := json.Unmarshal(b, &out); err != nil || out != in {
 		t.Errorf("%s: %v %+v", b, err, out)
 	}
-	for _, bad := range []string{`{"r0":1}`, `{"r8":1}`, `{"x":1}`} {
+	for _, bad := range []string{`{"r0":1}`, `{"r15":1}`, `{"x":1}`} {
 		var h Heats
 		if json.Unmarshal([]byte(bad), &h) == nil {
 			t.Errorf("%s was taken for heats", bad)
@@ -96,13 +96,13 @@ func TestMorris(t *testing.T) {
 
 func TestUnknownRegions(t *testing.T) {
 	p := mustNew(t, Params{Mode: Always})
-	for _, a := range []Access{{From: 0, Home: 1}, {From: 1, Home: 0}, {From: 8, Home: 1}, {From: 1, Home: 255}} {
+	for _, a := range []Access{{From: 0, Home: 1}, {From: 1, Home: 0}, {From: base.MaxRegions + 1, Home: 1}, {From: 1, Home: 255}} {
 		a.Key, a.At = key(1), start
 		if d := p.Record(a); d.Move || d.To != 0 {
 			t.Errorf("%+v moved", a)
 		}
 		p.Moved(a.Key, a.From, start)
-		p.Import(a.Key, 9, 0, start, Summary{})
+		p.Import(a.Key, base.MaxRegions+1, 0, start, Summary{})
 	}
 	if x := p.Stats(); x.Ignored != 4 || x.Rows != 0 {
 		t.Errorf("%+v", x)
@@ -213,6 +213,43 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+// A summary has room for six regions if one of them is above the seventh: the hottest ones travel.
+func TestSummaryOfManyRegions(t *testing.T) {
+	old, next := mustNew(t, Params{Mode: Never}), mustNew(t, Params{Mode: Never})
+	k := key(1)
+	at := start
+	for r := base.RegionID(1); r <= 9; r++ {
+		for range 10 * r { // the higher, the hotter
+			at += second / 10
+			old.Record(Access{Key: k, Home: 9, From: r, At: at})
+		}
+	}
+	sum, ok := old.Export(k, at)
+	if !ok || sum[0]>>4 != hottest {
+		t.Fatalf("exported %v, %v", sum, ok)
+	}
+	was, _ := old.Heat(k, at)
+	next.Import(k, 9, 1, at, sum)
+	got, _ := next.Heat(k, at)
+	kept := 0
+	for r := base.RegionID(1); r <= base.MaxRegions; r++ {
+		switch a, b := was.Heat.Of(r), got.Heat.Of(r); {
+		case b == 0:
+		case b < min(a, got.Heat.Of(9)/2)*3/4 || b > a: // none has more than half of the new home's
+			t.Errorf("region %d: %v became %v", r, a, b)
+		default:
+			kept++
+		}
+	}
+	if kept != mostHottest || got.Heat.Of(9) == 0 || got.Heat.Of(8) == 0 {
+		t.Errorf("%d regions kept of %+v: %+v", kept, was.Heat, got.Heat)
+	}
+	for r := range 16 { // what nobody packs must not crash
+		x := Summary{hottest << 4, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, byte(r<<4 | r), byte(r), 255}
+		next.Import(key(50+r), 3, 9, at, x)
+	}
+}
+
 // A replica that is told of moves by key only takes the label's count when it
 // sees it, and does not take the move for two.
 func TestMovedElsewhere(t *testing.T) {
@@ -284,8 +321,8 @@ func TestEviction(t *testing.T) {
 	if x := q.Stats(); x.Rows != 1 || x.Recorded != 0 {
 		t.Errorf("a key too long to keep: %+v", x)
 	}
-	if s := unsafe.Sizeof(row{}); s != 64 {
-		t.Errorf("a row has %d bytes, not 64", s)
+	if s := unsafe.Sizeof(row{}); s != 104 {
+		t.Errorf("a row has %d bytes, not 104", s)
 	}
 	if s := unsafe.Sizeof(vec{}); s > vecCost {
 		t.Errorf("a vector has %d bytes, more than vecCost", s)

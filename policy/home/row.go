@@ -34,7 +34,7 @@ func elapsed(now, then uint32) uint32 {
 const (
 	stripes = 32
 	// rowBytes is what a row costs: itself, and its share of a Go map.
-	rowBytes = 64 + 48
+	rowBytes = 104 + 48
 	// vecCost is what a recorded row costs besides its key.
 	vecCost = 152
 	// sample is how many rows are compared to find a cold one.
@@ -45,7 +45,7 @@ const (
 	maxQuick = 15
 )
 
-// row is the heat of one row, in one cache line.
+// row is the heat of one row.
 type row struct {
 	hash    uint64
 	seen    [base.MaxRegions]uint32 // ticks of the last access, or of the last halving

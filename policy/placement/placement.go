@@ -43,17 +43,18 @@ func asyncPerRegion(nodes int) int {
 func Place(t base.Topology) base.Topology {
 	out := t
 	out.Replicas = make([][]base.NodeID, t.AllShards())
-	for i := range t.Regions {
-		placeRegion(&t, &out, i)
+	regions := t.Present()
+	for i := range regions {
+		placeRegion(&t, &out, regions, i)
 	}
 	out.MetaVoters = metaVoters(&t)
 	return out
 }
 
-func placeRegion(old, out *base.Topology, index int) {
-	nodes := old.NodesIn(old.Regions[index].ID)
+func placeRegion(old, out *base.Topology, regions []base.Region, index int) {
+	nodes := old.NodesIn(regions[index].ID)
 	// The two families of shards are placed apart: an even load of each is an even load of both.
-	for s, set := range append(placeShards(old, nodes, 0, old.Shards, replicasPerRegion(len(old.Regions), index, len(nodes))),
+	for s, set := range append(placeShards(old, nodes, 0, old.Shards, replicasPerRegion(len(regions), index, len(nodes))),
 		placeShards(old, nodes, old.Shards, old.AllShards(), asyncPerRegion(len(nodes)))...) {
 		out.Replicas[s] = append(out.Replicas[s], set...)
 	}
@@ -135,9 +136,10 @@ func heaviest(load map[base.NodeID]int) int {
 // live, and the lowest node ids otherwise.
 func metaVoters(t *base.Topology) []base.NodeID {
 	var out []base.NodeID
-	for i, r := range t.Regions {
+	regions := t.Present()
+	for i, r := range regions {
 		nodes := t.NodesIn(r.ID)
-		want := replicasPerRegion(len(t.Regions), i, len(nodes))
+		want := replicasPerRegion(len(regions), i, len(nodes))
 		var mine []base.NodeID
 		for _, n := range t.MetaVoters {
 			if slices.Contains(nodes, n) && len(mine) < want {
@@ -188,9 +190,17 @@ func asyncMembers(t *base.Topology, seat base.RegionID, replicas []base.NodeID) 
 	return voters, learners
 }
 
-// FirstMembers are the members with which a group of an asynchronous shard began.
+// FirstMembers are the members with which a group began that was not there when the cluster was
+// made: that of an asynchronous shard, or of a region that was added.
 func FirstMembers(t *base.Topology, g base.GroupID) (voters, learners []base.NodeID) {
-	return asyncMembers(t, g.Region(), t.AsyncFirst[int(g.Shard())-t.Shards-1])
+	first := t.FirstReplicas(g)
+	switch {
+	case !t.IsAsync(g.Shard()):
+		return slices.Clone(first), nil
+	case first == nil:
+		first = t.AsyncFirst[int(g.Shard())-t.Shards-1]
+	}
+	return asyncMembers(t, g.Region(), first)
 }
 
 // Preferred is the node that should lead a group: of the home region's
@@ -208,8 +218,12 @@ func Preferred(t *base.Topology, g base.GroupID, live func(base.NodeID) bool) ba
 		}
 		first = int(g.Shard())
 	}
+	stays := func(n base.NodeID) bool {
+		r := t.Region(t.RegionOf(n))
+		return r == nil || r.Into == 0
+	}
 	for i := range nodes {
-		if n := nodes[(first+i)%len(nodes)]; live(n) {
+		if n := nodes[(first+i)%len(nodes)]; live(n) && stays(n) {
 			return n
 		}
 	}

@@ -85,17 +85,26 @@ type Pass struct {
 	period uint32
 }
 
-// Enter begins a statement, and waits while too many are at work. The error is the context's cause,
-// or says that the statement has waited for too long. A nil gate lets all in.
-func (g *Gate) Enter(ctx context.Context, user string, first bool) (Pass, error) {
+// TryEnter begins a statement if it need not wait; ok reports whether it has begun. A nil gate lets
+// all in.
+func (g *Gate) TryEnter() (_ Pass, ok bool) {
 	if g == nil {
-		return Pass{}, nil
+		return Pass{}, true
 	}
 	if !g.busy.Load() {
 		g.watch()
 	}
 	if b := g.bound.Load(); b == 0 || g.waiting.Load() == 0 && g.working() < b {
-		return g.in(), nil
+		return g.in(), true
+	}
+	return Pass{}, false
+}
+
+// Enter begins a statement, and waits while too many are at work. The error is the context's cause,
+// or says that the statement has waited for too long. A nil gate lets all in.
+func (g *Gate) Enter(ctx context.Context, user string, first bool) (Pass, error) {
+	if p, ok := g.TryEnter(); ok {
+		return p, nil
 	}
 	return g.wait(ctx, user, first)
 }

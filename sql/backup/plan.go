@@ -9,6 +9,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/backup/archive"
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -209,12 +210,12 @@ func (p *plan) region(was base.RegionID) base.RegionID {
 	if was == 0 {
 		return 0
 	}
-	if here := p.g.DB.Topology().RegionByName(p.v.Regions[was]); here != 0 {
+	if here := p.g.DB.Topology().HomeByName(p.v.Regions[was]); here != 0 {
 		return here
 	}
 	p.note("rows of region %q, which does not exist here, are at home in %s", p.v.Regions[was],
-		p.g.DB.Topology().RegionName(p.g.DB.Region()))
-	return p.g.DB.Region()
+		p.g.DB.Topology().RegionName(kv.HomeRegion(p.g.DB)))
+	return kv.HomeRegion(p.g.DB)
 }
 
 // find is a table that will be made.

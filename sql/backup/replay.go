@@ -194,7 +194,7 @@ func (r *replaying) home(c *change) base.RegionID {
 	if here, ok := r.f.homes[c.rec.Home]; ok {
 		return here
 	}
-	return r.p.g.DB.Region()
+	return kv.HomeRegion(r.p.g.DB)
 }
 
 // keys are where the row of a change may be here. Of a deleted row only the key is known. If this

@@ -255,7 +255,7 @@ func (p *plan) reach(i int, r reached, ended bool) error {
 func (p *plan) reserve(ctx context.Context, resumed bool) (made []*schema.Table, err error) {
 	var regions []base.RegionID
 	for _, t := range p.tables {
-		r := p.g.DB.Region()
+		r := kv.HomeRegion(p.g.DB)
 		if t.desc.Locality.Kind == schema.ByTable {
 			r = t.desc.Locality.Region
 		}
@@ -352,10 +352,10 @@ func (p *plan) fill(ctx context.Context) error {
 
 // homeOf is the region of the same name here, or else the gateway's, without a note.
 func (p *plan) homeOf(was base.RegionID) base.RegionID {
-	if here := p.g.DB.Topology().RegionByName(p.v.Regions[was]); here != 0 {
+	if here := p.g.DB.Topology().HomeByName(p.v.Regions[was]); here != 0 {
 		return here
 	}
-	return p.g.DB.Region()
+	return kv.HomeRegion(p.g.DB)
 }
 
 // filling is a stream of rows that is being written.
@@ -577,14 +577,14 @@ func (f *filling) add(ctx context.Context, home base.RegionID, pinned bool, ws [
 // home is where a row of a region is at home here.
 func (f *filling) home(was base.RegionID) base.RegionID {
 	if was == 0 {
-		return f.p.g.DB.Region()
+		return kv.HomeRegion(f.p.g.DB)
 	}
 	here, known := f.homes[was]
 	if !known || f.p.g.DB.Topology().RegionName(here) != f.p.v.Regions[was] {
 		f.elsewhere[was] = true
 	}
 	if !known {
-		return f.p.g.DB.Region()
+		return kv.HomeRegion(f.p.g.DB)
 	}
 	return here
 }

@@ -227,7 +227,7 @@ func (t *Table) entriesOf(ctx context.Context, cur *schema.Table, x *schema.Inde
 		}
 		home := r.Home
 		if home == 0 {
-			home = t.g.DB.Region()
+			home = kv.HomeRegion(t.g.DB)
 		}
 		key, value, err := cur.IndexEntry(ctx, x, row, schema.RefOfKey(r.Key), home)
 		if err != nil {

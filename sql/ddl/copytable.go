@@ -294,7 +294,7 @@ func (c *Copier) copyRow(ctx context.Context, k kv.Txn, n *schema.Table, r kv.Ro
 	}
 	home := r.Home
 	if home == 0 {
-		home = c.G.DB.Region()
+		home = kv.HomeRegion(c.G.DB)
 	}
 	ws, err := n.RowWrites(ctx, row, r.Value, schema.RefOfKey(to), n.HomeFor(home))
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
@@ -263,7 +264,7 @@ func likeTimes(ctx *sql.Context, snap *schema.Snapshot, desc *schema.TableDesc, 
 func (d *database) place(ctx *sql.Context, m *mutation, desc *schema.TableDesc) base.RegionID {
 	s := session.Of(ctx)
 	if s == nil {
-		return d.g.DB.Region()
+		return kv.HomeRegion(d.g.DB)
 	}
 	opts := s.Stmt.Create
 	s.Stmt.Create = session.TableOptions{}
@@ -279,7 +280,7 @@ func (d *database) place(ctx *sql.Context, m *mutation, desc *schema.TableDesc) 
 	if desc.Locality.Kind == schema.ByTable {
 		return desc.Locality.Region
 	}
-	return d.g.DB.Region()
+	return kv.HomeRegion(d.g.DB)
 }
 
 // describeTable makes the descriptor of a new table without an id.

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/godwitdb/godwit/sql/admit"
 )
 
 // List is the engine's list of processes, in which KILL ends a statement of a client as a whole.
@@ -21,9 +24,15 @@ type List struct {
 	Sessions *sync.Map
 }
 
+// ErrInterrupted is the error of a statement that was killed.
+var ErrInterrupted = mysql.NewSQLError(1317, "70100", "Query execution was interrupted")
+
 // State says of a session whether a statement of its client runs, and was killed. The zero value
 // is one where none runs.
-type State struct{ state atomic.Int32 }
+type State struct {
+	state atomic.Int32
+	stop  atomic.Pointer[context.CancelCauseFunc] // ends the wait at the gate; nil: there is none
+}
 
 const (
 	idle int32 = iota
@@ -48,6 +57,32 @@ func (r *State) Begin(ctx context.Context, limit time.Duration, late error) (con
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
 	return ctx, Statement{r, ctx, cancel, late}
+}
+
+// Enter begins the statement at a gate, where the engine's list does not know it yet: KILL ends its
+// wait there, with [ErrInterrupted].
+func (r *State) Enter(ctx context.Context, g *admit.Gate, user string, first bool) (admit.Pass, error) {
+	if p, ok := g.TryEnter(); ok {
+		return p, nil
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r.stop.Store(&cancel)
+	defer r.stop.Store(nil)
+	if r.state.Load() == killed {
+		cancel(ErrInterrupted)
+	}
+	return g.Enter(ctx, user, first)
+}
+
+func (r *State) kill() {
+	if !r.state.CompareAndSwap(runs, killed) {
+		return
+	}
+	// Enter stores it before it looks whether the statement was killed.
+	if stop := r.stop.Load(); stop != nil {
+		(*stop)(ErrInterrupted)
+	}
 }
 
 // Over says that it has ended, with an error or without, and gives the client's.
@@ -87,7 +122,7 @@ func (l *List) BeginQuery(ctx *sql.Context, query string) (*sql.Context, error) 
 func (l *List) Kill(id uint32) {
 	if s, ok := l.Sessions.Load(id); ok {
 		// before the list is asked: see BeginQuery
-		s.(Session).KillState().state.CompareAndSwap(runs, killed)
+		s.(Session).KillState().kill()
 	}
 	l.ProcessList.Kill(id)
 }

@@ -4,11 +4,14 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	sqle "github.com/dolthub/go-mysql-server"
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/variables"
 
+	"github.com/godwitdb/godwit/sql/admit"
 	"github.com/godwitdb/godwit/sql/kill"
 )
 
@@ -66,4 +69,51 @@ func TestKillReachesTheWhole(t *testing.T) {
 	if third.Err() == nil {
 		t.Error("KILL does not end what is listed")
 	}
+}
+
+// TestKillAtTheGate: a statement that waits until it may begin ends when it is killed, before it is
+// let in, and also if it was killed before it began to wait. Others go on waiting.
+func TestKillAtTheGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		variables.InitStatusVariables()
+		l := &kill.List{ProcessList: sqle.NewProcessList(), Sessions: &sync.Map{}}
+		gate := admit.NewGate(1)
+		gate.Least, gate.Delay = 1, func() time.Duration { return time.Second }
+		ends := map[uint32]time.Duration{}
+		begin := time.Now()
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		enter := func(id uint32, want error) {
+			s := &session{BaseSession: sql.NewBaseSessionWithClientServer("", sql.Client{}, id)}
+			l.Sessions.Store(id, s)
+			s.Begin(t.Context(), 0, nil)
+			if id == 9 {
+				l.Kill(id)
+			}
+			wg.Go(func() {
+				_, err := s.Enter(t.Context(), gate, "a", false)
+				if err != want {
+					t.Errorf("statement of %d: %v, want %v", id, err, want)
+				}
+				mu.Lock()
+				ends[id] = time.Since(begin)
+				mu.Unlock()
+			})
+			synctest.Wait()
+		}
+		enter(1, nil)
+		time.Sleep(25 * time.Millisecond) // now there is a bound
+		enter(7, kill.ErrInterrupted)
+		enter(8, nil)
+		enter(9, kill.ErrInterrupted)
+		time.Sleep(5 * time.Millisecond)
+		l.Kill(7)
+		wg.Wait()
+		if ends[1] != 0 || ends[7] != 30*time.Millisecond || ends[8] <= ends[7] || ends[9] != 25*time.Millisecond {
+			t.Errorf("the waits ended at %v", ends)
+		}
+		if n := gate.Stats().Waiting; n != 0 {
+			t.Errorf("%d still wait", n)
+		}
+	})
 }

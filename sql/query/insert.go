@@ -353,7 +353,7 @@ func (c *change) add(t *target, row sql.Row) error {
 	if err := c.mem.Grow(n); err != nil {
 		return err
 	}
-	t.pending = append(t.pending, pending{vals: row})
+	t.keep(pending{vals: row})
 	return nil
 }
 

@@ -20,7 +20,7 @@ import (
 // into a gap that any region may own, which costs a trip to ask; one of these falls behind the last
 // one that its own region made.
 //
-//	bits   0-3   region, 1 to 7
+//	bits   0-3   region, 1 to 14
 //	bits   4-47  milliseconds since 1970: until 2527
 //	bits  48-51  version 8 (RFC 9562: vendor-specific)
 //	bits  52-63  count within the millisecond

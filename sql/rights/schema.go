@@ -91,6 +91,10 @@ func Cover(is sql.Database, users *mysql_db.MySQLDb, own map[string]func(SchemaR
 				mine := Of(ctx, users)
 				return &filterIter{it, func(r sql.Row) bool { return mine.SeesEvents(text(r[eventSchema])) }}
 			})
+		case name == information_schema.SchemataTableName:
+			x.Reader = withMySQL(users, read, "utf8mb4", sql.Collation_utf8mb4_0900_ai_ci.String(), nil, "NO") // as in MySQL
+		case name == information_schema.SchemataExtensionsTableName:
+			x.Reader = withMySQL(users, read, "")
 		case strings.HasPrefix(name, "innodb_"):
 			x.Reader = func(ctx *sql.Context, cat sql.Catalog) (sql.RowIter, error) {
 				if !Of(ctx, users).Global(sql.PrivilegeType_Process) {
@@ -251,6 +255,25 @@ func (s Set) ShowTriggers(n *plan.ShowTriggers) *plan.ShowTriggers {
 	return &shown
 }
 
+// seesMySQL reports whether the database mysql shows.
+func (s Set) seesMySQL() bool {
+	in := func(db string) bool { return s.PrivilegeSet.Database(db).HasPrivileges() }
+	return s.Count() > 0 || in("mysql") || in(GrantTables)
+}
+
+// withMySQL reads a list of databases. The engine's leaves out mysql, which is in no catalog; rest
+// is what it says of that one beside its name.
+func withMySQL(users *mysql_db.MySQLDb, read SchemaReader, rest ...any) SchemaReader {
+	return func(ctx *sql.Context, cat sql.Catalog) (sql.RowIter, error) {
+		it, err := read(ctx, cat)
+		if err != nil || !Of(ctx, users).seesMySQL() {
+			return it, err
+		}
+		rows, err := sql.RowIterToRows(ctx, it)
+		return sql.RowsToRowIter(append(rows, append(sql.Row{"def", "mysql"}, rest...))...), err
+	}
+}
+
 // ShowDatabases are the databases in which the user has a privilege.
 func ShowDatabases(ctx *sql.Context, users *mysql_db.MySQLDb, n *plan.ShowDatabases) (sql.RowIter, error) {
 	mine := Of(ctx, users)
@@ -258,8 +281,7 @@ func ShowDatabases(ctx *sql.Context, users *mysql_db.MySQLDb, n *plan.ShowDataba
 	for _, db := range n.Catalog.AllDatabases(ctx) { // it leaves out the others
 		rows = append(rows, sql.Row{db.Name()})
 	}
-	in := func(db string) bool { return mine.PrivilegeSet.Database(db).HasPrivileges() }
-	if mine.Count() > 0 || in("mysql") || in(GrantTables) {
+	if mine.seesMySQL() {
 		rows = append(rows, sql.Row{"mysql"})
 	}
 	slices.SortFunc(rows, func(a, b sql.Row) int { return strings.Compare(text(a[0]), text(b[0])) })

@@ -363,7 +363,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 	}
 	start := time.Now()
 	began := h.g.statements.Begin(s, query, start)
-	pass, err := h.g.query.Turns.Gate.Enter(ctx, s.Client().User, s.Remote || s.Txn() != nil && s.GetIgnoreAutoCommit())
+	pass, err := s.State.Enter(ctx, h.g.query.Turns.Gate, s.Client().User, s.Remote || s.Txn() != nil && s.GetIgnoreAutoCommit())
 	if err != nil {
 		return began.Fail(s, query, err)
 	}

@@ -16,8 +16,8 @@ import (
 func TestRegionStatements(t *testing.T) {
 	db := memkv.New(4, "eu", "us")
 	_, c := startServer(t, db)
-	expect(t, c, "SHOW REGIONS", "eu|1", "us|1")
-	expect(t, c, "SHOW REGIONS FROM CLUSTER", "eu|1", "us|1")
+	expect(t, c, "SHOW REGIONS", "eu|1|active", "us|1|active")
+	expect(t, c, "SHOW REGIONS FROM CLUSTER", "eu|1|active", "us|1|active")
 	exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY, v INT, KEY (v))")
 	exec(t, c, "INSERT INTO t VALUES (1,10),(2,20),(3,30)")
 	expect(t, c, "SHOW LOCALITY FROM t", "t|REGIONAL BY ROW")

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"testing"
@@ -113,5 +114,20 @@ func TestNamedVariablesExist(t *testing.T) {
 				t.Errorf("there is no variable %s", name)
 			}
 		}
+	}
+}
+
+// TestGlobalValuesShow: a variable of which sessions have no value of their own shows the global
+// one in sessions that had begun before it was set.
+func TestGlobalValuesShow(t *testing.T) {
+	_, c := newServer(t)
+	a, b := conn(t, c), conn(t, c)
+	expect(t, a, "SELECT @@activate_all_roles_on_login, @@max_connections", "1|2000")
+	exec(t, b, "SET GLOBAL activate_all_roles_on_login = OFF, GLOBAL max_connections = 1999")
+	defer exec(t, b, "SET GLOBAL activate_all_roles_on_login = ON, GLOBAL max_connections = 2000")
+	for _, k := range []*sql.Conn{a, b} {
+		expect(t, k, "SELECT @@activate_all_roles_on_login, @@GLOBAL.max_connections, @@max_connections", "0|1999|1999")
+		expect(t, k, "SHOW VARIABLES LIKE 'activate_all_roles_on_login'", "activate_all_roles_on_login|OFF")
+		expect(t, k, "SHOW VARIABLES WHERE Variable_name = 'max_connections'", "max_connections|1999")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/backup"
 	"github.com/godwitdb/godwit/sql/changefeed"
 	"github.com/godwitdb/godwit/sql/ddl"
@@ -123,9 +124,9 @@ func (g *gateway) parseLocality(text string) (l schema.Locality, bad string) {
 	case reByTable.MatchString(text):
 		l.Kind = schema.ByTable
 		name := unquote(reByTable.FindStringSubmatch(text)[1])
-		l.Region = g.DB.Region()
+		l.Region = kv.HomeRegion(g.DB)
 		if name != "" && !strings.HasPrefix(strings.ToUpper(name), "PRIMARY") {
-			if l.Region = g.DB.Topology().RegionByName(name); l.Region == 0 {
+			if l.Region = g.DB.Topology().HomeByName(name); l.Region == 0 {
 				bad = "there is no region '" + name + "': SHOW REGIONS lists them"
 			}
 		}

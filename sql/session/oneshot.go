@@ -19,7 +19,7 @@ type oneShot struct {
 
 // ProgramOptions are those of a program of the session (kv.Programs).
 func (s *Session) ProgramOptions() kv.Options {
-	return kv.Options{Age: s.RetryAge(), Source: s.Source, Trace: s.Trace, LockTimeout: s.lockTimeout()}
+	return kv.Options{Age: s.RetryAge(), Source: s.Home(), Trace: s.Trace, LockTimeout: s.lockTimeout()}
 }
 
 // Programs runs programs; nil if the store has none.

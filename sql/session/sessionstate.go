@@ -44,6 +44,10 @@ func (s *Session) Region() base.RegionID {
 	return s.env.DB.Region()
 }
 
+// Home is where the client's new rows are at home: its gateway's region, or the one that takes over
+// from one that is being dropped.
+func (s *Session) Home() base.RegionID { return s.env.DB.Topology().HomeFor(s.Region()) }
+
 // SetSessionVariable implements sql.Session.
 func (s *Session) SetSessionVariable(ctx *sql.Context, name string, v any) error {
 	if t, ok := v.(string); ok && len(t) > mostOfVariable {
@@ -151,7 +155,7 @@ func (s *Session) addSystemZone(st *wire.SessionState) bool {
 // changedVariables are the session's variables that differ from MySQL's defaults, by name; false if
 // one cannot travel.
 func (s *Session) changedVariables() (out []*wire.SessionVariable, ok bool) {
-	for name, v := range s.GetAllSessionVariables() {
+	for name, v := range s.BaseSession.GetAllSessionVariables() {
 		sv, _, known := sql.SystemVariables.GetGlobal(name)
 		if !known || sv.IsReadOnly() || sv.IsGlobalOnly() || name == ForwardVariable || name == stalenessVar ||
 			fmt.Sprint(v) == fmt.Sprint(sv.GetDefault()) {

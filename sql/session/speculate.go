@@ -19,8 +19,8 @@ func (s *Session) Speculate(ctx *sql.Context, sp Speculation, k kv.Txn) (own *Se
 	o.Trace = s.Trace
 	octx = ctx.WithContext(ctx.Context)
 	octx.Session, octx.ProcessList = o, sql.EmptyProcessList{}
-	mine := o.GetAllSessionVariables()
-	for name, v := range s.GetAllSessionVariables() {
+	mine := o.BaseSession.GetAllSessionVariables()
+	for name, v := range s.BaseSession.GetAllSessionVariables() {
 		if m, ok := mine[name]; !ok || fmt.Sprint(m) != fmt.Sprint(v) {
 			if err := o.BaseSession.InitSessionVariable(octx, name, v); err != nil && !sql.ErrSystemVariableReadOnly.Is(err) {
 				return nil, nil, nil, err

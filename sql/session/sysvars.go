@@ -106,8 +106,17 @@ func InitSystemVariables() {
 		}
 		_ = sql.SystemVariables.AssignValues(map[string]any{"activate_all_roles_on_login": int8(1), "version_comment": "Godwit geo-distributed SQL", FilesVar: NoFiles,
 			"max_connections": int64(MaxConnections)})
+		for name := range sql.SystemVariables.GetAllGlobalVariables() {
+			if v, _, ok := sql.SystemVariables.GetGlobal(name); ok && v.IsGlobalOnly() {
+				globalOnly[strings.ToLower(name)] = true
+			}
+		}
 	})
 }
+
+// globalOnly are the variables of which sessions have no values of their own. The engine gives each
+// session copies, which do not follow SET GLOBAL.
+var globalOnly = map[string]bool{}
 
 // lockWait is the default of innodb_lock_wait_timeout. InnoDB's is 50 s.
 const lockWait = 10 * time.Second
@@ -208,11 +217,15 @@ func (s *Session) GetSessionVariable(ctx *sql.Context, name string) (any, error)
 			return s.LastCost.Moves, nil
 		}
 	}
-	switch strings.ToLower(name) {
-	case tokenVar:
+	switch lower := strings.ToLower(name); {
+	case lower == tokenVar:
 		return strconv.FormatUint(uint64(s.token()), 10), nil
-	case oldStalenessVar:
+	case lower == oldStalenessVar:
 		name = stalenessVar
+	case globalOnly[lower]:
+		if _, v, ok := sql.SystemVariables.GetGlobal(lower); ok {
+			return v, nil
+		}
 	}
 	if strings.EqualFold(name, OldIsolationVar) {
 		name = IsolationVar
@@ -223,6 +236,17 @@ func (s *Session) GetSessionVariable(ctx *sql.Context, name string) (any, error)
 		}
 	}
 	return s.BaseSession.GetSessionVariable(ctx, name)
+}
+
+// GetAllSessionVariables implements sql.Session. SHOW VARIABLES asks.
+func (s *Session) GetAllSessionVariables() map[string]any {
+	all := s.BaseSession.GetAllSessionVariables()
+	for name := range globalOnly {
+		if _, v, ok := sql.SystemVariables.GetGlobal(name); ok {
+			all[name] = v
+		}
+	}
+	return all
 }
 
 // With this value, MySQL's for the same, statements neither read nor write files of the server.

@@ -17,7 +17,7 @@ import (
 // not ask for them. READ locks are not kept: who has one reads a moment from then on, which nobody
 // changes. All sessions wait in one order, so that none waits for each other.
 func (s *Session) LockTables(ctx *sql.Context, read, write []base.Key) error {
-	begin := func() kv.Txn { return s.env.DB.Begin(kv.Options{Trace: s.Trace, Source: s.Region()}) }
+	begin := func() kv.Txn { return s.env.DB.Begin(kv.Options{Trace: s.Trace, Source: s.Home()}) }
 	take := func(t kv.Txn, keys []base.Key) error {
 		keys = slices.CompactFunc(slices.SortedFunc(slices.Values(keys), base.Key.Compare), func(a, b base.Key) bool {
 			return a.Compare(b) == 0

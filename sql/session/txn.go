@@ -26,6 +26,7 @@ type Txn struct {
 	ReadOnly  bool           // START TRANSACTION READ ONLY
 	AsOf      base.Timestamp // everything is read at that time; 0: not
 	KV        kv.Txn         // nil until used
+	Home      base.RegionID  // where its new rows are at home, as KV has it
 	Snapshot  bool           // kv reads one snapshot and cannot write
 	Over      bool           // committed, rolled back or lost
 	Discarded bool           // an autocommit statement failed: end it
@@ -112,8 +113,9 @@ func (t *Txn) Begin(ctx *sql.Context) (kv.Txn, error) {
 		if t.Session.attempt.touched == nil {
 			t.Session.attempt.touched = &kv.Touched{}
 		}
+		t.Home = t.Session.Home()
 		t.KV = t.Session.env.DB.Begin(kv.Options{ReadOnly: t.Snapshot, ReadTS: at, Age: t.Session.attempt.age,
-			Source: t.Session.Source, Trace: t.Session.Trace,
+			Source: t.Home, Trace: t.Session.Trace,
 			Relay: t.Session.attempt.tries < kv.RelayTries && t.Session.Crosses(), Touched: t.Session.attempt.touched,
 			Statement: t.Session.forwarded.statement, LockTimeout: t.Session.lockTimeout()})
 		if t.Session.HasTemporary() {

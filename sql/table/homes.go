@@ -259,7 +259,7 @@ func (e *homesEditor) wish(ctx *sql.Context, old, row sql.Row) (to base.RegionID
 	if err != nil || row[n+homesRegion] == nil {
 		return 0, opts, schema.Invalid("home_region must name a region: SHOW REGIONS lists them")
 	}
-	if to = e.e.Env.DB.Topology().RegionByName(region); to == 0 {
+	if to = e.e.Env.DB.Topology().HomeByName(region); to == 0 {
 		return 0, opts, schema.Invalid("there is no region '" + region + "': SHOW REGIONS lists them")
 	}
 	if h := e.h.HomesOf.Desc.Home(); h != 0 && h != to {

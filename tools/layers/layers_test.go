@@ -70,6 +70,8 @@ var allowed = map[string][]string{
 	// layer 3: transactions
 	"txn/multimaster": {"policy/epoch", "policy/filter", "policy/plan", "mechanism/collective", "mechanism/store",
 		"mechanism/wan"},
+	// which replicas are here has nothing to do with what they are
+	"owner/held": nil,
 	// what a view of the store shows rests on the store alone: no lock, no lease, no log
 	"owner/view": {"mechanism/store"},
 	// what the log alone decides looks at no clock but to note when it learned of something; the
@@ -80,6 +82,8 @@ var allowed = map[string][]string{
 	"owner/lead": {"owner/tscache", "mechanism/clock"},
 	// the way to a leader knows how long outcomes are remembered, and no replica
 	"owner/route": {"owner/state", "mechanism/wan"},
+	// who led before is asked until its lease is over: it knows no replica
+	"owner/recall": {"owner/route", "owner/state", "mechanism/clock"},
 	// what is measured is told to whoever asks
 	"owner/gauge": nil,
 	// Plain settings, the bounds of the lock table among them.
@@ -100,7 +104,7 @@ var allowed = map[string][]string{
 	"owner/waits": {"owner/txns", "mechanism/lock"},
 	"owner": append([]string{
 		"owner/view", "owner/state", "owner/rewind", "owner/tscache", "owner/txns", "owner/route", "owner/lead", "owner/evaluate",
-		"owner/gauge", "owner/homing", "owner/tuning", "owner/waits",
+		"owner/gauge", "owner/held", "owner/homing", "owner/recall", "owner/tuning", "owner/waits",
 	}, mechanisms...),
 	// what a transaction has read and written at its gateway: no owner is asked
 	"txn/known": nil, "txn/lately": nil, "txn/touched": nil,
@@ -116,7 +120,9 @@ var allowed = map[string][]string{
 	"cluster/join": {"cluster/fence", "policy/placement"},
 	// whether a store is an old copy follows from what it and others remember
 	"cluster/fence": nil,
-	"cluster": append([]string{"cluster/health", "cluster/join", "owner", "owner/gauge", "txn", "policy/coord",
+	// what a cluster says of itself to people follows from facts that it is told
+	"cluster/report": {"cluster/health", "mechanism/clock", "policy/placement"},
+	"cluster": append([]string{"cluster/health", "cluster/join", "cluster/report", "owner", "owner/gauge", "txn", "policy/coord",
 		"policy/placement"}, mechanisms...),
 	// layer 4: SQL
 	"sql/function": nil,
@@ -147,8 +153,8 @@ var allowed = map[string][]string{
 	// bound counts what the engine keeps, and knows nothing of tables
 	"sql/bound": {"sql/admit", "sql/exec", "sql/expr/collate", "sql/expr/jsondoc", "sql/rules"},
 	// lent computes for the engine what package expr does, and counts it to the statement
-	// kill knows of a statement that it runs, and whether it was killed
-	"sql/kill": nil,
+	// kill knows of a statement that it runs, or waits to begin, and whether it was killed
+	"sql/kill": {"sql/admit"},
 	"sql/lent": {"sql/bound", "sql/expr", "sql/expr/fn", "sql/function"},
 	// archive is bytes, place is where they lie: neither knows a table, and fuzzing is fast
 	"sql/backup/archive": nil, "sql/backup/place": nil,
@@ -239,13 +245,15 @@ var allowed = map[string][]string{
 	"node/bundle": {"obs/audit"},
 	// meter shows figures that it is told
 	"node/meter": {"obs"},
+	// evacuate looks through the rows of a group for a mover, and is told the tables
+	"node/evacuate": {"owner/homing", "sql/schema"},
 	// early talks to clients before there is SQL
 	"node/early": nil,
 	// the adviser reads which tables the text of a digest names
 	"node": append([]string{
 		"sql/bind/tree", "sql/describe", "sql/schema",
-		"node/bundle", "node/console", "node/early", "node/meter",
-		"owner", "owner/gauge", "owner/homing", "owner/rewind", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "obs/audit", "obs/otlp",
+		"node/bundle", "node/console", "node/early", "node/evacuate", "node/meter",
+		"owner", "owner/gauge", "owner/homing", "owner/rewind", "owner/view", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "obs/audit", "obs/otlp",
 		"cluster/join", "kv/hold", "sql/admit", "sql/backup", "sql/backup/place", "sql/changefeed/sink", "sql/digest", "sql/server", "policy/advice", "policy/epoch", "policy/placement", "policy/plan",
 		"mechanism/wan/overlay", "mechanism/ident",
 	}, mechanisms...),

@@ -1,4 +1,4 @@
-package cluster
+package report
 
 import (
 	"fmt"
@@ -31,16 +31,30 @@ var conditions = []condition{
 	{"clock", (*examination).clocks}, // see sourceConditions
 	{"led-away-from-home", (*examination).standIns},
 	{"promoted-away-from-home", (*examination).promotedGroups},
+	{"regions-on-their-way", (*examination).regionsOnTheirWay},
 	{"decommissioning", (*examination).nodesLeaving},
 	{"replicas-moving", (*examination).replicasMoving},
 	{"replicas-far-behind", (*examination).replicasFarBehind},
 }
 
-// problems are the texts of all conditions that hold in a status.
-func problems(s *Status) (out []string) {
+// Problem is a condition that holds: its name, and what to tell people.
+type Problem struct{ Name, Text string }
+
+// Examine finds the conditions that hold in a status, the worst first.
+func Examine(s *Status) (out []Problem) {
 	x := examine(s)
 	for _, c := range conditions {
-		out = append(out, c.texts(x)...)
+		for _, text := range c.texts(x) {
+			out = append(out, Problem{c.name, text})
+		}
+	}
+	return out
+}
+
+// Problems are the texts of Examine.
+func Problems(s *Status) (out []string) {
+	for _, p := range Examine(s) {
+		out = append(out, p.Text)
 	}
 	return out
 }
@@ -208,12 +222,15 @@ func (x *examination) nodesSick() (out []string) {
 
 // away reports whether a group votes in another region than that of its name, since a promotion.
 func (x *examination) away(id base.GroupID) bool {
-	return id != base.MetaGroup && x.t.Home(id) != id.Region()
+	return x.t.IsAsync(id.Shard()) && x.t.Home(id) != id.Region()
 }
 
 // standIns are groups that are led from outside of their homes.
 func (x *examination) standIns() (out []string) {
 	for _, r := range x.t.Regions {
+		if r.Into != 0 {
+			continue // it is being dropped
+		}
 		var led []base.GroupID
 		for _, id := range x.t.Groups() {
 			if g := x.withLeader[id]; g != nil && !x.away(id) && g.Home == r.Name &&
@@ -251,6 +268,25 @@ func (x *examination) promotedGroups() (out []string) {
 	return out
 }
 
+// regionsOnTheirWay are regions that are being added or dropped, and what that waits for.
+func (x *examination) regionsOnTheirWay() (out []string) {
+	for _, r := range x.t.Present() {
+		what := "added (" + string(r.State) + ")"
+		switch r.State {
+		case base.RegionActive:
+			continue
+		case base.RegionLeaving:
+			what = "dropped, and its rows move to " + x.t.RegionName(r.Into)
+		}
+		why := x.RegionWaits[r.ID]
+		if why == "" {
+			why = "asks all nodes"
+		}
+		out = append(out, fmt.Sprintf("region %s is being %s: it %s", r.Name, what, why))
+	}
+	return out
+}
+
 func (x *examination) nodesLeaving() (out []string) {
 	for _, n := range x.t.Nodes {
 		held := 0
@@ -274,7 +310,7 @@ func (x *examination) replicasMoving() []string {
 			continue
 		}
 		voters, learners := placement.Members(x.t, id)
-		if !sameNodes(g.Voters, voters) || !sameNodes(g.Learners, learners) {
+		if !same(g.Voters, voters) || !same(g.Learners, learners) {
 			moving = append(moving, x.move(g, voters, learners))
 		}
 	}
@@ -421,4 +457,11 @@ func listed(head string, list []string) []string {
 		list = append(slices.Clone(list[:maxNamed]), fmt.Sprintf("and %d more", more))
 	}
 	return []string{head + ": " + strings.Join(list, "; ")}
+}
+
+func same(a, b []base.NodeID) bool {
+	a, b = slices.Clone(a), slices.Clone(b)
+	slices.Sort(a)
+	slices.Sort(b)
+	return slices.Equal(a, b)
 }
