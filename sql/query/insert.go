@@ -385,7 +385,7 @@ func (c *change) complete() error {
 	}
 	k := n.checks[t.pending[i].failed-1]
 	t.pending = t.pending[:i] // a duplicate among the rows before comes first
-	return c.stop(c.check(k.Name, k.View))
+	return c.stop(assign.Violated(k.Name, k.View))
 }
 
 func (c *change) completed(ps []pending, from int) error {
@@ -508,7 +508,7 @@ func (w *writer) meet(p *pending, number int) (changed int, err error) {
 		return 0, err
 	}
 	if p.failed != 0 {
-		return 0, w.check(n.checks[p.failed-1].Name, n.checks[p.failed-1].View)
+		return 0, assign.Violated(n.checks[p.failed-1].Name, n.checks[p.failed-1].View)
 	}
 	row := p.vals
 	counted, err := w.number(row)
@@ -568,7 +568,7 @@ func (w *writer) checkLate(row sql.Row) error {
 	failed := 0
 	err := w.follow1(n.rows, n.late, row, func(k int) { failed = k })
 	if err == nil && failed != 0 {
-		err = w.check(n.late[failed-1].Name, true)
+		err = assign.Violated(n.late[failed-1].Name, true)
 	}
 	return err
 }
@@ -598,7 +598,7 @@ func (w *writer) instead(old, row sql.Row, number int) (int, error) {
 	case err != nil:
 		return 0, err
 	case check != 0:
-		return 0, w.check(w.ins.dup.checks[check-1].Name, w.ins.dup.checks[check-1].View)
+		return 0, assign.Violated(w.ins.dup.checks[check-1].Name, w.ins.dup.checks[check-1].View)
 	case !changed:
 		if _, err := w.fire(false, "update", old, next); err != nil {
 			return 0, err
