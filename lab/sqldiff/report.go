@@ -125,11 +125,13 @@ func OpenJournal(path, build string) (*Journal, error) {
 	}
 	j := &Journal{Build: build, file: f, lines: map[uint64]*entry{}}
 	lines := bufio.NewReader(f)
+	whole := int64(0)
 	for n := 1; ; n++ {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return j, nil // a line without an end was cut short
+			return j, f.Truncate(whole) // a line without an end was cut short
 		}
+		whole += int64(len(line))
 		e := &entry{Report: newReport()}
 		if err == nil {
 			err = json.Unmarshal(line, e)

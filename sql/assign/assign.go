@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/sqltypes"
 	"github.com/shopspring/decimal"
 
@@ -179,6 +180,15 @@ func Same(ctx *sql.Context, c *schema.Column, a, b any) (bool, error) {
 	}
 	q, err := c.AppendPayload(ctx, nil, b)
 	return bytes.Equal(p, q), err
+}
+
+// Violated is the error of a condition that a row does not fulfil: of a CHECK constraint, or of a
+// view WITH CHECK OPTION.
+func Violated(name string, view bool) error {
+	if view {
+		return mysql.NewSQLError(ErrViewCheck, "HY000", "CHECK OPTION failed '%s'", name)
+	}
+	return Coded(ErrCheck, sql.ErrCheckConstraintViolated.New(name), "Check constraint '%s' is violated.", name)
 }
 
 // IsLate reports whether err leaves the statement to the engine although it has read, and why.

@@ -30,6 +30,21 @@ func Elsewhere(ctx context.Context, stmt sqlparser.Statement) error {
 	return err
 }
 
+// AuthOf is what a statement that Elsewhere refuses asks for.
+func AuthOf(stmt sqlparser.Statement) sqlparser.AuthInformation {
+	switch n := stmt.(type) {
+	case *sqlparser.DDL:
+		return n.Auth
+	case *sqlparser.AlterTable:
+		for _, d := range n.Statements {
+			if d.Action == sqlparser.RenameStr {
+				return d.Auth
+			}
+		}
+	}
+	return sqlparser.AuthInformation{AuthType: sqlparser.AuthType_IGNORE}
+}
+
 // databaseOf is the database that a statement has to run in, if that is not the current one.
 func databaseOf(stmt sqlparser.Statement, current string) (string, error) {
 	var renames []*sqlparser.DDL
@@ -41,13 +56,6 @@ func databaseOf(stmt sqlparser.Statement, current string) (string, error) {
 		renames = append(renames, n)
 	case *sqlparser.AlterTable:
 		renames = n.Statements
-	case *sqlparser.Analyze:
-		for _, t := range n.Tables {
-			if current != "" || t.DbQualifier.IsEmpty() {
-				return "", nil
-			}
-		}
-		return n.Tables[0].DbQualifier.String(), nil
 	}
 	db := ""
 	for _, d := range renames {

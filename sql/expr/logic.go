@@ -351,6 +351,9 @@ func tester(name string, onTrue, onFalse, onNull int64) *Func {
 			return nil
 		},
 		Eval: func(c *Call, k *Compiler) (Expr, error) {
+			if onTrue == onFalse && c.Args[0].Type().NotNull && constantNode(c.Args[0]) {
+				return k.Expr(Bool(onTrue == 1)) // as in MySQL, nobody asks what it is: that may be an error
+			}
 			e, err := k.Expr(c.Args[0])
 			if err != nil {
 				return nil, err
@@ -363,6 +366,13 @@ func tester(name string, onTrue, onFalse, onNull int64) *Func {
 				onNull: onNull, t: c.T}, nil
 		},
 	}
+}
+
+// constantNode reports whether an expression has neither columns nor subqueries.
+func constantNode(n Node) bool {
+	constant := !HasSub(n)
+	Cols(n, func(ColID) { constant = false })
+	return constant
 }
 
 func init() {

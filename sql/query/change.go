@@ -723,7 +723,7 @@ func (w *writer) stored(p *pending) (changed bool, err error) {
 		return false, err
 	}
 	if p.failed != 0 && row != nil {
-		return false, w.check(w.Checks[p.failed-1].Name, w.Checks[p.failed-1].View)
+		return false, assign.Violated(w.Checks[p.failed-1].Name, w.Checks[p.failed-1].View)
 	}
 	switch {
 	case w.refs != nil || w.words():
@@ -780,21 +780,13 @@ func (w *writer) changed(p *pending) (at kv.Row, old, row sql.Row, err error) {
 	return at, old, row, nil
 }
 
-// check is the error of a condition that is not fulfilled.
-func (c *change) check(name string, view bool) error {
-	if view {
-		return mysql.NewSQLError(errViewCheck, "HY000", "CHECK OPTION failed '%s'", name)
-	}
-	return assign.Coded(errCheck, sql.ErrCheckConstraintViolated.New(name), "Check constraint '%s' is violated.", name)
-}
-
 // insert adds a row.
 func (w *writer) insert(p *pending, number int) error {
 	if err := w.beforeInsert(p, number); err != nil {
 		return err
 	}
 	if p.failed != 0 {
-		return w.check(w.ins.checks[p.failed-1].Name, w.ins.checks[p.failed-1].View)
+		return assign.Violated(w.ins.checks[p.failed-1].Name, w.ins.checks[p.failed-1].View)
 	}
 	counted, err := w.number(p.vals)
 	if err != nil {

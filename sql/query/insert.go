@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -385,7 +386,7 @@ func (c *change) complete() error {
 	}
 	k := n.checks[t.pending[i].failed-1]
 	t.pending = t.pending[:i] // a duplicate among the rows before comes first
-	return c.stop(c.check(k.Name, k.View))
+	return c.stop(assign.Violated(k.Name, k.View))
 }
 
 func (c *change) completed(ps []pending, from int) error {
@@ -464,7 +465,7 @@ func (u *updater) update(old, row sql.Row, number int) (next sql.Row, changed bo
 	}
 	for _, f := range u.updates {
 		if err := u.old.set(f, rows, number); err != nil {
-			return nil, false, 0, err
+			return nil, false, 0, cmp.Or(u.c.failure, err) // what was computed was wrong before
 		}
 	}
 	if u.c.failure != nil {
@@ -478,8 +479,13 @@ func (u *updater) update(old, row sql.Row, number int) (next sql.Row, changed bo
 		}
 		changed = changed || !eq
 	}
-	if !changed {
-		return next, false, 0, nil
+	if !changed { // a view WITH CHECK OPTION looks at the row all the same
+		err := u.c.follow(u.rows, nil, u.checks, [][]sql.Row{{next}}, number, func(_, k int) {
+			if check == 0 && u.checks[k-1].View {
+				check = k
+			}
+		})
+		return next, false, check, err
 	}
 	rows[0][0] = next
 	for _, f := range u.touched {
@@ -503,7 +509,7 @@ func (w *writer) meet(p *pending, number int) (changed int, err error) {
 		return 0, err
 	}
 	if p.failed != 0 {
-		return 0, w.check(n.checks[p.failed-1].Name, n.checks[p.failed-1].View)
+		return 0, assign.Violated(n.checks[p.failed-1].Name, n.checks[p.failed-1].View)
 	}
 	row := p.vals
 	counted, err := w.number(row)
@@ -563,7 +569,7 @@ func (w *writer) checkLate(row sql.Row) error {
 	failed := 0
 	err := w.follow1(n.rows, n.late, row, func(k int) { failed = k })
 	if err == nil && failed != 0 {
-		err = w.check(n.late[failed-1].Name, true)
+		err = assign.Violated(n.late[failed-1].Name, true)
 	}
 	return err
 }
@@ -593,7 +599,7 @@ func (w *writer) instead(old, row sql.Row, number int) (int, error) {
 	case err != nil:
 		return 0, err
 	case check != 0:
-		return 0, w.check(w.ins.dup.checks[check-1].Name, w.ins.dup.checks[check-1].View)
+		return 0, assign.Violated(w.ins.dup.checks[check-1].Name, w.ins.dup.checks[check-1].View)
 	case !changed:
 		if _, err := w.fire(false, "update", old, next); err != nil {
 			return 0, err

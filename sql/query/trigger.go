@@ -493,9 +493,9 @@ func (w *writer) updating(p *pending, number int) (changed bool, err error) {
 	}
 	if changed && p.failed != 0 && row != nil {
 		if set {
-			return false, w.check(w.fires.checks[p.failed-1].Name, false)
+			return false, assign.Violated(w.fires.checks[p.failed-1].Name, false)
 		}
-		return false, w.check(w.Checks[p.failed-1].Name, w.Checks[p.failed-1].View)
+		return false, assign.Violated(w.Checks[p.failed-1].Name, w.Checks[p.failed-1].View)
 	}
 	switch {
 	case !changed:

@@ -152,7 +152,7 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 	}
 	if err == nil && p.sent(ctx, query) {
 		if bad := ddl.Elsewhere(ctx, stmt); bad != nil {
-			return p.refused(bad), q, rest, nil
+			return refusedNode(ddl.AuthOf(stmt), p.g, bad), q, rest, nil // who may not rename is told that
 		}
 	}
 	stmt = p.refuse(p.prepares(ctx, stmt), q)
@@ -245,7 +245,9 @@ func (p *parser) refuse(stmt sqlparser.Statement, text string) sqlparser.Stateme
 	return p.refused(err)
 }
 
-func (p *parser) refused(err error) sqlparser.Statement {
-	return inject(ignoreAuth, &ownNode{g: p.g, name: "refused", sch: types.OkResultSchema,
+func (p *parser) refused(err error) sqlparser.Statement { return refusedNode(ignoreAuth, p.g, err) }
+
+func refusedNode(auth sqlparser.AuthInformation, g *gateway, err error) sqlparser.Statement {
+	return inject(auth, &ownNode{g: g, name: "refused", sch: types.OkResultSchema,
 		run: func(*sql.Context) ([]sql.Row, error) { return nil, err }})
 }

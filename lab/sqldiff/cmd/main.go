@@ -24,6 +24,7 @@ import (
 	"github.com/godwitdb/godwit/lab/sqldiff"
 	"github.com/godwitdb/godwit/node"
 	"github.com/godwitdb/godwit/policy/matrix"
+	"github.com/godwitdb/godwit/sql/expr"
 )
 
 func main() {
@@ -58,6 +59,7 @@ func run(ctx context.Context) (wrong int, err error) {
 	flag.StringVar(&beside, "beside", "", "data source name of the reference")
 	flag.StringVar(&modes, "modes", "queries,changes,transactions", strings.Join(sqldiff.ModeNames, ", "))
 	flag.StringVar(&temp, "temp", "", "where both servers keep their data while they run: memory is faster")
+	flag.IntVar(&expr.BatchSize, "batch", expr.BatchSize, "rows that an operator of the nodes in this process hands on at once")
 	flag.StringVar(&profile, "profile", "", "file for a profile of the processor")
 	flag.Parse()
 	o.Modes = strings.Split(modes, ",")

@@ -354,3 +354,23 @@ INSERT INTO t VALUES (1, 0), (2, 1);
 -- affected 2
 UPDATE t SET d = (- d);
 -- affected 1
+
+-- case: CHECK OPTION looks at the row that ON DUPLICATE KEY UPDATE leaves as it is
+CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT);
+-- affected 0
+CREATE VIEW v AS SELECT * FROM t WHERE b <> 0 WITH CHECK OPTION;
+-- affected 0
+INSERT INTO t VALUES (1, 0, NULL), (2, 0, 5);
+-- affected 2
+INSERT INTO v VALUES (1, 3, 4) ON DUPLICATE KEY UPDATE a = 0;
+-- ! 1369
+INSERT INTO v VALUES (2, 3, 4) ON DUPLICATE KEY UPDATE a = 0;
+-- affected 0
+
+-- case: ON DUPLICATE KEY UPDATE by a division by zero
+CREATE TABLE t (id INT PRIMARY KEY, a INT NOT NULL);
+-- affected 0
+INSERT INTO t VALUES (1, 1);
+-- affected 1
+INSERT INTO t VALUES (1, 2) ON DUPLICATE KEY UPDATE a = (1 DIV 0);
+-- ! 1365

@@ -286,3 +286,19 @@ SELECT x.id, y.id FROM t x LEFT JOIN t y ON (y.a OR (1 <= ANY (SELECT z.a FROM t
 -- = 2|1
 -- = 2|2
 -- = 3|1
+
+-- case: TIMESTAMP of two arguments has the digits of both
+CREATE TABLE t (a TIME, b TIME(3));
+-- affected 0
+INSERT INTO t VALUES ('10:00:00', '10:00:00.5');
+-- affected 1
+SELECT CAST(TIMESTAMP(DATE'2024-01-31', a) AS CHAR), CONCAT(TIMESTAMP(DATE'2024-01-31', b)) FROM t;
+-- = 2024-01-31 10:00:00|2024-01-31 10:00:00.500
+
+-- case: nobody asks for the value of what is never NULL
+CREATE TABLE t (id INT PRIMARY KEY, a DECIMAL(30,10));
+-- affected 0
+INSERT INTO t VALUES (((2 = 'One') IS UNKNOWN), 12345678901234567890);
+-- affected 1
+SELECT id, BIT_OR(FLOOR(a)), BIT_AND(-1.5), BIT_XOR(1e0) FROM t GROUP BY id;
+-- = 0|9223372036854775807|18446744073709551614|1

@@ -558,7 +558,10 @@ func pick(sign int) func(a *expr.Agg, _ *expr.Env) (expr.Acc, error) {
 func deriveBitAgg(a *expr.Agg) error {
 	a.T = expr.TypeUint
 	a.T.NotNull = true
-	if t := a.Args[0].Type(); !t.Integer() && t.Kind != expr.Null {
+	switch t := a.Args[0].Type(); {
+	case t.Kind == expr.Decimal:
+		a.Args[0] = &expr.Cast{Arg: a.Args[0], T: expr.TypeInt, Explicit: true}
+	case !t.Integer() && t.Kind != expr.Null:
 		a.Args[0] = &expr.Cast{Arg: a.Args[0], T: expr.TypeUint, Explicit: true}
 	}
 	return nil

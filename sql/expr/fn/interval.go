@@ -25,16 +25,16 @@ func registerIntervals() {
 		&expr.Func{Name: "timediff", Min: 2, Max: 2, Derive: deriveTimeDiff, Eval: evalTimeDiff},
 		&expr.Func{Name: "timestamp", Min: 1, Max: 2, Derive: func(c *expr.Call) error {
 			fsp := 0
-			for _, a := range c.Args {
+			for i, a := range c.Args {
 				n := a.Type().Scale
 				if !a.Type().Temporal() {
 					n = literalDigits(a)
 				}
-				fsp = max(fsp, n)
-			}
-			c.Args[0] = expr.CastTo(c.Args[0], expr.DatetimeType(6))
-			if len(c.Args) == 2 {
-				c.Args[1] = expr.CastTo(c.Args[1], expr.TimeType(6))
+				to := expr.DatetimeType(n) // with more digits, a constant would have them
+				if i == 1 {
+					to = expr.TimeType(n)
+				}
+				fsp, c.Args[i] = max(fsp, n), expr.CastTo(a, to)
 			}
 			c.T = expr.DatetimeType(fsp)
 			return nil
