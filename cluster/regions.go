@@ -114,27 +114,33 @@ func (c *regions) onRegion(q regionQuery) regionReply {
 // stepRegions brings regions that come to their next state. It runs on every node, and does
 // something where the meta group is led.
 func (c *regions) stepRegions(ctx context.Context, t *base.Topology) {
-	r, ok := nextToStep(t)
-	if !ok || !c.groups.Leased(base.MetaGroup) || !c.stepping.CompareAndSwap(false, true) {
+	regions := onTheirWay(t)
+	if len(regions) == 0 || !c.groups.Leased(base.MetaGroup) || !c.stepping.CompareAndSwap(false, true) {
 		return
 	}
 	c.work.done.Go(func() {
 		defer c.stepping.Store(false)
-		lacks := c.ready(ctx, t, r)
-		c.mu.Lock()
-		c.waits[r.ID] = lacks
-		c.mu.Unlock()
-		if lacks != "" {
-			return
-		}
-		_, err := c.Change(ctx, func(now *base.Topology) error { return step(now, r) })
-		switch {
-		case err == nil:
-			c.log.Info("a region was brought on", "region", r.Name, "from", r.State)
-		case !errors.Is(err, errStepped) && ctx.Err() == nil:
-			c.log.Warn("a region cannot be brought on, trying again", "region", r.Name, "from", r.State, "err", err)
+		for _, r := range regions { // one that waits holds up no other
+			c.stepRegion(ctx, t, r)
 		}
 	})
+}
+
+func (c *regions) stepRegion(ctx context.Context, t *base.Topology, r base.Region) {
+	lacks := c.ready(ctx, t, r)
+	c.mu.Lock()
+	c.waits[r.ID] = lacks
+	c.mu.Unlock()
+	if lacks != "" {
+		return
+	}
+	_, err := c.Change(ctx, func(now *base.Topology) error { return step(now, r) })
+	switch {
+	case err == nil:
+		c.log.Info("a region was brought on", "region", r.Name, "from", r.State)
+	case !errors.Is(err, errStepped) && ctx.Err() == nil:
+		c.log.Warn("a region cannot be brought on, trying again", "region", r.Name, "from", r.State, "err", err)
+	}
 }
 
 // ready asks all nodes whether a region may go on, and returns what is missing; empty if nothing
@@ -172,17 +178,14 @@ func (c *regions) onceNow(at map[base.RegionID]base.Timestamp, r base.RegionID) 
 	return at[r]
 }
 
-// nextToStep is a region that is on its way in or out.
-func nextToStep(t *base.Topology) (base.Region, bool) {
-	for _, r := range t.Regions {
-		if r.State == base.RegionJoining || r.State == base.RegionLeaving {
-			return r, true
+// onTheirWay are the regions that come or go.
+func onTheirWay(t *base.Topology) (out []base.Region) {
+	for _, r := range t.Present() {
+		if r.State != base.RegionActive {
+			out = append(out, r)
 		}
 	}
-	if len(t.Opening) > 0 {
-		return t.Opening[0], true
-	}
-	return base.Region{}, false
+	return out
 }
 
 // askReady asks all nodes, and returns the groups without rows, and what is missing until the
@@ -338,19 +341,18 @@ func takerOf(t *base.Topology, r *base.Region, name string, near func(a, b base.
 
 // evacuate has the rows of leaving regions move whose groups are led here.
 func (c *regions) evacuate(ctx context.Context, t *base.Topology) {
-	i := slices.IndexFunc(t.Regions, func(r base.Region) bool { return r.State == base.RegionLeaving })
-	if i < 0 || c.process.Evacuate == nil || c.acted.Load() < t.Version || !c.emptying.CompareAndSwap(false, true) {
+	leaving := slices.DeleteFunc(onTheirWay(t), func(r base.Region) bool { return r.State != base.RegionLeaving })
+	if len(leaving) == 0 || c.process.Evacuate == nil || c.acted.Load() < t.Version || !c.emptying.CompareAndSwap(false, true) {
 		return
 	}
-	r := t.Regions[i]
 	c.work.done.Go(func() {
 		defer c.emptying.Store(false)
-		for _, g := range t.RegionGroups(r.ID) {
+		for _, g := range groupsOf(t, leaving) {
 			if ctx.Err() != nil || !c.groups.Leased(g) {
 				continue
 			}
 			since := c.progress.Complete()
-			left, err := c.process.Evacuate(ctx, g, t.HomeFor(r.ID))
+			left, err := c.process.Evacuate(ctx, g, t.HomeFor(g.Region()))
 			if err != nil {
 				left = fmt.Sprintf("its rows cannot be read: %v", err)
 			}
@@ -359,6 +361,13 @@ func (c *regions) evacuate(ctx context.Context, t *base.Topology) {
 			c.mu.Unlock()
 		}
 	})
+}
+
+func groupsOf(t *base.Topology, regions []base.Region) (gs []base.GroupID) {
+	for _, r := range regions {
+		gs = append(gs, t.RegionGroups(r.ID)...)
+	}
+	return gs
 }
 
 // emptiness says which groups led here have no rows any more, and what the others wait for.

@@ -33,10 +33,11 @@ func TestRegionSteps(t *testing.T) {
 	}
 	states := []base.RegionState{base.RegionJoining, base.RegionActive}
 	for _, want := range states {
-		r, ok := nextToStep(next)
-		if !ok || r.ID != 4 {
-			t.Fatalf("before %q: next to step is %+v", want, r)
+		all := onTheirWay(next)
+		if len(all) != 1 || all[0].ID != 4 {
+			t.Fatalf("before %q: on their way are %+v", want, all)
 		}
+		r := all[0]
 		next, err = edited(next, func(e *base.Topology) error { return step(e, r) })
 		if err != nil || next.Region(4).State != want || !next.MayLive(4) || len(next.Opening) != 0 ||
 			(next.HomeByName("mars") == 4) != (want == base.RegionActive) {
@@ -49,19 +50,34 @@ func TestRegionSteps(t *testing.T) {
 	if len(next.Later) != 1 || len(next.FirstReplicas(base.DataGroup(2, 4))) != 4 {
 		t.Errorf("how its groups began is forgotten: %+v", next.Later)
 	}
-	if _, ok := nextToStep(next); ok {
-		t.Error("an active region steps on")
+	if all := onTheirWay(next); len(all) > 0 {
+		t.Errorf("an active region steps on: %+v", all)
 	}
 	near := func(a, b base.RegionID) time.Duration { return time.Duration(10+int(b)) * time.Millisecond }
 	next, err = edited(next, func(e *base.Topology) error { return leave(e, "region-1", "", near) })
 	if err != nil || next.HomeFor(1) != 2 || next.MayLive(1) || next.Home(base.DataGroup(1, 1)) != 2 {
 		t.Fatalf("leaving: %v, %+v", err, next)
 	}
-	r, _ := nextToStep(next)
+	r := onTheirWay(next)[0]
 	next, err = edited(next, func(e *base.Topology) error { return step(e, r) })
 	if err != nil || next.Region(1).State != base.RegionGone || !next.Node(1).Gone || next.RegionByName("region-1") != 0 ||
 		slices.Contains(next.Replicas[0], 1) || slices.Contains(next.MetaVoters, 1) || len(next.Groups()) != 1+2*4 {
 		t.Errorf("gone: %v, %+v", err, next)
+	}
+}
+
+// A region that waits, because it leaves or opens, holds up no other one.
+func TestRegionsStepSideBySide(t *testing.T) {
+	top := topo(1, 1, 1, 1, 1)
+	top.Regions[0].State, top.Regions[0].Into = base.RegionLeaving, 2
+	top.Regions[2].State = base.RegionJoining
+	top.Opening = []base.Region{{ID: 5, Name: "mars", State: base.RegionOpening}, {ID: 6, Name: "moon", State: base.RegionOpening}}
+	var ids []base.RegionID
+	for _, r := range onTheirWay(&top) {
+		ids = append(ids, r.ID)
+	}
+	if !slices.Equal(ids, []base.RegionID{1, 3, 5, 6}) {
+		t.Errorf("on their way are %v", ids)
 	}
 }
 
