@@ -74,6 +74,8 @@ type Topology struct {
 	AsyncFirst [][]NodeID `json:"async_first,omitempty"`
 	// Promotions are those of asynchronous groups whose region was lost, in order.
 	Promotions []Promotion `json:"promotions,omitempty"`
+	// Placements are those that there are and were, by id from 1.
+	Placements []Placement `json:"placements,omitempty"`
 }
 
 // LaterRegion is how the groups of a region began that the cluster did not have when it was made.
@@ -332,8 +334,11 @@ func (t *Topology) Present() (out []Region) {
 }
 
 // FirstReplicas are the nodes with which the groups of a shard began that a region got when it was
-// added; nil if the region, or the shard, was there before the other.
+// added, or those of a placement; nil if the region, or the shard, was there before the other.
 func (t *Topology) FirstReplicas(g GroupID) []NodeID {
+	if p := t.PlacementOf(g.Shard()); p != nil {
+		return p.First[int(g.Shard())-1-p.ID.ShardBefore(t.Shards)]
+	}
 	for _, l := range t.Later {
 		if l.Region == g.Region() && int(g.Shard()) <= len(l.First) {
 			return l.First[g.Shard()-1]
@@ -353,6 +358,9 @@ func (t *Topology) ShardReplicas(s ShardID) []NodeID {
 		}
 		return ids
 	}
+	if p := t.PlacementOf(s); p != nil {
+		return p.Replicas[int(s)-1-p.ID.ShardBefore(t.Shards)]
+	}
 	if int(s) > len(t.Replicas) {
 		return nil
 	}
@@ -366,6 +374,9 @@ func (t *Topology) Groups() []GroupID { return t.groupsOf([]GroupID{MetaGroup}, 
 func (t *Topology) AllGroups() []GroupID { return t.groupsOf(t.Groups(), t.Opening) }
 
 func (t *Topology) groupsOf(gs []GroupID, regions []Region) []GroupID {
+	gs = t.placedGroups(gs, func(id RegionID) bool {
+		return slices.ContainsFunc(regions, func(r Region) bool { return r.ID == id })
+	})
 	for s := 1; s <= t.AllShards(); s++ {
 		for _, r := range regions {
 			gs = append(gs, DataGroup(ShardID(s), r.ID))
@@ -402,5 +413,5 @@ func (t *Topology) Validate() error {
 			}
 		}
 	}
-	return nil
+	return t.validatePlacements()
 }

@@ -52,6 +52,8 @@ type Disk struct {
 	// FoundRegion calls found, which opens the first replicas of the groups of a region that was
 	// added, in this node's first life with that region only. Nil: it is never called.
 	FoundRegion func(r base.RegionID, found func() error) error
+	// FoundPlacement does so for the groups of a placement. Nil: it is never called.
+	FoundPlacement func(p base.PlacementID, found func() error) error
 	// Stored is the newest topology on disk; nil if none.
 	Stored *base.Topology
 	// SaveTopology keeps a newer topology on disk.

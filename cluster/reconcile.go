@@ -98,6 +98,9 @@ func (c *reconciliation) OpenReplicas() error {
 			}
 		}
 	}
+	if err := c.foundPlacements(t); err != nil {
+		return err
+	}
 	for _, g := range t.AllGroups() {
 		if slices.Contains(t.ShardReplicas(g.Shard()), c.self) {
 			if err := c.placement.Open(g, group.Conf{}, false); err != nil {

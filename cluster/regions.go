@@ -310,6 +310,9 @@ func leave(t *base.Topology, name, into string, near func(a, b base.RegionID) ti
 		return base.Errorf(base.CodeInvalid, "this cluster has had asynchronous tables, whose groups vote in the region of "+
 			"their rows: no region can be dropped")
 	}
+	if err := placedIn(t, r); err != nil {
+		return err
+	}
 	to, err := takerOf(t, r, into, near)
 	if err != nil {
 		return err

@@ -128,6 +128,7 @@ func edited(t *base.Topology, fn func(*base.Topology) error) (*base.Topology, er
 	edit.Opening = slices.Clone(t.Opening)
 	edit.Later = slices.Clone(t.Later)
 	edit.Promotions = slices.Clone(t.Promotions)
+	edit.Placements = slices.Clone(t.Placements)
 	if err := fn(&edit); err != nil {
 		return nil, err
 	}

@@ -113,7 +113,7 @@ func (n *Node) assemble(p Parts) error {
 func (a *assembly) connect() {
 	n := a.Node
 	over := overlay.New(overlay.Options{Transport: a.Transport, Nodes: a.dir.liveNodes, Peers: a.dir.members,
-		RTT: a.dir.between, Logger: a.Log})
+		RTT: a.dir.between, MayPass: a.dir.mayPass, Logger: a.Log})
 	over.SetParams(networkDefaults.overlay())
 	if a.Network != nil {
 		over.SetParams(*a.Network)
@@ -168,7 +168,8 @@ func (a *assembly) configure() error {
 			Farthest:  func() (path, trip time.Duration) { return dir.FarthestPath(), dir.Farthest() },
 			Every:     func(g base.GroupID) time.Duration { return dir.Every(g) },
 			Keep:      n.holds.keep,
-			MayLive:   func(r base.RegionID) bool { return dir.Topology().MayLive(r) },
+			MayLive:   func(s base.ShardID, r base.RegionID) bool { return dir.Topology().MayLiveIn(s, r) },
+			HomeIn:    func(s base.ShardID, r base.RegionID) base.RegionID { return dir.Topology().HomeIn(s, r) },
 			Region:    func() base.RegionID { return dir.Topology().RegionOf(a.Identity.Node) },
 		}}
 	if err := n.makeHomes(a.Parts, dir, &a.owning); err != nil {
@@ -235,9 +236,12 @@ func (a *assembly) clusterOptions() cluster.Options {
 		Self: a.Identity.Node, Identity: a.Identity, Transport: a.Transport, Clock: n.clock, Replicas: n.reps,
 		Paths: n.over, Logger: a.Log,
 		Disk: cluster.Disk{
-			Founding:     a.Identity.Founding && !a.founded,
-			FoundAsync:   a.foundAsync,
-			FoundRegion:  a.foundRegion,
+			Founding:    a.Identity.Founding && !a.founded,
+			FoundAsync:  a.foundAsync,
+			FoundRegion: a.foundRegion,
+			FoundPlacement: func(p base.PlacementID, found func() error) error {
+				return a.once(fmt.Sprintf("%s/%d", recFoundedPlacement, p), found)
+			},
 			Stored:       a.stored,
 			SaveTopology: func(t *base.Topology) error { return saveJSON(a.Store, recTopology, t) },
 		},

@@ -23,8 +23,8 @@ import (
 type homes struct {
 	*home.Policy
 	region func() base.RegionID
-	// mayLive reports whether rows may be at home in a region
-	mayLive func(base.RegionID) bool
+	// mayLive reports whether rows of a shard may be at home in a region
+	mayLive func(base.ShardID, base.RegionID) bool
 
 	mu  sync.Mutex
 	dry []homing.Move // moves that a dry run has only decided, newest last
@@ -35,7 +35,7 @@ const maxDry = 1000
 
 // Accessed implements homing.Homes.
 func (h *homes) Accessed(a homing.Access) homing.Verdict {
-	if !h.mayLive(a.From) {
+	if !h.mayLive(a.Key.Shard(), a.From) {
 		return homing.Verdict{} // rows cannot move there
 	}
 	d := h.Record(home.Access{Key: a.Key, Home: a.Home, From: a.From, Txn: a.Txn, Write: a.Write, Pinned: a.Pinned,
@@ -79,7 +79,7 @@ func (n *Node) makeHomes(p Parts, dir *directory, oc *owner.Config) error {
 		return err
 	}
 	n.homes = &homes{Policy: pol, region: func() base.RegionID { return dir.Topology().RegionOf(p.Identity.Node) },
-		mayLive: func(r base.RegionID) bool { return dir.Topology().MayLive(r) }}
+		mayLive: func(s base.ShardID, r base.RegionID) bool { return dir.Topology().MayLiveIn(s, r) }}
 	oc.Homes = n.homes
 	sql := p.SQLListen != "" || p.SQLListener != nil
 	n.evacuation = evacuate.Node{

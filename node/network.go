@@ -102,6 +102,11 @@ func (d *directory) between(a, b base.NodeID) time.Duration {
 	return d.Between(a, b)
 }
 
+// mayPass reports whether what two nodes send each other may go over a third one (PLACE-3).
+func (d *directory) mayPass(from, to, over base.NodeID) bool {
+	return d.Cluster != nil && d.Topology().MayPass(from, to, over)
+}
+
 var networkTopics = []server.Topic{
 	{Name: "links", Comment: "traffic of this node with the others, and how its consensus messages reach them",
 		Columns: slices.Concat(

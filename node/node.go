@@ -47,6 +47,8 @@ const (
 	// recFoundedRegion, with a region that was added behind it, is set once the first replicas of
 	// its groups exist here.
 	recFoundedRegion = "founded-region"
+	// recFoundedPlacement does so for the groups of the placement whose number is behind it.
+	recFoundedPlacement = "founded-placement"
 	// recFoundedAsync is set once the first replicas of asynchronous shards exist here.
 	recFoundedAsync = "founded-async"
 	recLives        = "lives"       // the starts of this store

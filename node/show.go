@@ -107,6 +107,21 @@ var topics = []server.Topic{
 // EnableAsync implements server.Cluster.
 func (s show) EnableAsync(ctx context.Context) error { return s.n.cluster.EnableAsync(ctx) }
 
+// CreatePlacement implements server.Cluster.
+func (s show) CreatePlacement(ctx context.Context, name string, regions []string) error {
+	return s.n.cluster.CreatePlacement(ctx, name, regions)
+}
+
+// DropPlacement implements server.Cluster.
+func (s show) DropPlacement(ctx context.Context, name string) error {
+	return s.n.cluster.DropPlacement(ctx, name)
+}
+
+// PlacementNamed implements server.Cluster.
+func (s show) PlacementNamed(ctx context.Context, name string) (base.Placed, error) {
+	return s.n.cluster.PlacementNamed(ctx, name)
+}
+
 // AwaitHeld implements server.Cluster.
 func (s show) AwaitHeld(ctx context.Context) error { return s.n.cluster.AwaitHeld(ctx) }
 

@@ -143,7 +143,7 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 		return err
 	}
 	e.attempt = evaluate.Attempt{Group: &r.view, Request: q, Blind: e.by.blind(), Walk: r.cfg.Bulk.Walk,
-		MayLive: r.cfg.MayLive, Count: e.count}
+		MayLive: r.cfg.MayLive, HomeIn: r.cfg.HomeIn, Count: e.count}
 	if err := e.admit(ctx); err != nil {
 		return err
 	}

@@ -181,7 +181,7 @@ func (f *fetch) local(ctx context.Context, t *Txn) (done bool, err error) {
 	left := f.limit
 	runs := f.runs()
 	for k, run := range runs {
-		r := t.db.set.Replica(base.DataGroup(f.spans[run[0]].Start.Shard(), t.db.cfg.Region))
+		r := t.db.set.Replica(t.db.homeGroup(f.spans[run[0]].Start.Shard()))
 		if r == nil {
 			return false, nil
 		}

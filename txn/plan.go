@@ -256,7 +256,7 @@ func (t *Txn) planReads() plan {
 		}
 		segs, ok := t.db.set.Segments(s, maxReads)
 		if !ok {
-			segs = []owner.Segment{{Span: s, Owner: base.DataGroup(s.Start.Shard(), t.db.cfg.Region)}}
+			segs = []owner.Segment{{Span: s, Owner: t.db.homeGroup(s.Start.Shard())}}
 		}
 		for _, g := range segs {
 			p.reads[g.Owner] = append(p.reads[g.Owner], &wire.Span{Start: g.Span.Start, End: g.Span.End})
@@ -291,5 +291,5 @@ func (t *Txn) expectedOwner(p *plan, k base.Key) base.GroupID {
 	if g, ok := t.rows.Owner(k); ok {
 		return g
 	}
-	return base.DataGroup(k.Shard(), t.db.cfg.Region)
+	return t.db.homeGroup(k.Shard())
 }

@@ -38,7 +38,7 @@ func (db *DB) Program(ctx context.Context, opts kv.Options, p kv.Program) (kv.Pr
 				return kv.ProgramResult{}, kv.ProgramUndefined
 			}
 		}
-		t.buffer(nil, &writes.Write{Key: u.Key, Kind: wire.WriteKind_PUT, Home: t.home(0), Patch: u.Patch})
+		t.buffer(nil, &writes.Write{Key: u.Key, Kind: wire.WriteKind_PUT, Home: t.home(u.Key, 0), Patch: u.Patch})
 	}
 	for _, pin := range p.Pins {
 		t.Pin(pin.TS, pin.Key)

@@ -38,7 +38,7 @@ func (t *Txn) guess(todo []piece, of int, s base.Span, limit int) []piece {
 	if shard == base.MetaShard {
 		return append(todo, piece{of: of, span: s, group: base.MetaGroup})
 	}
-	home := base.DataGroup(shard, t.db.cfg.Region)
+	home := t.db.homeGroup(shard)
 	if len(t.db.cfg.Topology().Regions) == 1 {
 		return append(todo, piece{of: of, span: s, group: home})
 	}
@@ -66,7 +66,7 @@ func (t *Txn) guess(todo []piece, of int, s base.Span, limit int) []piece {
 // otherwise it is what the local replica says. Without a replica it is the group of the own region,
 // whose leader knows and is near.
 func (t *Txn) guessPoint(key base.Key) base.GroupID {
-	home := base.DataGroup(key.Shard(), t.db.cfg.Region)
+	home := t.db.homeGroup(key.Shard())
 	if t.db.leadsGroup(home) {
 		return home
 	}
@@ -74,6 +74,12 @@ func (t *Txn) guessPoint(key base.Key) base.GroupID {
 		return g
 	}
 	return home
+}
+
+// homeGroup is the group of a shard whose rows are near: that of the own region, or of the one where
+// the rows of its clients are at home in the placement of the shard.
+func (db *DB) homeGroup(s base.ShardID) base.GroupID {
+	return base.DataGroup(s, db.cfg.Topology().HomeIn(s, db.cfg.Region))
 }
 
 // request is one message to one group.

@@ -139,7 +139,7 @@ func (t *Txn) Rollback(context.Context) {
 
 // Put implements kv.Txn.
 func (t *Txn) Put(key base.Key, value []byte, home base.RegionID) {
-	w := &writes.Write{Key: key, Kind: wire.WriteKind_PUT, Val: value, Home: t.home(home)}
+	w := &writes.Write{Key: key, Kind: wire.WriteKind_PUT, Val: value, Home: t.home(key, home)}
 	old := t.buf.Get(key)
 	if old != nil {
 		// What had to be absent still has to.
@@ -182,7 +182,7 @@ func (t *Txn) Move(key base.Key, to base.RegionID, opts kv.MoveOptions) {
 
 // Insert implements kv.Txn.
 func (t *Txn) Insert(key base.Key, value []byte, home base.RegionID) error {
-	w := &writes.Write{Key: key, Kind: wire.WriteKind_INSERT, Val: value, Home: t.home(home)}
+	w := &writes.Write{Key: key, Kind: wire.WriteKind_INSERT, Val: value, Home: t.home(key, home)}
 	old := t.buf.Get(key)
 	if old.Content() {
 		if old.Kind != wire.WriteKind_DELETE {
@@ -214,10 +214,10 @@ func (t *Txn) Delete(key base.Key) {
 	t.buffer(old, w)
 }
 
-// home is the region given, or the one on whose behalf the transaction runs.
-func (t *Txn) home(r base.RegionID) base.RegionID {
+// home is the region given, or where rows of a shard are at home for which the transaction runs.
+func (t *Txn) home(key base.Key, r base.RegionID) base.RegionID {
 	if r == 0 {
-		return t.opts.Source
+		return t.db.cfg.Topology().HomeIn(key.Shard(), t.opts.Source)
 	}
 	return r
 }

@@ -26,7 +26,7 @@ func (t *Txn) Update(key base.Key, value []byte, p *wire.Patch) {
 	if i >= 0 {
 		t.reads = slices.Delete(t.reads, i, i+1)
 	}
-	t.buffer(t.buf.Get(key), &writes.Write{Key: key, Kind: wire.WriteKind_PUT, Val: value, Home: t.home(0), Patch: p, Draft: draft})
+	t.buffer(t.buf.Get(key), &writes.Write{Key: key, Kind: wire.WriteKind_PUT, Val: value, Home: t.home(key, 0), Patch: p, Draft: draft})
 }
 
 // mayShip reports whether an update of a key may be left to its owner.

@@ -17,8 +17,10 @@ type Attempt struct {
 	// Walk is from how many writes on their places are found by stepping from key to key. The
 	// request has them in order (CheckCommit). 0: never.
 	Walk int
-	// MayLive reports whether a row may be given a home in a region; nil: in all.
-	MayLive func(base.RegionID) bool
+	// MayLive reports whether a row of a shard may be given a home in a region; nil: in all.
+	MayLive func(base.ShardID, base.RegionID) bool
+	// HomeIn is where a row of a shard is at home whose gateway's region is given; nil: there.
+	HomeIn func(base.ShardID, base.RegionID) base.RegionID
 	// Count tells the policy of homes of a row that is written. It is called once for each row,
 	// however often the writes are looked at, and may set where the row moves with its write.
 	Count func(w *wire.Write, p *view.Place)
@@ -108,7 +110,8 @@ func (l *look) write(w *wire.Write) error {
 		return nil
 	}
 	if home := base.Label(out.Label).Home(); (!there || out.Move != 0) && !l.mayLive(home) {
-		return base.Errorf(base.CodeAborted, "no row gets its home in region %d, which is being added or dropped: retry", home)
+		return base.Errorf(base.CodeAborted, "no row gets its home in region %d, which is being added or dropped, "+
+			"or is not in the placement of the table: retry", home)
 	}
 	if w.Patch != nil && len(l.Need) == 0 && len(l.Foreign) == 0 {
 		if out, err = l.patched(w, &p, there); err != nil {
@@ -123,7 +126,9 @@ func (l *look) write(w *wire.Write) error {
 }
 
 // mayLive reports whether a row may be given a home in a region; 0 is that of the meta shard.
-func (l *look) mayLive(r base.RegionID) bool { return r == 0 || l.MayLive == nil || l.MayLive(r) }
+func (l *look) mayLive(r base.RegionID) bool {
+	return r == 0 || l.MayLive == nil || l.MayLive(l.Group.ID.Shard(), r)
+}
 
 // locate finds the owner of a key. A key that was seen under its lock is looked up again only if
 // the entry needs its value.

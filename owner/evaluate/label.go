@@ -36,7 +36,7 @@ func (l *look) label(w *wire.Write, p *view.Place, there bool) (label base.Label
 }
 
 // newHome is the home of a new row: that of its section, else the one that the write asks for, else
-// the region of its gateway.
+// the region of its gateway, or the first one of its placement.
 func (l *look) newHome(w *wire.Write) base.RegionID {
 	if l.Group.OwnsSection(w.Key) {
 		return l.Group.ID.Region()
@@ -45,6 +45,9 @@ func (l *look) newHome(w *wire.Write) base.RegionID {
 		return home
 	}
 	if home := base.RegionID(l.Request.Txn.GatewayRegion); home != 0 {
+		if l.HomeIn != nil {
+			home = l.HomeIn(l.Group.ID.Shard(), home)
+		}
 		return home
 	}
 	return l.Group.ID.Region()

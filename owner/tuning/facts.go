@@ -48,8 +48,11 @@ type Facts struct {
 	// age before outcomes of that age are forgotten (OWN-11). Nil: outcomes are never forgotten.
 	Groups func() []base.GroupID
 
-	// MayLive reports whether rows may be given a home in a region (REGION-4). Nil: in all.
-	MayLive func(base.RegionID) bool
+	// MayLive reports whether rows of a shard may be given a home in a region (REGION-4, PLACE-2).
+	// Nil: in all.
+	MayLive func(base.ShardID, base.RegionID) bool
+	// HomeIn is where rows of a shard are at home whose gateway's region is given. Nil: there.
+	HomeIn func(base.ShardID, base.RegionID) base.RegionID
 
 	// Keep lowers the timestamp up to which old versions may be collected to one that leaves alone
 	// what somebody still reads (package kv/hold); 0: nothing may be collected. Nil lowers nothing.
@@ -73,7 +76,10 @@ func (f *Facts) Fill() {
 		f.Gone = func(base.NodeID, time.Time) bool { return false }
 	}
 	if f.MayLive == nil {
-		f.MayLive = func(base.RegionID) bool { return true }
+		f.MayLive = func(base.ShardID, base.RegionID) bool { return true }
+	}
+	if f.HomeIn == nil {
+		f.HomeIn = func(_ base.ShardID, r base.RegionID) base.RegionID { return r }
 	}
 	if f.Lost == nil {
 		f.Lost = func(base.NodeID) bool { return false }

@@ -47,7 +47,30 @@ func Place(t base.Topology) base.Topology {
 	for i := range regions {
 		placeRegion(&t, &out, regions, i)
 	}
+	out.Placements = placements(&t)
 	out.MetaVoters = metaVoters(&t)
+	return out
+}
+
+// placements are those of a topology, with the replicas that the rule wants of each in its regions:
+// as many as in a cluster that has no other regions, so that its groups survive what they would
+// survive there.
+func placements(t *base.Topology) []base.Placement {
+	out := slices.Clone(t.Placements)
+	for i := range out {
+		p := &out[i]
+		old := *t
+		old.Replicas, p.Replicas = p.Replicas, make([][]base.NodeID, t.Shards)
+		for k, r := range p.Regions {
+			nodes := t.NodesIn(r)
+			for s, set := range placeShards(&old, nodes, 0, t.Shards, replicasPerRegion(len(p.Regions), k, len(nodes))) {
+				p.Replicas[s] = append(p.Replicas[s], set...)
+			}
+		}
+		if p.First == nil {
+			p.First = slices.Clone(p.Replicas)
+		}
+	}
 	return out
 }
 

@@ -257,6 +257,9 @@ func (t *taking) choose(snap *schema.Snapshot) ([]*schema.Table, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !t.o.SkipMultiMaster {
+		c.here = t.g.DB.Region()
+	}
 	tables, multi := c.tables()
 	if len(multi) > 0 && !t.o.SkipMultiMaster {
 		return nil, noMultiMaster(multi)
@@ -270,7 +273,8 @@ func (t *taking) choose(snap *schema.Snapshot) ([]*schema.Table, error) {
 }
 
 func noMultiMaster(tables []string) error {
-	return schema.Invalid("MULTI MASTER tables have no reads of the past, and so no backup: " + strings.Join(tables, ", ") +
+	return schema.Invalid("MULTI MASTER tables have no reads of the past, and so no backup, and those with a placement are " +
+		"read by a BACKUP at a node of its regions alone, and not by a schedule or log: " + strings.Join(tables, ", ") +
 		". Leave them out: WITH SKIP_MULTI_MASTER")
 }
 
@@ -286,6 +290,8 @@ func stored(d *schema.TableDesc) *schema.TableDesc {
 
 // choice is what of a catalog is backed up.
 type choice struct {
+	// here is the region of the node that reads rows; 0: none that may read tables with a placement.
+	here  base.RegionID
 	snap  *schema.Snapshot
 	whole map[string]bool            // databases, by lower name
 	parts map[string]map[string]bool // tables of others
@@ -342,14 +348,15 @@ func fulltextTables(d *schema.TableDesc) (names []string) {
 	return names
 }
 
-// tables are those chosen, in the order of their names; multi are MULTI MASTER.
+// tables are those chosen, in the order of their names; multi are MULTI MASTER, or have a placement
+// in which this node is not.
 func (c *choice) tables() (out []*schema.Table, multi []string) {
 	for _, name := range slices.Sorted(maps.Keys(c.snap.Databases)) {
 		db := c.snap.Databases[name]
 		for _, tn := range slices.Sorted(maps.Keys(db.Tables)) {
 			switch t := db.Tables[tn]; {
 			case !c.whole[name] && !c.parts[name][tn]:
-			case t.Desc.Locality.Kind == schema.MultiMaster:
+			case t.Desc.Locality.Kind == schema.MultiMaster, !t.Desc.Locality.Placed.Allows(c.here):
 				multi = append(multi, t.Desc.DB+"."+t.Desc.Name)
 			default:
 				out = append(out, t)

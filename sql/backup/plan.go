@@ -185,7 +185,9 @@ func (p *plan) chooseTables(w *wanted) error {
 		if !w.database(t.was.DB) && !w.tables[strings.ToLower(t.was.DB+"."+t.was.Name)] {
 			continue
 		}
-		p.define(t)
+		if err := p.define(t); err != nil {
+			return err
+		}
 		p.tables = append(p.tables, t)
 		p.rows += t.from.Rows
 	}
@@ -193,7 +195,7 @@ func (p *plan) chooseTables(w *wanted) error {
 }
 
 // define makes the definition of a table as it will be here.
-func (p *plan) define(t *planned) {
+func (p *plan) define(t *planned) (err error) {
 	d := t.was.Clone()
 	n := p.table(name{t.was.DB, t.was.Name})
 	d.DB, d.Name = n.DB, n.Table
@@ -201,8 +203,33 @@ func (p *plan) define(t *planned) {
 	if d.Locality.Kind == schema.ByTable {
 		d.Locality.Region = p.region(d.Locality.Region)
 	}
+	d.Locality.Placed, err = p.placed(t.was)
 	d.V = d.Format()
 	t.desc = d
+	return err
+}
+
+// placed is where a table may lie here that had a placement: in one of the same regions.
+func (p *plan) placed(was *schema.TableDesc) (base.Placed, error) {
+	old, topo := was.Locality.Placed, p.g.DB.Topology()
+	if old.ID == 0 {
+		return old, nil
+	}
+	var names []string
+	var regions base.RegionSet
+	for id := base.RegionID(1); id <= base.MaxRegions; id++ {
+		if old.Regions.Has(id) {
+			names = append(names, p.v.Regions[id])
+			regions |= base.RegionsOf(topo.HomeByName(p.v.Regions[id]))
+		}
+	}
+	for i := range topo.Placements {
+		if pl := &topo.Placements[i]; !pl.Dropped && !pl.Opening && pl.Placed().Regions == regions {
+			return pl.Placed(), nil
+		}
+	}
+	return base.Placed{}, schema.Invalid("table " + was.DB + "." + was.Name + " had a placement of regions " +
+		strings.Join(names, ", ") + ", and here is none: CREATE PLACEMENT of them first")
 }
 
 // region is the region of the same name here, or else the gateway's.

@@ -218,7 +218,8 @@ func (c *change) keys(ctx context.Context) ([]base.Key, error) {
 	if len(def.PK) <= 1 {
 		return []base.Key{def.RowKey(schema.RowRef{Shard: def.ShardOf(c.pk), PK: c.pk})}, nil
 	}
-	if c.t.old.Desc.Shards == def.Desc.Shards && c.t.old.Desc.Locality.Async == def.Desc.Locality.Async {
+	if c.t.old.Desc.Shards == def.Desc.Shards && c.t.old.Desc.Locality.Async == def.Desc.Locality.Async &&
+		c.t.old.Desc.Locality.Placed == def.Desc.Locality.Placed {
 		return []base.Key{def.RowKey(schema.RowRef{Shard: c.shard, PK: c.pk})}, nil
 	}
 	var out []base.Key

@@ -227,7 +227,7 @@ func (t *Table) entriesOf(ctx context.Context, cur *schema.Table, x *schema.Inde
 		}
 		home := r.Home
 		if home == 0 {
-			home = kv.HomeRegion(t.g.DB)
+			home = cur.HomeFor(kv.HomeRegion(t.g.DB))
 		}
 		key, value, err := cur.IndexEntry(ctx, x, row, schema.RefOfKey(r.Key), home)
 		if err != nil {
@@ -283,6 +283,7 @@ type garbageDesc struct {
 	Shards      int            `json:"shards"`
 	Global      bool           `json:"global,omitempty"`
 	Async       bool           `json:"async,omitempty"`
+	Placed      base.Placed    `json:"placed,omitzero"`
 	MultiMaster bool           `json:"multi,omitempty"`
 	Since       time.Time      `json:"since"`
 	// Node is set while a rewrite is filling the table; it is garbage only if that fails.
@@ -299,7 +300,7 @@ func GarbageOf(t *schema.Table) *garbageDesc {
 	g := &garbageDesc{
 		V: t.Desc.Format(), Table: t.Desc.ID, All: []base.IndexID{0}, Shards: t.Desc.Shards, Async: t.Desc.Locality.Async,
 		Global: t.Desc.Locality.Kind == schema.Global, MultiMaster: t.Desc.Locality.Kind == schema.MultiMaster,
-		Since: time.Now().UTC(),
+		Placed: t.Desc.Locality.Placed, Since: time.Now().UTC(),
 	}
 	for _, x := range t.Indexes {
 		if x.Desc.Stored() {
@@ -342,7 +343,7 @@ func (m *mutation) discardIndex(d *schema.TableDesc, x *schema.IndexDesc) {
 	m.put(garbageKey(d.ID, uint64(k)), schema.Marshal(&garbageDesc{
 		V: d.Format(), Table: d.ID, Index: &k, Shards: d.Shards, Async: d.Locality.Async,
 		Global:      d.Locality.Kind == schema.Global,
-		MultiMaster: d.Locality.Kind == schema.MultiMaster, Since: time.Now().UTC(),
+		MultiMaster: d.Locality.Kind == schema.MultiMaster, Placed: d.Locality.Placed, Since: time.Now().UTC(),
 	}))
 	m.txn.After = append(m.txn.After, m.g.GC.Kick)
 }

@@ -111,7 +111,7 @@ func (c *Collector) remove(ctx context.Context, key base.Key, d *garbageDesc) er
 	case !d.Global:
 		shards = shards[:0]
 		for i := range d.Shards {
-			shards = append(shards, base.ShardID(schema.FirstShard(d.Shards, d.Async)+i+1))
+			shards = append(shards, base.ShardID(schema.Locality{Async: d.Async, Placed: d.Placed}.FirstShard(d.Shards)+i+1))
 		}
 	}
 	for _, ix := range indexes {
@@ -120,7 +120,9 @@ func (c *Collector) remove(ctx context.Context, key base.Key, d *garbageDesc) er
 			if ix&base.ByHome != 0 {
 				homes = homes[:0]
 				for _, r := range c.g.DB.Topology().Regions {
-					homes = append(homes, r.ID)
+					if d.Placed.Allows(r.ID) {
+						homes = append(homes, r.ID)
+					}
 				}
 			}
 			for _, h := range homes {

@@ -65,6 +65,7 @@ func (g *Env) copyTable(ctx *sql.Context, t *Table, kind string, l schema.Locali
 		if l.Kind == schema.ByTable {
 			region = l.Region
 		}
+		region = l.Placed.HomeOf(region)
 		if id, err = NextTableID(kctx, k, region); err != nil {
 			return err
 		}

@@ -211,7 +211,10 @@ func (d *database) CreateTable(ctx *sql.Context, name string, sch sql.PrimaryKey
 		return err
 	}
 	likeTimes(ctx, m.snap(), desc, sch.Schema)
-	region := d.place(ctx, m, desc)
+	region, err := d.place(ctx, m, desc)
+	if err != nil {
+		return err
+	}
 	if desc.Locality.Async && d.g.DB.Topology().Async == 0 {
 		if err := d.g.enableAsync(ctx); err != nil {
 			return err
@@ -261,10 +264,10 @@ func likeTimes(ctx *sql.Context, snap *schema.Snapshot, desc *schema.TableDesc, 
 
 // place completes a descriptor by the options of the statement, and returns the region whose
 // tables' ids the table gets.
-func (d *database) place(ctx *sql.Context, m *mutation, desc *schema.TableDesc) base.RegionID {
+func (d *database) place(ctx *sql.Context, m *mutation, desc *schema.TableDesc) (base.RegionID, error) {
 	s := session.Of(ctx)
 	if s == nil {
-		return kv.HomeRegion(d.g.DB)
+		return kv.HomeRegion(d.g.DB), nil
 	}
 	opts := s.Stmt.Create
 	s.Stmt.Create = session.TableOptions{}
@@ -277,10 +280,13 @@ func (d *database) place(ctx *sql.Context, m *mutation, desc *schema.TableDesc) 
 	if opts.Replication == "" && desc.Locality.Kind != schema.Global && desc.Locality.Kind != schema.MultiMaster {
 		desc.Locality.Async = m.snap().Database(d.name).Desc.Async
 	}
-	if desc.Locality.Kind == schema.ByTable {
-		return desc.Locality.Region
+	if err := d.placeNew(ctx, m, desc, opts.Placement); err != nil {
+		return 0, err
 	}
-	return kv.HomeRegion(d.g.DB)
+	if desc.Locality.Kind == schema.ByTable {
+		return desc.Locality.Region, nil
+	}
+	return desc.Locality.Placed.HomeOf(kv.HomeRegion(d.g.DB)), nil
 }
 
 // describeTable makes the descriptor of a new table without an id.

@@ -45,6 +45,7 @@ func (g *Env) Lookup(ctx *sql.Context, db, tab string) (*Table, error) {
 func (g *Env) SetLocality(ctx *sql.Context, db, table string, l schema.Locality) error {
 	return g.rewriteAs(ctx, db, table, "SET LOCALITY "+g.LocalityText(l), func(old schema.Locality) schema.Locality {
 		l.Async = old.Async && l.Kind != schema.MultiMaster
+		l.Placed = old.Placed
 		return l
 	})
 }

@@ -17,7 +17,9 @@ const (
 	localityForms = `LOCALITY\s+(?:GLOBAL|MULTI\s+MASTER|REGIONAL\s+BY\s+ROW|` +
 		`REGIONAL\s+BY\s+TABLE(?:\s+IN\s+(?:PRIMARY\s+REGION|'[^']*'|"[^"]*"|[\w.-]+))?)`
 	replicationForms = `REPLICATION\s+(?:SYNC|ASYNC)`
-	placementForms   = `(?:` + localityForms + `(?:\s+` + replicationForms + `)?|` + replicationForms + `)`
+	livesForms       = `(?:` + localityForms + `(?:\s+` + replicationForms + `)?|` + replicationForms + `)`
+	placedForms      = "PLACEMENT\\s+(?:`[^`]+`|[\\w$]+)"
+	placementForms   = `(?:` + placedForms + `(?:\s+` + livesForms + `)?|` + livesForms + `)`
 	LocalityMark     = "/*!99999 "
 	// LocalityOption carries the clause through the grammar, which lacks it, to the plan.
 	LocalityOption = "SECONDARY_ENGINE_ATTRIBUTE"
@@ -27,12 +29,16 @@ var (
 	reCreateTable  = regexp.MustCompile(`(?is)^\s*CREATE\s+(?:TEMPORARY\s+)?TABLE\b`)
 	reMarkedClause = regexp.MustCompile(`(?is)/\*!99999\s+(` + placementForms + `)\s*\*/`)
 	rePlainClause  = regexp.MustCompile(`(?is)\b(` + placementForms + `)\s*;?\s*$`)
-	// RePlaced matches a text that is a LOCALITY or REPLICATION clause, or both, and nothing else.
+	// reNamed is in front of a name, as that of a table that is called as the clause begins.
+	reNamed = regexp.MustCompile(`(?is)(?:\b(?:FROM|JOIN|TABLE|AS|LIKE|UPDATE|INTO)|,|\.)\s*$`)
+	// RePlaced matches a text that is a PLACEMENT, LOCALITY or REPLICATION clause, or several in this
+	// order, and nothing else.
 	RePlaced         = regexp.MustCompile(`(?is)^` + placementForms + `$`)
 	reCreateDatabase = regexp.MustCompile(`(?is)^(\s*CREATE\s+(?:DATABASE|SCHEMA)\b.*?)(/\*!99999\s+(` +
 		replicationForms + `)\s*\*/|\b(` + replicationForms + `))\s*;?\s*$`)
-	// RePlacement takes such a text apart: 1 is the locality, 2 the replication.
-	RePlacement = regexp.MustCompile(`(?is)^(?:LOCALITY\s+(.+?))?\s*(?:REPLICATION\s+(\w+))?$`)
+	// RePlacement takes such a text apart: 1 is the placement, 2 the locality, 3 the replication.
+	RePlacement = regexp.MustCompile("(?is)^(?:PLACEMENT\\s+(`[^`]+`|[\\w$]+)\\s*)?(?:LOCALITY\\s+(.+?))?\\s*" +
+		`(?:REPLICATION\s+(\w+))?$`)
 )
 
 // RewriteCreate turns the locality clause of a CREATE TABLE into a table option.
@@ -48,7 +54,7 @@ func RewriteCreate(q string) string {
 		re = reMarkedClause
 	}
 	m := re.FindStringSubmatchIndex(q)
-	if m == nil {
+	if m == nil || re == rePlainClause && reNamed.MatchString(q[:m[2]]) {
 		return q
 	}
 	end := m[1]

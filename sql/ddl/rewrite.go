@@ -162,6 +162,7 @@ func (t *Table) rewrite(ctx *sql.Context, m *mutation, d *schema.TableDesc, kind
 	if d.Locality.Kind == schema.ByTable {
 		region = d.Locality.Region
 	}
+	region = d.Locality.Placed.HomeOf(region)
 	if d.ID, err = m.newTableID(ctx, region); err != nil {
 		return nil, err
 	}

@@ -174,6 +174,8 @@ func unfit(t *schema.Table) string {
 		return "MULTI MASTER"
 	case l.Async:
 		return "REPLICATION ASYNC"
+	case l.Placed.ID != 0:
+		return "one of a placement, whose rows would leave its regions"
 	}
 	return ""
 }

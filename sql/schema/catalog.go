@@ -49,6 +49,8 @@ const (
 	IxGarbage
 	IxFunction
 	ixEnd
+	// IxPlacement has no rows: who makes a table in a placement locks the key of its name.
+	IxPlacement
 )
 
 // objectKinds are the kinds of objects that are stored as their texts.

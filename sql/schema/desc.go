@@ -21,13 +21,15 @@ import (
 //	3: tables with a successor, while they have it
 //	4: MULTI MASTER tables, whose descriptors only have it
 //	5: stored functions, which older nodes do not see
+//	6: tables with a placement, and databases that give them one
 const (
 	DescVersion     = 1
 	asyncVersion    = 2
 	nextVersion     = 3
 	MultiVersion    = 4
 	functionVersion = 5
-	NewestVersion   = functionVersion
+	placedVersion   = 6
+	NewestVersion   = placedVersion
 )
 
 // DatabaseDesc describes a database.
@@ -37,6 +39,16 @@ type DatabaseDesc struct {
 	Collation sql.CollationID `json:"collation"`
 	// Async is what tables are that do not say so themselves.
 	Async bool `json:"async,omitempty"`
+	// Placement is where they lie.
+	Placement base.PlacementID `json:"placement,omitempty"`
+}
+
+// Format is the oldest one that can tell what the descriptor says.
+func (d *DatabaseDesc) Format() int {
+	if d.Placement != 0 {
+		return placedVersion
+	}
+	return DescVersion
 }
 
 // Locality is where the rows of a table live.
@@ -46,6 +58,8 @@ type Locality struct {
 	// Async tables are in shards of their own, whose groups replicate to other regions
 	// asynchronously.
 	Async bool `json:"async,omitempty"`
+	// Placed says in which regions the rows may lie: in shards of their own, if not in all.
+	Placed base.Placed `json:"placed,omitzero"`
 }
 
 // LocalityKind says what decides where a row of the table lives.
@@ -280,6 +294,8 @@ func (t *TableDesc) Format() int {
 	switch {
 	case t.Locality.Kind == MultiMaster:
 		return MultiVersion
+	case t.Locality.Placed.ID != 0 || t.Next != nil && t.Next.Locality.Placed.ID != 0:
+		return placedVersion
 	case t.Next != nil:
 		return nextVersion
 	case t.Locality.Async:
@@ -292,12 +308,15 @@ func (t *TableDesc) Format() int {
 func (t *TableDesc) Temporary() bool { return t.Locality.Kind == Temporary }
 
 // firstShard is the shard before those of the table.
-func (t *TableDesc) firstShard() int { return FirstShard(t.Shards, t.Locality.Async) }
+func (t *TableDesc) firstShard() int { return t.Locality.FirstShard(t.Shards) }
 
-// FirstShard is the shard before those of a table: the shards of asynchronous tables lie behind as
-// many others.
-func FirstShard(shards int, async bool) int {
-	if async {
+// FirstShard is the shard before those of a table, of so many shards: the shards of asynchronous
+// tables lie behind as many others, and those of placements behind both.
+func (l Locality) FirstShard(shards int) int {
+	switch {
+	case l.Placed.ID != 0:
+		return l.Placed.ID.ShardBefore(shards)
+	case l.Async:
 		return shards
 	}
 	return 0
@@ -380,6 +399,17 @@ func (l Locality) Check() error {
 	}
 	if l.Kind == MultiMaster && l.Async {
 		return Invalid("MULTI MASTER tables are replicated by epochs: REPLICATION ASYNC does not apply to them")
+	}
+	switch {
+	case l.Placed.ID == 0:
+	case l.Kind == Global, l.Kind == MultiMaster:
+		return Invalid("GLOBAL and MULTI MASTER tables lie in all regions: they have no placement, and tables with one get no " +
+			"such locality (ALTER TABLE ... SET PLACEMENT NONE first)")
+	case l.Async:
+		return Invalid("tables with a placement replicate synchronously: REPLICATION ASYNC does not apply to them")
+	case l.Kind == ByTable && !l.Placed.Allows(l.Region):
+		return Invalid("the region of REGIONAL BY TABLE is not in the placement of the table: name one that is, with " +
+			"REGIONAL BY TABLE IN 'region' (SHOW PLACEMENTS lists them)")
 	}
 	return nil
 }

@@ -255,6 +255,9 @@ func (i *EngineIndex) Spans(regions []base.Region, k KeyRange) []base.Span {
 	for _, s := range shards {
 		if i.Index != nil && i.Index.Desc.Class == ClassByHome {
 			for _, r := range regions {
+				if !i.Def.Desc.Locality.Placed.Allows(r.ID) {
+					continue
+				}
 				add(base.IndexPrefix(s, i.Def.Desc.ID, ix, r.ID))
 			}
 			continue

@@ -183,7 +183,7 @@ func (t *Table) HomeFor(home base.RegionID) base.RegionID {
 	case ByTable:
 		return t.Desc.Locality.Region
 	}
-	return home
+	return t.Desc.Locality.Placed.HomeOf(home)
 }
 
 // ByHome reports whether an index of the table is keyed by home.

@@ -111,13 +111,7 @@ type Cluster interface {
 	// move the row, and why or why not. It counts as no use of the row; an empty text says that
 	// nothing is known.
 	Advice(ctx context.Context, owner base.NodeID, key base.Key, home base.RegionID) (move bool, why string)
-	// EnableAsync makes shards for asynchronous tables, once, and waits until they can be used.
-	EnableAsync(ctx context.Context) error
-	// AwaitHeld waits until other regions hold all that asynchronous groups have committed until
-	// now.
-	AwaitHeld(ctx context.Context) error
-	// Live reports whether a node has been heard of lately.
-	Live(node base.NodeID) bool
+	ddl.Nodes
 	// Promote lets the survivors of a region take over its asynchronous tables; the region seat, if
 	// any is named, is where their groups vote from then on. force goes on without survivors that
 	// do not answer; back returns them.

@@ -43,9 +43,9 @@ func (b *builder) createTable(s *session.Session, n *plan.CreateTable) error {
 	text, _ := n.TableOpts[strings.ToLower(ddl.LocalityOption)].(string)
 	if ddl.RePlaced.MatchString(text) {
 		m := ddl.RePlacement.FindStringSubmatch(text)
-		s.Stmt.Create.Replication = strings.ToUpper(m[2])
-		if m[1] != "" {
-			l, bad := b.g.parseLocality(m[1])
+		s.Stmt.Create.Placement, s.Stmt.Create.Replication = m[1], strings.ToUpper(m[3])
+		if m[2] != "" {
+			l, bad := b.g.parseLocality(m[2])
 			if bad != "" {
 				return schema.Invalid(bad)
 			}
@@ -100,7 +100,7 @@ func (g *gateway) definition(ctx *sql.Context, t *table.Table) (string, error) {
 	}
 	text := describe.Create(ctx, t.Def, fks, next)
 	l := t.Def.Desc.Locality
-	var clause []string
+	clause := g.PlacementClause(t)
 	if l.Kind != schema.ByRow && l.Kind != schema.Temporary {
 		clause = append(clause, "LOCALITY "+g.LocalityText(l))
 	}

@@ -23,6 +23,7 @@ import (
 //	ALTER TABLE t SET LOCALITY {REGIONAL BY ROW | REGIONAL BY TABLE [IN {'region' | PRIMARY
 //	   REGION}] | GLOBAL | MULTI MASTER}
 //	CREATE TABLE t (...) LOCALITY ...
+//	CREATE PLACEMENT, DROP PLACEMENT, SHOW PLACEMENTS, ... SET PLACEMENT   (ddl/placed.go)
 //	SHOW REGIONS [FROM CLUSTER]
 //	SHOW LOCALITY FROM t
 //	SHOW CLUSTER SETTINGS, SHOW CLUSTER SETTING name, SET CLUSTER SETTING name = value
@@ -61,6 +62,10 @@ func (p *parser) own(query string) sqlparser.Statement {
 	}
 	if stmt := p.maintenance(strings.TrimRight(q, "; \t\r\n")); stmt != nil {
 		return stmt
+	}
+	if st := ddl.ParsePlacement(strings.TrimRight(q, "; \t\r\n")); st != nil {
+		return inject(st.Auth, &ownNode{g: p.g, name: st.Name, sch: st.Schema, writes: !st.Reads,
+			run: func(ctx *sql.Context) ([]sql.Row, error) { return st.Run(ctx, p.g.Env) }})
 	}
 	if len(q) == 0 || (q[0]|0x20 != 's' && q[0]|0x20 != 'a') {
 		return nil

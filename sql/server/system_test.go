@@ -26,6 +26,14 @@ func (someCluster) Live(base.NodeID) bool { return true }
 
 func (someCluster) EnableAsync(context.Context) error { return nil }
 
+func (someCluster) CreatePlacement(context.Context, string, []string) error { return nil }
+
+func (someCluster) DropPlacement(context.Context, string) error { return nil }
+
+func (someCluster) PlacementNamed(context.Context, string) (base.Placed, error) {
+	return base.Placed{}, nil
+}
+
 func (someCluster) Topics() []Topic {
 	return []Topic{{Name: "moves", Comment: "what moved", Columns: []TopicColumn{
 		{Name: "at", Kind: TopicTime}, {Name: "row_name", Kind: TopicText}, {Name: "to_region", Kind: TopicText}, {Name: "bytes", Kind: TopicInt},

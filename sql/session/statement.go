@@ -114,6 +114,8 @@ type TableOptions struct {
 	Locality schema.Locality
 	// Replication is what the statement says of it: SYNC, ASYNC or nothing.
 	Replication string
+	// Placement is the one that the statement names; empty: that of the database.
+	Placement string
 }
 
 func syntaxOf(stmt sqlparser.Statement, binds map[string]*querypb.BindVariable) Syntax {

@@ -239,7 +239,7 @@ func (e *Editor) rowHome() base.RegionID {
 	if h := e.Def.Desc.Home(); h != 0 {
 		return h
 	}
-	return cmp.Or(e.Txn.Home, e.Txn.Session.Home())
+	return e.Def.HomeFor(cmp.Or(e.Txn.Home, e.Txn.Session.Home()))
 }
 
 // Insert implements sql.RowInserter.

@@ -37,7 +37,7 @@ func (c *Counters) fence(ctx context.Context, t *schema.Table, v values) {
 			_, err := kv.Run(ctx, c.db, opts, func(tx kv.Txn) error {
 				tx.Pin(t.TS, t.Key)
 				for _, k := range keys {
-					tx.Fence(k, kv.HomeRegion(c.db))
+					tx.Fence(k, t.HomeFor(kv.HomeRegion(c.db)))
 				}
 				return nil
 			})

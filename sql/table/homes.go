@@ -266,6 +266,10 @@ func (e *homesEditor) wish(ctx *sql.Context, old, row sql.Row) (to base.RegionID
 		return 0, opts, schema.Invalid(fmt.Sprintf("the rows of table %[1]s live in one region as its locality says: "+
 			"ALTER TABLE %[1]s SET LOCALITY REGIONAL BY ROW first", e.h.HomesOf.Desc.Name))
 	}
+	if !e.h.HomesOf.Desc.Locality.Placed.Allows(to) {
+		return 0, opts, schema.Invalid("region '" + region + "' is not in the placement of table " + e.h.HomesOf.Desc.Name +
+			": SHOW PLACEMENTS lists its regions")
+	}
 	opts.Pin = kv.PinOff
 	on, err := sql.ConvertToBool(ctx, row[n+homesPinned])
 	if on {
@@ -294,7 +298,7 @@ func (e *homesEditor) located(ctx *sql.Context, row sql.Row) (kv.Row, error) {
 // follow does the same to the row in the table's successor, if it is there already.
 func (e *homesEditor) follow(ctx *sql.Context, kr kv.Row, to base.RegionID, opts kv.MoveOptions) error {
 	n := e.h.HomesOf.Next
-	if n == nil || n.Desc.Locality.Kind != schema.ByRow {
+	if n == nil || n.Desc.Locality.Kind != schema.ByRow || !n.Desc.Locality.Placed.Allows(to) {
 		return nil
 	}
 	keys, err := n.KeysOf(ctx, []kv.Row{kr})

@@ -146,16 +146,18 @@ func (o *Overlay) choose(p *peer, now time.Duration) {
 	o.linkMu.Unlock()
 	var path []base.NodeID
 	var took time.Duration
-	good := false
+	good, strays := false, false
 	if cut {
 		between := o.roundTrips()
 		o.linkMu.Lock()
-		path, took = o.links.route(p.id, now, between)
-		good = d != nil && o.links.passable(d.path, now) && len(path) >= len(d.path)
+		may := func(over base.NodeID) bool { return over == p.id || o.opt.MayPass(o.Self(), p.id, over) }
+		path, took = o.links.route(p.id, now, between, may)
+		strays = d != nil && slices.ContainsFunc(d.path, func(over base.NodeID) bool { return !may(over) })
+		good = d != nil && o.links.passable(d.path, now) && len(path) >= len(d.path) && !strays
 		o.linkMu.Unlock()
 	}
 	switch {
-	case !cut && d != nil:
+	case d != nil && (!cut || strays && path == nil): // better lost than over nodes that must not have it
 		p.straight(d)
 	case path != nil && !good && (silent || d != nil):
 		p.out.mu.Lock()

@@ -251,10 +251,10 @@ func (l *links) silent(id base.NodeID, now time.Duration) bool {
 		now-r.at <= freshFor && slices.Contains(r.cut, l.self) && !slices.Contains(r.healing, l.self)
 }
 
-// route is the best way to a peer over others: of those with the fewest nodes, the fastest one. Nil
-// if there is none. took is its round trip, about.
-func (l *links) route(to base.NodeID, now time.Duration, rtt func(a, b base.NodeID) time.Duration) (path []base.NodeID,
-	took time.Duration) {
+// route is the best way to a peer over others that may pass messages on: of those with the fewest
+// nodes, the fastest one. Nil if there is none. took is its round trip, about.
+func (l *links) route(to base.NodeID, now time.Duration, rtt func(a, b base.NodeID) time.Duration,
+	may func(over base.NodeID) bool) (path []base.NodeID, took time.Duration) {
 	type way struct {
 		path []base.NodeID
 		took time.Duration
@@ -265,7 +265,7 @@ func (l *links) route(to base.NodeID, now time.Duration, rtt func(a, b base.Node
 		next := map[base.NodeID]way{}
 		for from, w := range level {
 			for id := range l.peers {
-				if done[id] || !l.whole(from, id, now) {
+				if done[id] || !may(id) || !l.whole(from, id, now) {
 					continue
 				}
 				d := rtt(from, id)

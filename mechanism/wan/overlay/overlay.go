@@ -22,8 +22,11 @@ type Options struct {
 	// heartbeats several times a second. Nil: there are no detours.
 	Peers func() []base.NodeID
 	// RTT is the smoothed round trip between two nodes; negative if it is not known.
-	RTT    func(a, b base.NodeID) time.Duration
-	Logger *slog.Logger // nil discards
+	RTT func(a, b base.NodeID) time.Duration
+	// MayPass reports whether what two nodes send each other may go over a third one, by relays and
+	// detours. Nil: always.
+	MayPass func(from, to, over base.NodeID) bool
+	Logger  *slog.Logger // nil discards
 }
 
 // Params say what the overlay does. The zero value is: nothing.
@@ -104,6 +107,9 @@ func New(o Options) *Overlay {
 	}
 	if o.RTT == nil {
 		o.RTT = func(a, b base.NodeID) time.Duration { return -1 }
+	}
+	if o.MayPass == nil {
+		o.MayPass = func(_, _, _ base.NodeID) bool { return true }
 	}
 	now := time.Now()
 	v := &Overlay{Transport: o.Transport, opt: o, log: o.Logger, boot: uint64(now.UnixNano()), params: Params{}.withDefaults(),
