@@ -1,6 +1,9 @@
 package base
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // NodeID names one process of the cluster; it is never reused. 0 is no node.
 type NodeID uint32
@@ -49,6 +52,16 @@ func (g GroupID) String() string {
 		return "meta"
 	}
 	return fmt.Sprintf("s%d@r%d", g.Shard(), g.Region())
+}
+
+// GroupRegions are the home regions of groups, each once.
+func GroupRegions(groups []GroupID) (out []RegionID) {
+	for _, g := range groups {
+		if !slices.Contains(out, g.Region()) {
+			out = append(out, g.Region())
+		}
+	}
+	return out
 }
 
 // GroupIndex is one entry of an applied vector: a log index of the group that

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// PlacementID numbers a placement, from 1; it is never reused. 0 is none: all regions hold the rows.
+// PlacementID numbers a placement, from 1; it is never reused. 0 is none: all regions hold the
+// rows.
 type PlacementID uint16
 
 // MaxPlacements bounds the placements that a cluster ever has, those that were dropped included.
@@ -54,8 +55,9 @@ func (p Placed) HomeOf(r RegionID) RegionID {
 	return p.First
 }
 
-// Placement says in which regions rows may lie (docs/protocol.md, PLACE-1 to PLACE-4). It has shards
-// of its own, as many as the cluster has, whose groups have their replicas there and nowhere else.
+// Placement says in which regions rows may lie (docs/protocol.md, PLACE-1 to PLACE-4). It has
+// shards of its own, as many as the cluster has, whose groups have their replicas there and nowhere
+// else.
 type Placement struct {
 	ID   PlacementID `json:"id"`
 	Name string      `json:"name"`
@@ -67,8 +69,8 @@ type Placement struct {
 	Dropped bool `json:"dropped,omitempty"`
 	// Opening: not all nodes are known to act by it yet, so no table lies there.
 	Opening bool `json:"opening,omitempty"`
-	// Replicas[s] are the nodes that hold the placement's shard number s, from 0, and First[s] those
-	// with which its groups began.
+	// Replicas[s] are the nodes that hold the placement's shard number s, from 0, and First[s]
+	// those with which its groups began.
 	Replicas [][]NodeID `json:"replicas"`
 	First    [][]NodeID `json:"first"`
 }
@@ -92,7 +94,8 @@ func (t *Topology) Placement(id PlacementID) *Placement {
 	return &t.Placements[id-1]
 }
 
-// PlacementByName finds a placement that was not dropped; nil if there is none. Case does not count.
+// PlacementByName finds a placement that was not dropped; nil if there is none. Case does not
+// count.
 func (t *Topology) PlacementByName(name string) *Placement {
 	for i := range t.Placements {
 		if p := &t.Placements[i]; !p.Dropped && strings.EqualFold(p.Name, name) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/policy/placement"
 )
 
 // A region is added while the cluster is in use (docs/protocol.md, REGION-1 to REGION-3). Each step
@@ -310,7 +311,7 @@ func leave(t *base.Topology, name, into string, near func(a, b base.RegionID) ti
 		return base.Errorf(base.CodeInvalid, "this cluster has had asynchronous tables, whose groups vote in the region of "+
 			"their rows: no region can be dropped")
 	}
-	if err := placedIn(t, r); err != nil {
+	if err := placement.Removable(t, r); err != nil {
 		return err
 	}
 	to, err := takerOf(t, r, into, near)

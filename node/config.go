@@ -15,6 +15,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/group"
 	"github.com/godwitdb/godwit/node/bundle"
+	"github.com/godwitdb/godwit/node/memory"
 	"github.com/godwitdb/godwit/obs/audit"
 	"github.com/godwitdb/godwit/obs/otlp"
 	"github.com/godwitdb/godwit/owner"
@@ -133,10 +134,10 @@ func (c *Config) Fill() {
 		c.MaxClockError = time.Millisecond
 	}
 	if c.CacheMB == 0 {
-		c.CacheMB = defaultCacheMB()
+		c.CacheMB = memory.CacheMB()
 	}
 	if c.SQLMemoryMB == 0 {
-		c.SQLMemoryMB = defaultSQLMemoryMB()
+		c.SQLMemoryMB = memory.SQLMemoryMB()
 	}
 	if c.GCAge == 0 {
 		c.GCAge = 10 * time.Minute

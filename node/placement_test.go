@@ -94,7 +94,7 @@ func placementOfThree(t *testing.T) {
 		"ALTER TABLE t SET LOCALITY GLOBAL":                                                                 "lie in all regions",
 		"ALTER TABLE t SET REPLICATION ASYNC":                                                               "replicate synchronously",
 		"CREATE TABLE x (id INT PRIMARY KEY, r INT, FOREIGN KEY (r) REFERENCES t (id))":                     "different placements",
-		"ALTER TABLE loose ADD FOREIGN KEY (r) REFERENCES t (id)":                                            "different placements",
+		"ALTER TABLE loose ADD FOREIGN KEY (r) REFERENCES t (id)":                                           "different placements",
 		"CREATE TABLE x (id INT PRIMARY KEY, r INT, FOREIGN KEY (r) REFERENCES free (id)) PLACEMENT eu":     "different placements",
 		"CREATE TABLE x (id INT PRIMARY KEY, v TEXT, FULLTEXT (v)) PLACEMENT eu":                            "full-text",
 		"DROP PLACEMENT eu": "lies in placement eu",

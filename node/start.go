@@ -20,6 +20,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/node/bundle"
 	"github.com/godwitdb/godwit/node/early"
+	"github.com/godwitdb/godwit/node/memory"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/obs/audit"
 )
@@ -32,7 +33,7 @@ func Start(ctx context.Context, cfg Config, log *slog.Logger) (*Node, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	tuneGC()
+	memory.TuneGC()
 	recent := bundle.NewRecent(recentLog)
 	log = slog.New(recent.Over(log.Handler()))
 	cfg.recent = recent

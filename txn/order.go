@@ -424,7 +424,7 @@ func (c *timestampCommit) commit(ctx context.Context) (base.Timestamp, error) {
 			return 0, err
 		}
 		groups := p.groups()
-		touched := regionsOf(groups)
+		touched := base.GroupRegions(groups)
 		reported := ends(noEnds)
 		if len(groups) > 1 {
 			reported = c.propose(ctx, p, groups)
@@ -447,7 +447,7 @@ func (c *timestampCommit) commit(ctx context.Context) (base.Timestamp, error) {
 func (c *timestampCommit) plan(ctx context.Context) (*proposal, error) {
 	t := c.t
 	p := &proposal{t: t, as: c.as, plan: t.planReads(), terms: terms{ordered: true}}
-	finished, err := t.askEnds(ctx, regionsOf(p.groups()))()
+	finished, err := t.askEnds(ctx, base.GroupRegions(p.groups()))()
 	if err == nil {
 		err = t.moveUp(ctx, finished)
 	}
@@ -477,8 +477,8 @@ func (c *timestampCommit) propose(ctx context.Context, p *proposal, groups []bas
 	}
 	var regions []base.RegionID
 	if t.db.managed {
-		part := regionsOf(p.groups())
-		for _, r := range regionsOf(groups) {
+		part := base.GroupRegions(p.groups())
+		for _, r := range base.GroupRegions(groups) {
 			if !slices.Contains(part, r) {
 				regions = append(regions, r)
 			}
@@ -506,7 +506,7 @@ func (c *timestampCommit) agree(ctx context.Context, p *proposal, groups []base.
 func (c *timestampCommit) committed(ctx context.Context, r result, groups []base.GroupID, terr error) (base.Timestamp, error) {
 	t := c.t
 	if r.asked && t.db.managed {
-		_, terr = t.tellEnds(ctx, regionsOf(groups), r.ts)()
+		_, terr = t.tellEnds(ctx, base.GroupRegions(groups), r.ts)()
 	}
 	// Clocks with a bound need no wait: readers count with what may lie above them. The other modes
 	// know no bound.
@@ -587,13 +587,4 @@ func (t *Txn) Touched() []base.RegionID {
 		return nil
 	}
 	return t.order.touched
-}
-
-func regionsOf(groups []base.GroupID) (out []base.RegionID) {
-	for _, g := range groups {
-		if !slices.Contains(out, g.Region()) {
-			out = append(out, g.Region())
-		}
-	}
-	return out
 }

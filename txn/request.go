@@ -76,8 +76,8 @@ func (t *Txn) guessPoint(key base.Key) base.GroupID {
 	return home
 }
 
-// homeGroup is the group of a shard whose rows are near: that of the own region, or of the one where
-// the rows of its clients are at home in the placement of the shard.
+// homeGroup is the group of a shard whose rows are near: that of the own region, or of the one
+// where the rows of its clients are at home in the placement of the shard.
 func (db *DB) homeGroup(s base.ShardID) base.GroupID {
 	return base.DataGroup(s, db.cfg.Topology().HomeIn(s, db.cfg.Region))
 }

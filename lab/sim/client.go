@@ -140,6 +140,7 @@ func (t *tx) rows(req kv.ScanRequest) ([]history.KV, error) {
 }
 
 func (t *tx) put(name, value string, home base.RegionID) {
+	value, home = t.marked(name, value), t.placed(name, home)
 	t.rec.Write(name, value)
 	t.Put(t.c.ks.keys[name], []byte(value), home)
 	if t.c.rng.IntN(100) < t.c.w.cfg.Moves {
@@ -153,12 +154,13 @@ func (t *tx) move(name string) {
 	if t.c.rng.IntN(4) == 0 {
 		to = cmp.Or(t.c.living(base.RegionID(1+t.c.rng.IntN(t.c.w.cfg.Regions))), to)
 	}
-	t.Move(t.c.ks.keys[name], to, kv.MoveOptions{Soft: t.c.rng.IntN(2) == 0, Pin: kv.Pin(t.c.rng.IntN(3))})
+	t.Move(t.c.ks.keys[name], t.placed(name, to), kv.MoveOptions{Soft: t.c.rng.IntN(2) == 0, Pin: kv.Pin(t.c.rng.IntN(3))})
 }
 
 // insert writes a key that must be absent. present reports that the transaction knows already that
 // it is not.
 func (t *tx) insert(name, value string, home base.RegionID) (present bool) {
+	value, home = t.marked(name, value), t.placed(name, home)
 	err := t.Insert(t.c.ks.keys[name], []byte(value), home)
 	if err != nil {
 		return true

@@ -21,6 +21,9 @@ type Config struct {
 	Late int
 	// Leave drops one region while clients work, after those that come have come.
 	Leave base.RegionID
+	// Placed, above 0, has a placement of so many regions, the first ones, with registers of its
+	// own.
+	Placed int
 	// Delay[i][j] is the one-way delay between regions i+1 and j+1.
 	Delay      [][]time.Duration
 	LAN        time.Duration
@@ -161,6 +164,8 @@ type Break struct {
 	HastyRegions bool
 	// NoLeaving has owners give rows a home in a region that leaves (REGION-4).
 	NoLeaving bool
+	// AnyPath lets messages between two regions of a placement go over others (PLACE-3).
+	AnyPath bool
 	// NoHedges has no read be asked of a second node.
 	NoHedges bool
 	// EarlyCopies makes survivors of a lost region claim to hold more of it than they do.

@@ -105,6 +105,7 @@ func Run(cfg Config) *Outcome {
 	clients.Wait()
 	b.drain()
 	w.checkLeft()
+	w.checkResidency()
 	b.setFinal(load.final())
 	load.close()
 	if w.own.checked == 0 && cfg.Break == (Break{}) {

@@ -148,14 +148,14 @@ func (w *world) leftovers() string {
 // divergence says where two replicas of a shard differ; empty if nowhere.
 func (w *world) divergence() string {
 	t := w.topology()
-	for s := range t.AllShards() + 1 {
+	for _, s := range append(t.DataShards(), base.MetaShard) {
 		first, of := []version(nil), base.NodeID(0)
-		for _, id := range t.ShardReplicas(base.ShardID(s)) {
+		for _, id := range t.ShardReplicas(s) {
 			l := w.hosts[id-1].up()
 			if l == nil {
 				return fmt.Sprintf("node %d is down", id)
 			}
-			vs, err := w.versions(l.store, base.ShardID(s))
+			vs, err := w.versions(l.store, s)
 			if err != nil {
 				return fmt.Sprintf("node %d, shard %d: %v", id, s, err)
 			}

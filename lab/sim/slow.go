@@ -29,6 +29,7 @@ type slowed struct {
 func (s slowed) Handle(kind wire.Kind, h wan.Handler) {
 	s.Transport.Handle(kind, func(ctx context.Context, from base.NodeID, body []byte) (wan.Msg, error) {
 		time.Sleep(time.Duration(s.by.Load()))
+		s.w.contained(from, s.id, kind, body)
 		if s.brk.RemoteLocks {
 			body = unlock(kind, body)
 		}
@@ -92,6 +93,7 @@ func (b *Break) copies(a *wire.AskResponse) {
 func (s slowed) HandleOrdered(kind wire.Kind, h func(from base.NodeID, body []byte)) {
 	s.Transport.HandleOrdered(kind, func(from base.NodeID, body []byte) {
 		time.Sleep(time.Duration(s.by.Load()))
+		s.w.contained(from, s.id, kind, body)
 		if spy := s.w.spy.Load(); spy != nil && (*spy)(from, s.id, kind, body) {
 			return
 		}

@@ -105,6 +105,7 @@ func newWorld(cfg Config) *world {
 	}
 	w.ident = node.LocalIdentity(names[:cfg.Regions-cfg.Late], cfg.NodesPerRegion, cfg.Shards)
 	w.ident.First.Concurrency = cfg.Concurrency
+	w.place()
 	rng := rand.New(rand.NewPCG(cfg.Seed, 2))
 	for _, n := range node.LocalIdentity(names, cfg.NodesPerRegion, cfg.Shards).First.Nodes {
 		h := &host{w: w, id: n.ID, region: n.Region, power: make(chan struct{}, 1), fs: vfs.NewCrashableMem(),
@@ -245,6 +246,7 @@ func (h *host) boot() {
 		Log: log, GCAge: w.cfg.GCAge, Seed: w.cfg.Seed + uint64(h.id), Tune: w.tune(l), Homes: w.cfg.Homes,
 		Network: &w.cfg.Network,
 	}
+	w.cfg.Network.AnyPath = w.cfg.Break.AnyPath
 	if w.cfg.Epochs {
 		parts.TuneEpochs = func(c *multimaster.Config) { w.watchEpochs(c, l) }
 	}

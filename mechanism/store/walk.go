@@ -3,6 +3,8 @@ package store
 import (
 	"encoding/binary"
 
+	pb "go.etcd.io/raft/v3/raftpb"
+
 	"github.com/godwitdb/godwit/base"
 )
 
@@ -17,6 +19,8 @@ type Record struct {
 	Group base.GroupID
 	// Key is the user key of a version or mark, and what follows the group or shard in others.
 	Key, Value []byte
+	// Command is what a log record has for the state machine; nil if it is for the group itself.
+	Command []byte
 }
 
 var areaNames = map[byte]string{areaLocal: "local", areaState: "state", areaTxn: "transaction", areaLog: "log",
@@ -39,6 +43,9 @@ func (s *Store) Walk(fn func(Record) error) error {
 				return s.corrupt(corruptf("store %s: a %s record has the malformed key %x", s.opts.Dir, r.Area, ek))
 			}
 			r.Group, r.Shard, r.Key = g, g.Shard(), rest
+			if _, n := binary.Uvarint(val[min(1, len(val)):]); ek[0] == areaLog && n > 0 && pb.EntryType(val[0]) == pb.EntryNormal {
+				r.Command = val[1+n:]
+			}
 		case areaVersion, areaMark:
 			r.Shard = base.Key(body).Shard()
 		case areaStaging:

@@ -290,7 +290,8 @@ func stored(d *schema.TableDesc) *schema.TableDesc {
 
 // choice is what of a catalog is backed up.
 type choice struct {
-	// here is the region of the node that reads rows; 0: none that may read tables with a placement.
+	// here is the region of the node that reads rows; 0: none that may read tables with a
+	// placement.
 	here  base.RegionID
 	snap  *schema.Snapshot
 	whole map[string]bool            // databases, by lower name

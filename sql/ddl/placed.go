@@ -196,11 +196,12 @@ func (g *Env) dropPlacement(ctx *sql.Context, name string, lenient bool) error {
 	return schema.ClientError(err)
 }
 
-// placementKey is what whoever makes a table in a placement, and whoever drops that, locks. There is
-// never a row.
+// placementKey is what whoever makes a table in a placement, and whoever drops that, locks. There
+// is never a row.
 func placementKey(name string) base.Key { return schema.CatalogKey(schema.IxPlacement, name) }
 
-// placedIn is the placement of a name, which is not dropped until the transaction ends; NONE is none.
+// placedIn is the placement of a name, which is not dropped until the transaction ends; NONE is
+// none.
 func (g *Env) placedIn(ctx context.Context, k kv.Txn, name string) (base.Placed, error) {
 	name = unquoted(name)
 	if strings.EqualFold(name, nowhere) {
@@ -233,7 +234,8 @@ func (d *database) placeNew(ctx *sql.Context, m *mutation, desc *schema.TableDes
 	return l.Check()
 }
 
-// setPlacement changes in which regions a table may lie: its rows are written again in other shards.
+// setPlacement changes in which regions a table may lie: its rows are written again in other
+// shards.
 func (g *Env) setPlacement(ctx *sql.Context, db, name, to string) error {
 	var placed base.Placed
 	if _, err := kv.Run(ctx, g.DB, kv.Options{}, func(k kv.Txn) (err error) {

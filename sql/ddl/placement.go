@@ -31,8 +31,8 @@ var (
 	rePlainClause  = regexp.MustCompile(`(?is)\b(` + placementForms + `)\s*;?\s*$`)
 	// reNamed is in front of a name, as that of a table that is called as the clause begins.
 	reNamed = regexp.MustCompile(`(?is)(?:\b(?:FROM|JOIN|TABLE|AS|LIKE|UPDATE|INTO)|,|\.)\s*$`)
-	// RePlaced matches a text that is a PLACEMENT, LOCALITY or REPLICATION clause, or several in this
-	// order, and nothing else.
+	// RePlaced matches a text that is a PLACEMENT, LOCALITY or REPLICATION clause, or several in
+	// this order, and nothing else.
 	RePlaced         = regexp.MustCompile(`(?is)^` + placementForms + `$`)
 	reCreateDatabase = regexp.MustCompile(`(?is)^(\s*CREATE\s+(?:DATABASE|SCHEMA)\b.*?)(/\*!99999\s+(` +
 		replicationForms + `)\s*\*/|\b(` + replicationForms + `))\s*;?\s*$`)

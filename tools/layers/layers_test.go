@@ -247,12 +247,16 @@ var allowed = map[string][]string{
 	"node/meter": {"obs"},
 	// evacuate looks through the rows of a group for a mover, and is told the tables
 	"node/evacuate": {"owner/homing", "sql/schema"},
+	// residency reads a store, and trusts nothing that the node believes
+	"node/residency": {"cluster/join", "mechanism/store"},
+	// memory knows the machine
+	"node/memory": nil,
 	// early talks to clients before there is SQL
 	"node/early": nil,
 	// the adviser reads which tables the text of a digest names
 	"node": append([]string{
 		"sql/bind/tree", "sql/describe", "sql/schema",
-		"node/bundle", "node/console", "node/early", "node/evacuate", "node/meter",
+		"node/bundle", "node/console", "node/early", "node/evacuate", "node/memory", "node/meter", "node/residency",
 		"owner", "owner/gauge", "owner/homing", "owner/rewind", "owner/view", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "obs/audit", "obs/otlp",
 		"cluster/join", "kv/hold", "sql/admit", "sql/backup", "sql/backup/place", "sql/changefeed/sink", "sql/digest", "sql/server", "policy/advice", "policy/epoch", "policy/placement", "policy/plan",
 		"mechanism/wan/overlay", "mechanism/ident",
@@ -328,7 +332,7 @@ var onlyIn = map[string]struct {
 	},
 	"net/http": {
 		[]string{
-			"cluster", "cluster/join", "node", "node/bundle", "node/console", "sql/changefeed/sink", "cmd/cli", "cmd/etcdleader", "obs", "obs/otlp", "mechanism/wan", "lab/e2e",
+			"cluster", "cluster/join", "node", "node/bundle", "node/residency", "node/console", "sql/changefeed/sink", "cmd/cli", "cmd/etcdleader", "obs", "obs/otlp", "mechanism/wan", "lab/e2e",
 			"lab/workload", "lab/bench/peers", "lab/bench/faults", "lab/sim",
 		},
 		"policies and state machines do no I/O",

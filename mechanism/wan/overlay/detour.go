@@ -150,7 +150,7 @@ func (o *Overlay) choose(p *peer, now time.Duration) {
 	if cut {
 		between := o.roundTrips()
 		o.linkMu.Lock()
-		may := func(over base.NodeID) bool { return over == p.id || o.opt.MayPass(o.Self(), p.id, over) }
+		may := func(over base.NodeID) bool { return over == p.id || o.mayPass(p.id, over) }
 		path, took = o.links.route(p.id, now, between, may)
 		strays = d != nil && slices.ContainsFunc(d.path, func(over base.NodeID) bool { return !may(over) })
 		good = d != nil && o.links.passable(d.path, now) && len(path) >= len(d.path) && !strays

@@ -46,6 +46,8 @@ type Params struct {
 	Direct bool
 	// Unnumbered takes what comes on any path, for tests that show what this breaks (OVL-5).
 	Unnumbered bool
+	// AnyPath sends over whatever nodes there are (Options.MayPass), for tests likewise.
+	AnyPath bool
 }
 
 func (p Params) withDefaults() Params {
@@ -214,6 +216,11 @@ func (o *Overlay) Send(to base.NodeID, kind wire.Kind, m wan.Msg) error {
 		return o.base(to, kind, m)
 	}
 	return o.peer(to).send(kind, m)
+}
+
+// mayPass reports whether what is sent to a node may go over another one.
+func (o *Overlay) mayPass(to, over base.NodeID) bool {
+	return o.Params().AnyPath || o.opt.MayPass(o.Self(), to, over)
 }
 
 // now is the time that the policies count in.

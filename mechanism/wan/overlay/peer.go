@@ -261,7 +261,7 @@ func (p *peer) look(nodes []base.NodeID, params Params) {
 	over := map[base.NodeID]time.Duration{}
 	if used && region != o.Region(self) && direct > 0 {
 		for _, n := range nodes {
-			if n == self || n == p.id || !o.opt.MayPass(self, p.id, n) {
+			if n == self || n == p.id || !o.mayPass(p.id, n) {
 				continue
 			}
 			if a, b := o.opt.RTT(self, n), o.opt.RTT(n, p.id); a >= 0 && b >= 0 {

@@ -1,4 +1,5 @@
-package node
+// Package memory says how much memory a node may take by default, and sets the garbage collector.
+package memory
 
 import (
 	"math"
@@ -27,10 +28,10 @@ const (
 // ballast is never touched, so it takes no memory, but the collector counts it into the heap.
 var ballast []byte
 
-// tuneGC sets the garbage collector, unless the environment (GOGC, GOMEMLIMIT) does. Near the end
+// TuneGC sets the garbage collector, unless the environment (GOGC, GOMEMLIMIT) does. Near the end
 // of the machine's memory it collects more often instead.
-func tuneGC() {
-	m := machineMemory()
+func TuneGC() {
+	m := ofMachine()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 		if ballast == nil {
@@ -42,8 +43,8 @@ func tuneGC() {
 	}
 }
 
-// defaultCacheMB is the default size of a node's cache.
-func defaultCacheMB() int { return max(minCacheMB, int(machineMemory()/cacheShare>>20)) }
+// CacheMB is the default size of a node's cache.
+func CacheMB() int { return max(minCacheMB, int(ofMachine()/cacheShare>>20)) }
 
-// defaultSQLMemoryMB is the default of what all statements of a node may keep in memory.
-func defaultSQLMemoryMB() int { return max(minSQLMemoryMB, int(machineMemory()/sqlMemoryShare>>20)) }
+// SQLMemoryMB is the default of what all statements of a node may keep in memory.
+func SQLMemoryMB() int { return max(minSQLMemoryMB, int(ofMachine()/sqlMemoryShare>>20)) }

@@ -1,4 +1,4 @@
-package node
+package memory
 
 import (
 	"os"
@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// machineMemory is the memory of the machine, or of the control group if that is less; 0 if
+// ofMachine is the memory of the machine, or of the control group if that is less; 0 if
 // unknown.
-func machineMemory() int64 {
+func ofMachine() int64 {
 	var m int64
 	var si syscall.Sysinfo_t
 	if syscall.Sysinfo(&si) == nil {
