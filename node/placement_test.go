@@ -104,6 +104,8 @@ func placementOfThree(t *testing.T) {
 	}
 	mustExec(t, in, "CREATE TABLE child (id INT PRIMARY KEY, r INT, FOREIGN KEY (r) REFERENCES t (id)) PLACEMENT eu")
 	mustExec(t, out, "INSERT INTO child VALUES (1, 2)")
+	refused(in, "ALTER TABLE child SET PLACEMENT NONE", "different placements")
+	refused(in, "ALTER TABLE t SET PLACEMENT NONE", "different placements")
 	refused(out, "INSERT INTO child VALUES (2, 200)", "child_ibfk_1")
 	var p, rs, state string
 	var tables int

@@ -169,8 +169,9 @@ func (m *Mover) try(ctx context.Context, batch []homing.Proposal, opts kv.Option
 	moved := int64(0)
 	for i, row := range rows {
 		p := batch[i]
-		if row.Value == nil || row.Label.Pinned() && !p.Must || row.Home != p.From {
-			continue // gone, pinned or moved meanwhile
+		if row.Value == nil || row.Label.Pinned() && !p.Must || row.Home != p.From ||
+			!m.db.cfg.Topology().MayLiveIn(p.Key.Shard(), p.To) {
+			continue // gone, pinned or moved meanwhile, or not to move there
 		}
 		if err := m.expand(ctx, t, row, p.To, kv.MoveOptions{Soft: !p.Must, Reason: p.Reason}); err != nil {
 			return err

@@ -79,6 +79,11 @@ func (g *Env) rewriteAs(ctx *sql.Context, db, table, kind string, as func(old sc
 	if err := t.mayTurn(m, d, l); err != nil {
 		return err
 	}
+	next := d.Clone()
+	next.Locality = l
+	if err := m.contained(next); err != nil {
+		return err
+	}
 	if l.Kind == schema.MultiMaster {
 		// Its rows cannot be kept up along with those of another table: writers wait for the copy.
 		if err := t.g.beginEpochs(ctx); err != nil {

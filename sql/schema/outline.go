@@ -43,7 +43,8 @@ func (l Locality) Text(name func(base.RegionID) string) string {
 	return "REGIONAL BY ROW"
 }
 
-// Outlines are those of all tables but those that are being moved to another locality.
+// Outlines are those of all tables but those that are being moved to another locality, or have a
+// placement.
 func (s *Snapshot) Outlines() (out []Outline) {
 	parents := map[string]bool{}
 	for _, t := range s.ByID {
@@ -52,7 +53,7 @@ func (s *Snapshot) Outlines() (out []Outline) {
 		}
 	}
 	for _, t := range s.ByID {
-		if t.Next == nil && t.Prev == nil && t.HomesOf == nil {
+		if t.Next == nil && t.Prev == nil && t.HomesOf == nil && t.Desc.Locality.Placed.ID == 0 {
 			out = append(out, t.outline(parents[strings.ToLower(t.Desc.DB+"."+t.Desc.Name)]))
 		}
 	}
