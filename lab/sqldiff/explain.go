@@ -386,6 +386,8 @@ func allRules() []rule {
 		}},
 		{"TIME keeps a fraction that CAST AS TIME rounds", "12.7", rewritten(map[string]string{
 			"TIME($)": "ADDTIME(TIME($1), '00:00:00')"})},
+		{"TIME_TO_SEC is a whole number, whatever the fraction", "12.7", rewritten(map[string]string{
+			"TIME_TO_SEC($)": "TRUNCATE(TIME_TO_SEC($1), 0)"})},
 		{"GREATEST of texts compares texts, also where a number is asked for", "12.4.2", rewritten(map[string]string{
 			"text text GREATEST($, $)": "CONCAT(GREATEST($1, $2), '')"})},
 		{"NOT IN is NULL if there is a NULL, also in an index of unsigned numbers", "12.4.2", rewritten(map[string]string{
@@ -415,6 +417,10 @@ func allRules() []rule {
 		{"digits of a quotient beyond those that it shows", "12.6.1: the scale is that of the dividend and four",
 			func(ctx context.Context, w *worker, d *Difference) bool {
 				as := way{forms: map[string]string{"($ / $)": "CAST($1 / $2 AS DECIMAL(50,10))"}}
+				if !strings.Contains(d.SQL, " OVER (") { // a CAST is no function of a window
+					as.forms["AVG($)"] = "CAST(AVG($1) AS DECIMAL(50,10))"
+					as.forms["AVG(DISTINCT $)"] = "CAST(AVG(DISTINCT $1) AS DECIMAL(50,10))"
+				}
 				return d.has(as.forms) && w.agree(ctx, d, as, as)
 			}},
 		{"a change fails where MariaDB warns", "5.1.11, Strict SQL Mode", warned},

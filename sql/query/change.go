@@ -16,7 +16,6 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/access"
-	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/assign"
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/exec"
@@ -193,9 +192,6 @@ func (c *change) plan() error {
 	if c.c.Rel == nil {
 		return nil
 	}
-	if callsUUID(c.c.Query) {
-		return left("UUID in a change")
-	}
 	c.out = c.c.Out
 	options := c.r.Options
 	options.Locking = true
@@ -213,6 +209,9 @@ func (c *change) modes() {
 	c.strict = mode.Strict() && !c.ignore
 	if !mode.ModeEnabled("ERROR_FOR_DIVISION_BY_ZERO") && !mode.ModeEnabled("TRADITIONAL") {
 		c.env.Mode &^= expr.ErrorForDivisionByZero
+	}
+	if keys := c.r.Keys; keys != nil {
+		c.env.UUID = func() (string, error) { return keys(c.s.Region()) }
 	}
 	if !c.strict {
 		return
@@ -288,30 +287,6 @@ func (c *change) linked(t *bind.Target, def *schema.Table, by []sql.ForeignKeyCo
 	}
 	return slices.ContainsFunc(def.Desc.FKs, func(fk sql.ForeignKeyConstraint) bool { return set(fk.Columns) }) ||
 		slices.ContainsFunc(by, func(fk sql.ForeignKeyConstraint) bool { return set(fk.ParentColumns) })
-}
-
-// callsUUID reports whether values come from UUID(): the engine makes keys of the client's region.
-func callsUUID(q *bind.Query) bool {
-	found := false
-	var look func(algebra.Rel) bool
-	look = func(r algebra.Rel) bool {
-		for _, n := range r.Nodes() {
-			expr.Walk(n, func(n expr.Node) bool {
-				switch n := n.(type) {
-				case *expr.Call:
-					found = found || strings.EqualFold(n.Fn.Name, "uuid")
-				case *expr.Sub:
-					if in, ok := n.Rel.(algebra.Rel); ok {
-						algebra.Walk(in, look)
-					}
-				}
-				return !found
-			})
-		}
-		return !found
-	}
-	algebra.Walk(q.Rel, look)
-	return found
 }
 
 // target finds what the batches have of a table.

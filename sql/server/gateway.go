@@ -153,6 +153,7 @@ func newGateway(cfg Config) *gateway {
 	g.query.Whole = g.whole
 	g.query.Fallbacks.On, g.query.Where, g.query.Meter = cfg.OnFallback, g.explained, measured
 	g.View = g.query.CheckView
+	g.query.Keys = g.uuids.Keys(func() bool { return len(g.DB.Topology().Regions) > 1 })
 	a.Runner = audited.Runner{Engine: g.engine, Audit: g.audit}
 	g.query.Prefetch = g.prefetch
 	g.query.Inner = audited.Runner{Engine: g.engine, Audit: g.audit}

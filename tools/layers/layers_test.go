@@ -217,7 +217,7 @@ var allowed = map[string][]string{
 	"sql/exec":      {"base/sealed", "sql/admit", "sql/exec/hashing", "sql/expr", "sql/expr/fn", "sql/expr/jsondoc", "sql/jsontable", "sql/order"},
 	// algebra is the form of a query: who binds, plans or describes tables meets here
 	"sql/algebra": {"sql/expr", "sql/jsontable"},
-	"sql/bind":    {"sql/algebra", "sql/bind/tree", "sql/expr", "sql/expr/fulltext", "sql/jsontable"},
+	"sql/bind":    {"sql/algebra", "sql/bind/tree", "sql/expr", "sql/expr/fn", "sql/expr/fulltext", "sql/jsontable"},
 	// tree knows texts only
 	"sql/bind/tree": {"sql/jsontable", "sql/token"},
 	// views and selected read texts, result knows batches

@@ -344,7 +344,8 @@ func deriveAddTime(c *expr.Call) error {
 		}
 		c.T = expr.TextType(29, sql.Collation_Default, expr.CoerceNumeric)
 	}
-	c.Args[1] = expr.CastTo(c.Args[1], expr.TimeType(6))
+	// A constant becomes a TIME here, which has to tell its digits when the call is derived again.
+	c.Args[1] = expr.CastTo(c.Args[1], expr.TimeType(literalDigitsOf(c.Args[1])))
 	return nil
 }
 
