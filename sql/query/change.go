@@ -2,6 +2,7 @@ package query
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -51,6 +52,7 @@ type change struct {
 	tree    bind.Stmt
 	params  []expr.Node
 	told    *uint64 // the last argument of LAST_INSERT_ID(x)
+	uuid    string  // the first one that UUID() has made
 	links   []*bind.Target
 	firing  map[*bind.Target]*triggers
 }
@@ -198,6 +200,15 @@ func (c *change) plan() error {
 	return c.plans(c.c.Query, options)
 }
 
+// textKey reports whether the key of a table may hold what UUID() answers.
+func textKey(t *bind.Target) bool {
+	def := t.Table.(*access.Table).Stored().Def
+	return slices.ContainsFunc(def.PK, func(at int) bool {
+		typ := def.Cols[at].Desc.Type
+		return strings.Contains(typ, "char") || strings.Contains(typ, "binary")
+	})
+}
+
 // strictly are the warnings of expressions that strict mode makes errors of a change.
 var strictly = map[int]bool{errIncorrect: true, errDivision: true, errOutOfRange: true, errTruncated: true, errNotOfType: true,
 	1260: true, 1411: true, 1441: true, 3020: true}
@@ -211,7 +222,13 @@ func (c *change) modes() {
 		c.env.Mode &^= expr.ErrorForDivisionByZero
 	}
 	if keys := c.r.Keys; keys != nil {
-		c.env.UUID = func() (string, error) { return keys(c.s.Region()) }
+		c.env.UUID = func() (string, error) {
+			id, err := keys(c.s.Region())
+			if c.uuid = cmp.Or(c.uuid, id); c.c.Kind == bind.Insert && textKey(c.c.Targets[0]) {
+				c.ctx.GetLastQueryInfo().LastInsertUUID.Store(c.uuid) // for LAST_INSERT_UUID()
+			}
+			return id, err
+		}
 	}
 	if !c.strict {
 		return

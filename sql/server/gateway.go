@@ -139,7 +139,7 @@ func newGateway(cfg Config) *gateway {
 	if missing := rules.Install(a); len(missing) > 0 {
 		panic(fmt.Sprintf("the engine has no rules %q any more, which package rules mends", missing))
 	}
-	a.Catalog.StatsProvider = analyzing{a.Catalog.StatsProvider, g.tableEnv()}
+	a.Catalog.StatsProvider = ddl.Analyzing{StatsProvider: a.Catalog.StatsProvider, Env: g.tableEnv()}
 	g.prefetch = prefetch.New(g.tableEnv(), a)
 	keeps := &bound.Builder{Overrides: overrides}
 	a.ExecBuilder = rowexec.NewBuilder(&builder{g: g, base: a, pre: g.prefetch, bound: keeps}, overrides)

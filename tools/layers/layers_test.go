@@ -289,7 +289,7 @@ var allowed = map[string][]string{
 	"lab/bench/faults": benchmark("mechanism/wan/wanemu"),
 	"lab/bench/tpch":   benchmark("lab/sqldiff"), "lab/bench/tpch/cmd": {"lab/bench/tpch"},
 	// sqldiff speaks to servers as a client; its command starts them, also with other batches.
-	"lab/sqldiff": nil, "lab/sqldiff/cmd": {"lab/sqldiff", "node", "policy/matrix", "sql/expr"},
+	"lab/sqldiff": nil, "lab/sqldiff/cmd": {"lab/sqldiff", "node", "policy/matrix", "sql/exec", "sql/expr"},
 	"lab/demo":     {"*"},
 	"lab/e2e":      {"*"},
 	"tools/layers": nil, "tools/measure": nil, "tools/worldmap": nil,

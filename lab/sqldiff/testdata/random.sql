@@ -396,3 +396,17 @@ INSERT INTO t SELECT id + 3, UUID() FROM t;
 -- affected 3
 SELECT COUNT(*), COUNT(DISTINCT u), MIN(LENGTH(u)), MAX(LENGTH(u)) FROM t;
 -- = 6|6|36|36
+
+-- case: a TIME that functions make beyond its range is noted
+CREATE TABLE t (id INT PRIMARY KEY, a TIME, b TIME);
+-- affected 0
+INSERT INTO t VALUES (1, '838:59:59', NULL);
+-- affected 1
+UPDATE t SET b = ADDTIME(a, '00:30:00');
+-- ! 1292
+UPDATE t SET b = TIMEDIFF(a, '-10:00:00');
+-- ! 1292
+INSERT INTO t VALUES (2, MAKETIME(1000, 1, 1), NULL);
+-- ! 1292
+SELECT id, CAST(ADDTIME(a, '00:30:00') AS CHAR), CAST(TIMEDIFF(x.a, '10:00:00') AS CHAR) FROM t x ORDER BY 1;
+-- = 1|838:59:59|828:59:59
