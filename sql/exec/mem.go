@@ -29,10 +29,7 @@ func (m *Mem) Less(n int64) *Mem {
 // TryGrow takes n bytes, or nothing if a limit does not allow it. It is for operators that can go
 // on with files: it leaves an eighth of each limit to those that cannot.
 func (m *Mem) TryGrow(n int64) bool {
-	if m != nil && n > 0 && SpillAbove > 0 && m.Used()+n > SpillAbove {
-		return false
-	}
-	return m.take(n, 8)
+	return (m == nil || n <= 0 || SpillAbove <= 0 || m.Used()+n <= SpillAbove) && m.take(n, 8)
 }
 
 // SpillAbove is the memory of a statement above which its operators go on with files, in bytes; 0:
