@@ -218,7 +218,7 @@ var allowed = map[string][]string{
 	"sql/exec":      {"base/sealed", "sql/admit", "sql/exec/hashing", "sql/expr", "sql/expr/fn", "sql/expr/jsondoc", "sql/jsontable", "sql/order"},
 	// algebra is the form of a query: who binds, plans or describes tables meets here
 	"sql/algebra": {"sql/expr", "sql/jsontable"},
-	"sql/bind":    {"sql/algebra", "sql/bind/tree", "sql/expr", "sql/expr/fulltext", "sql/jsontable"},
+	"sql/bind":    {"sql/algebra", "sql/bind/tree", "sql/expr", "sql/expr/fn", "sql/expr/fulltext", "sql/jsontable"},
 	// tree knows texts only
 	"sql/bind/tree": {"sql/jsontable", "sql/token"},
 	// views and selected read texts, result knows batches
@@ -292,7 +292,7 @@ var allowed = map[string][]string{
 	"lab/bench/faults": benchmark("mechanism/wan/wanemu"),
 	"lab/bench/tpch":   benchmark("lab/sqldiff"), "lab/bench/tpch/cmd": {"lab/bench/tpch"},
 	// sqldiff speaks to servers as a client; its command starts them, also with other batches.
-	"lab/sqldiff": nil, "lab/sqldiff/cmd": {"lab/sqldiff", "node", "policy/matrix", "sql/expr"},
+	"lab/sqldiff": nil, "lab/sqldiff/cmd": {"lab/sqldiff", "node", "policy/matrix", "sql/exec", "sql/expr"},
 	"lab/demo":     {"*"},
 	"lab/e2e":      {"*"},
 	"tools/layers": nil, "tools/measure": nil, "tools/worldmap": nil,
