@@ -119,9 +119,9 @@ type Break struct {
 	// LongLeases makes all leases as long as they may be (TIME-1a), and EarlySuccessors makes new
 	// leaders wait for only half of the lease of the one before (OWN-1).
 	LongLeases, EarlySuccessors bool
-	// NoRelease has new leaders ask nobody to release a lease, and ServesOn has those who have
-	// released one serve on (TIME-1b).
-	NoRelease, ServesOn bool
+	// NoRelease has new leaders ask nobody to release a lease, ServesOn has those who have released
+	// one serve on, and Forgetful has them say that they have served nothing (TIME-1b).
+	NoRelease, ServesOn, Forgetful bool
 	// RemoteLocks makes owners take no locks for gateways on other nodes.
 	RemoteLocks bool
 	// LyingDisk makes a crash lose commits of the last moments although they were synced.

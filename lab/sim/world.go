@@ -313,7 +313,7 @@ func (w *world) tuneOwners(l *life, ho *group.HostOptions, oc *owner.Config) {
 	oc.NoEarlyClose, oc.NoAboveHold, oc.NoHoldTransferred = b.NoEarlyClose, b.NoAboveHold, b.NoHoldTransferred
 	oc.HoldRest = w.cfg.HoldRest
 	oc.EarlySuccessors, oc.NoRefusal = b.EarlySuccessors, b.NoRefusal
-	oc.NoRelease, oc.ServesOn = b.NoRelease, b.ServesOn
+	oc.NoRelease, oc.ServesOn, oc.Forgetful = b.NoRelease, b.ServesOn, b.Forgetful
 	if b.LongLeases {
 		oc.Farthest = nil
 	}

@@ -47,6 +47,7 @@ func newSpill(ctx *Ctx, types []expr.Type) (*spill, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
+	Spilled.Add(1)
 	s := &spill{ctx: ctx, types: types, f: f, key: key, pending: newStore(types, nil)}
 	s.w = bufio.NewWriterSize(&sealedWriter{s: s}, 64<<10)
 	return s, nil

@@ -44,6 +44,8 @@ type Runner struct {
 	Sessions *server.SessionManager
 	// Inner has the engine run the statements of stored programs that only it knows.
 	Inner sql.StatementRunner
+	// Keys makes what UUID() answers in a change of a region; nil: random ones.
+	Keys func(base.RegionID) (string, error)
 	// Prefetch has what triggers ask for read ahead; nil: nobody does.
 	Prefetch *prefetch.Planner
 	// Off leaves all statements to the engine.
@@ -389,7 +391,7 @@ func (st *statement) makeTree(tree bind.Stmt, params []expr.Node) error {
 	if (st.locks || st.s.Explicit(st.ctx)) && st.cat.ordered() {
 		return left("ordering by timestamps")
 	}
-	st.uuid = st.tree != nil && callsUUID(q)
+	st.uuid = st.tree != nil && algebra.Calls(q.Rel, "uuid")
 	showTimestamps(q)
 	st.out, st.page = q.Out, pageOf(q)
 	options := st.r.Options

@@ -173,7 +173,8 @@ var allowed = map[string][]string{
 	"sql/changefeed": {"kv/hold", "kv/job", "sql/changefeed/event", "sql/changefeed/sink", "sql/ddl", "sql/feed", "sql/phrase", "sql/rights",
 		"sql/schema", "sql/session"},
 	// sockets know nothing of SQL
-	"sql/quick": nil,
+	"sql/quick":   nil,
+	"sql/rowlist": nil,
 	"sql/server": {"sql/admit", "sql/audited", "sql/backup", "sql/backup/place", "sql/binlog", "sql/changefeed", "sql/changefeed/sink", "sql/bound", "sql/feed", "sql/quick", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/kill", "sql/lent", "sql/named", "sql/prefetch", "sql/ddl", "sql/fast", "sql/oneshot", "sql/query", "sql/tally",
 		"sql/statements", "sql/virtual", "sql/describe", "sql/infile", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/digest", "sql/events",
 		"sql/function", "sql/stored",
@@ -217,7 +218,7 @@ var allowed = map[string][]string{
 	"sql/exec":      {"base/sealed", "sql/admit", "sql/exec/hashing", "sql/expr", "sql/expr/fn", "sql/expr/jsondoc", "sql/jsontable", "sql/order"},
 	// algebra is the form of a query: who binds, plans or describes tables meets here
 	"sql/algebra": {"sql/expr", "sql/jsontable"},
-	"sql/bind":    {"sql/algebra", "sql/bind/tree", "sql/expr", "sql/expr/fulltext", "sql/jsontable"},
+	"sql/bind":    {"sql/algebra", "sql/bind/tree", "sql/expr", "sql/expr/fn", "sql/expr/fulltext", "sql/jsontable"},
 	// tree knows texts only
 	"sql/bind/tree": {"sql/jsontable", "sql/token"},
 	// views and selected read texts, result knows batches
@@ -231,7 +232,7 @@ var allowed = map[string][]string{
 	// given makes constants of what clients send, and knows no statement
 	"sql/given": {"sql/bind", "sql/expr", "sql/schema"},
 	// query runs SELECTs and changes: the only one who knows them all
-	"sql/query": {"sql/selected", "sql/given", "sql/access", "sql/admit", "sql/algebra", "sql/assign", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar",
+	"sql/query": {"sql/selected", "sql/given", "sql/rowlist", "sql/access", "sql/admit", "sql/algebra", "sql/assign", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar",
 		"sql/expr/jsondoc", "sql/function", "sql/oneshot", "sql/opt", "sql/prefetch", "sql/program", "sql/result", "sql/rights", "sql/schema",
 		"sql/session", "sql/table", "sql/tally", "sql/token", "sql/views", "sql/weigh", "sql/zone"},
 	// access is where rows of the store become vectors: below it nobody knows of vectors, above it
@@ -253,8 +254,10 @@ var allowed = map[string][]string{
 	"node/memory": nil,
 	// early talks to clients before there is SQL
 	"node/early": nil,
+	// spare tunes the scheduler while statements wait
+	"node/spare": nil,
 	// the adviser reads which tables the text of a digest names
-	"node": append([]string{
+	"node": append([]string{"node/spare",
 		"sql/bind/tree", "sql/describe", "sql/schema",
 		"node/bundle", "node/console", "node/early", "node/evacuate", "node/memory", "node/meter", "node/residency",
 		"owner", "owner/gauge", "owner/homing", "owner/rewind", "owner/view", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "obs/audit", "obs/otlp",
@@ -293,7 +296,7 @@ var allowed = map[string][]string{
 	"lab/bench/faults": benchmark("mechanism/wan/wanemu"),
 	"lab/bench/tpch":   benchmark("lab/sqldiff"), "lab/bench/tpch/cmd": {"lab/bench/tpch"},
 	// sqldiff speaks to servers as a client; its command starts them, also with other batches.
-	"lab/sqldiff": nil, "lab/sqldiff/cmd": {"lab/sqldiff", "node", "policy/matrix", "sql/expr"},
+	"lab/sqldiff": nil, "lab/sqldiff/cmd": {"lab/sqldiff", "node", "policy/matrix", "sql/exec", "sql/expr"},
 	"lab/demo":     {"*"},
 	"lab/e2e":      {"*"},
 	"tools/layers": nil, "tools/measure": nil, "tools/worldmap": nil,
