@@ -273,9 +273,9 @@ func (t *taking) choose(snap *schema.Snapshot) ([]*schema.Table, error) {
 }
 
 func noMultiMaster(tables []string) error {
-	return schema.Invalid("MULTI MASTER tables have no reads of the past, and so no backup, and those with a placement are " +
-		"read by a BACKUP at a node of its regions alone, and not by a schedule or log: " + strings.Join(tables, ", ") +
-		". Leave them out: WITH SKIP_MULTI_MASTER")
+	return schema.Invalid("MULTI MASTER tables have no reads of the past, and so no backup: " + strings.Join(tables, ", ") +
+		". (Tables with a placement are read by a BACKUP at a node of its regions alone, by no schedule and no log.) " +
+		"Leave them out: WITH SKIP_MULTI_MASTER")
 }
 
 // stored is a descriptor without what is under way.
@@ -358,13 +358,21 @@ func (c *choice) tables() (out []*schema.Table, multi []string) {
 			switch t := db.Tables[tn]; {
 			case !c.whole[name] && !c.parts[name][tn]:
 			case t.Desc.Locality.Kind == schema.MultiMaster, !t.Desc.Locality.Placed.Allows(c.here):
-				multi = append(multi, t.Desc.DB+"."+t.Desc.Name)
+				multi = append(multi, unread(t.Desc))
 			default:
 				out = append(out, t)
 			}
 		}
 	}
 	return out, multi
+}
+
+// unread names a table that is left out.
+func unread(d *schema.TableDesc) string {
+	if d.Locality.Placed.ID != 0 {
+		return d.DB + "." + d.Name + " (with a placement)"
+	}
+	return d.DB + "." + d.Name
 }
 
 func (c *choice) databases() (out []json.RawMessage) {

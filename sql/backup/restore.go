@@ -259,7 +259,7 @@ func (p *plan) reserve(ctx context.Context, resumed bool) (made []*schema.Table,
 		if t.desc.Locality.Kind == schema.ByTable {
 			r = t.desc.Locality.Region
 		}
-		regions = append(regions, r)
+		regions = append(regions, t.desc.Locality.Placed.HomeOf(r))
 	}
 	ids := p.far.IDs
 	if !resumed {
