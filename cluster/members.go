@@ -60,6 +60,9 @@ func (e *env) Admit(ctx context.Context, j join.Joiner) (*join.Identity, error) 
 // heard of lately. An address belongs to one node: a dead node loses it to the process that has it
 // now.
 func addNode(t *base.Topology, j join.Joiner, live func(base.NodeID) bool) error {
+	if knows := j.Knows.OrFirst(); knows < t.Acts() {
+		return base.TooOld("the cluster acts by", t.Acts(), knows)
+	}
 	region, err := joinedRegion(t, j.Region)
 	if err != nil {
 		return err
@@ -114,6 +117,9 @@ func joinedRegion(t *base.Topology, name string) (base.RegionID, error) {
 	if last >= base.MaxRegions {
 		return 0, base.Errorf(base.CodeInvalid, "the cluster has no region %q, and it cannot get another one: it has had %d, "+
 			"those that are gone included, which is the most; its regions are %v", name, last, regionNames(t))
+	}
+	if !t.Allows(base.VersionRegions) {
+		return 0, t.NotYet(fmt.Sprintf("region %q is none of %v, and to add one", name, regionNames(t)), base.VersionRegions)
 	}
 	t.Opening = append(t.Opening, base.Region{ID: last + 1, Name: name, State: base.RegionOpening})
 	return last + 1, nil

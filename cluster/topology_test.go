@@ -43,6 +43,7 @@ func TestAddNode(t *testing.T) {
 		top := addressed(topo(2, 1, 1, 1, 0))
 		top.Nodes[2].Gone = true
 		top.Regions[3].State = base.RegionGone
+		c.j.Knows = base.VersionNewest
 		err := addNode(top, c.j, only(c.live...))
 		if c.want != "" {
 			if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -60,6 +60,9 @@ type Options struct {
 	Trace *obs.Trace
 	// Statement is what the transaction executes for another gateway; nil: nothing.
 	Statement *Forwarded
+	// Needs is asked, as the transaction commits, for the cluster version that what it writes needs:
+	// a replica that does not know it stops (docs/protocol.md, VERSION-3). Nil: none.
+	Needs func() base.ClusterVersion
 }
 
 // Forwarded is a statement that another gateway has forwarded (docs/protocol.md, FWD). However

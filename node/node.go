@@ -50,6 +50,7 @@ const (
 	// recFoundedAsync is set once the first replicas of asynchronous shards exist here.
 	recFoundedAsync = "founded-async"
 	recLives        = "lives"       // the starts of this store
+	recPromise      = "promise"     // see cluster.Promise
 	recOthersLives  = "other-lives" // what this node remembers of the stores of others
 )
 
@@ -136,7 +137,7 @@ const sqlRetry = 500 * time.Millisecond
 // start while it cannot reach the others.
 func (n *Node) serveSQL(p Parts) {
 	knobs := &settings{groups: []settingGroup{n.homeSettings(), n.wanSettings(), n.networkSettings(),
-		n.clockSettings(), n.readSettings(), n.tierSettings(), n.leaderSettings(), n.epochSettings(), n.sqlSettings(),
+		n.clockSettings(), n.readSettings(), n.tierSettings(), n.leaderSettings(), n.upgradeSettings(), n.epochSettings(), n.sqlSettings(),
 		n.auditSettings(), n.consoleSettings(), n.backupSettings()}}
 	n.knobs.Store(knobs)
 	cfg := server.Config{DB: n.both, Cluster: show{n}, Settings: knobs, Forwarder: forwarder{n}, Reads: reads{n},
@@ -281,7 +282,7 @@ func (n *Node) describe(s *cluster.NodeStatus) {
 	s.Statements = n.stats.Count()
 	s.Uptime = time.Since(n.began)
 	s.DiskBytes = int64(n.store.Stats().DiskBytes)
-	s.Version = obs.Version()
+	s.Version = n.build()
 	s.MemBytes = obs.MemoryBytes()
 	srv, err := n.server()
 	if err != nil {

@@ -52,7 +52,8 @@ func (w *world) joinLate() {
 
 // admit asks other nodes, in turn, to admit a node, until one does.
 func (w *world) admit(h *host, seed int) (id *join.Identity, err error) {
-	j := join.Joiner{UUID: fmt.Sprint(h.id), Region: fmt.Sprintf("r%d", h.region), Addr: fmt.Sprintf("local:%d", h.id)}
+	j := join.Joiner{UUID: fmt.Sprint(h.id), Region: fmt.Sprintf("r%d", h.region), Addr: fmt.Sprintf("local:%d", h.id),
+		Knows: base.VersionNewest}
 	deadline := time.Now().Add(latePatience)
 	for n := seed; time.Now().Before(deadline); n++ {
 		if l := w.hosts[n%len(w.hosts)].up(); l != nil {
