@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestUnknownFieldsAreKept: what a newer build has put into a topology, in all of its parts, is there
-// after this one has rewritten it (VERSION-4).
+// TestUnknownFieldsAreKept: what a newer build has put into a topology, in all of its parts, is
+// there after this one has rewritten it (VERSION-4).
 func TestUnknownFieldsAreKept(t *testing.T) {
 	const newer = `{"version":3,"cluster_id":"c","shards":1,"quiet":{"a":[1,2]},"regions":[{"id":1,"name":"eu","shore":"north"},` +
 		`{"id":2,"name":"us"}],"later":[{"region":2,"first":[[1]],"by":"hand"}],"nodes":[{"id":1,"region":1,"addr":"a","sql_addr":"s",` +

@@ -116,7 +116,7 @@ func (c *Cluster) Start(db kv.DB) {
 		c.reconcile(ctx)
 		c.stepRegions(ctx, c.Topology())
 		c.evacuate(ctx, c.Topology())
-		c.upgrades.look(ctx, c.Topology())
+		c.upgrades.Look(ctx, c.Topology(), c.work.done.Go)
 		c.keepView(ctx)
 	})
 	c.work.every(leaderBeat, func(context.Context) { c.leaderControl.beat() })

@@ -7,6 +7,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster/join"
+	"github.com/godwitdb/godwit/cluster/upgrade"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/wan"
 )
@@ -60,8 +61,8 @@ type Disk struct {
 	SaveTopology func(*base.Topology) error
 	// Promised is the newest promise on disk, and Promise keeps another one there. SetVersion has
 	// the store opened only by builds that know a version. Nil: nothing is promised, and all do.
-	Promised   Promise
-	Promise    func(Promise) error
+	Promised   upgrade.Promise
+	Promise    func(upgrade.Promise) error
 	SetVersion func(base.ClusterVersion) error
 }
 

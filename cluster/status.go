@@ -166,7 +166,7 @@ func (c *Cluster) part() *part {
 	if n := t.Node(c.self); n != nil {
 		p.Node = NodeStatus{ID: n.ID, Region: t.RegionName(n.Region), Addr: n.Addr, SQL: n.SQL, Live: true}
 	}
-	p.Node.Knows, p.Upgrade = c.knows, c.upgradeWaits()
+	p.Node.Knows, p.Upgrade = c.knows, c.UpgradeWaits()
 	p.Node.Clock, p.Node.Health, p.Node.Cut = c.Clock(), c.Health(), c.cutPaths()
 	if c.options.Process.Describe != nil {
 		c.options.Process.Describe(&p.Node)

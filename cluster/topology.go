@@ -10,6 +10,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster/join"
+	"github.com/godwitdb/godwit/cluster/upgrade"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/policy/placement"
@@ -57,7 +58,7 @@ type membership struct {
 
 	knows      base.ClusterVersion             // the newest that this build knows
 	setVersion func(base.ClusterVersion) error // see Disk; may be nil
-	promise    Promise                         // guarded by setting
+	promise    upgrade.Promise                 // guarded by setting
 }
 
 // hint is where a node says it is, while the topology has another address.

@@ -7,6 +7,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/base/basetest"
 	"github.com/godwitdb/godwit/cluster/join"
+	"github.com/godwitdb/godwit/cluster/replace"
 )
 
 // topo makes topologies, only sets of nodes.
@@ -79,7 +80,7 @@ func TestRemovable(t *testing.T) {
 	} {
 		top := topo(2, 2, 1, 1)
 		top.Nodes[3].Gone = true
-		err := removable(&top, c.id, only(c.live...))
+		err := replace.Removable(&top, c.id, only(c.live...))
 		if got := ""; err != nil {
 			if got = err.Error(); c.want == "" || !strings.Contains(got, c.want) {
 				t.Errorf("node %d with %v alive: %v, want %q", c.id, c.live, got, c.want)

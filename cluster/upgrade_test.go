@@ -8,6 +8,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster/join"
+	"github.com/godwitdb/godwit/cluster/upgrade"
 )
 
 // older is a cluster of three regions whose nodes know the first version, but for some.
@@ -54,24 +55,24 @@ func (w *world) expectActs(t *testing.T, want base.ClusterVersion) {
 	}
 }
 
-// The version of a cluster is raised by itself, once all nodes have had the new build for as long as
-// was asked for, and not before; until then a node goes back.
+// The version of a cluster is raised by itself, once all nodes have had the new build for as long
+// as was asked for, and not before; until then a node goes back.
 func TestUpgradeIsFinalized(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := older(t, 1)
 		defer w.close()
 		for _, n := range w.sorted() {
-			if err := n.cluster.SetUpgradeParams(UpgradeParams{Finalize: "auto", After: "1m"}); err != nil {
+			if err := n.cluster.SetUpgradeParams(upgrade.Params{Finalize: "auto", After: "1m"}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		waits := func(what string) {
 			t.Helper()
-			time.Sleep(upgradeEvery + time.Second)
+			time.Sleep(upgrade.Every + time.Second)
 			got := ""
 			for _, n := range w.sorted() {
 				if n.up {
-					got += n.cluster.upgradeWaits()
+					got += n.cluster.UpgradeWaits()
 				}
 			}
 			if !strings.Contains(got, what) {
@@ -122,7 +123,7 @@ func TestUpgradeByHand(t *testing.T) {
 		w := older(t, 1, 2, 3)
 		defer w.close()
 		for _, n := range w.sorted() {
-			if err := n.cluster.SetUpgradeParams(UpgradeParams{Finalize: "manual", After: "0s"}); err != nil {
+			if err := n.cluster.SetUpgradeParams(upgrade.Params{Finalize: "manual", After: "0s"}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -136,7 +137,7 @@ func TestUpgradeByHand(t *testing.T) {
 		if _, err := w.nodes[3].cluster.FinalizeUpgrade(t.Context()); err == nil || !strings.Contains(err.Error(), "nothing to finalize") {
 			t.Errorf("again: %v", err)
 		}
-		for _, p := range []UpgradeParams{{Finalize: "never", After: "1h"}, {Finalize: "auto", After: "soon"}, {Finalize: "auto", After: "-1h"}} {
+		for _, p := range []upgrade.Params{{Finalize: "never", After: "1h"}, {Finalize: "auto", After: "soon"}, {Finalize: "auto", After: "-1h"}} {
 			if err := p.Validate(); err == nil {
 				t.Errorf("%+v is accepted", p)
 			}
@@ -153,8 +154,8 @@ func TestPromise(t *testing.T) {
 		defer w.close()
 		n1, n2 := w.nodes[1], w.nodes[2]
 		top := n1.cluster.Topology()
-		q := versionQuery{Promise: base.VersionNewest, Topology: top.Version}
-		if knows, _, lacks := n1.cluster.ask(t.Context(), top, q); lacks != "" || knows != base.VersionNewest {
+		q := upgrade.Query{Promise: base.VersionNewest, Topology: top.Version}
+		if knows, _, lacks := n1.cluster.upgrades.Finalizer.Ask(t.Context(), top, q); lacks != "" || knows != base.VersionNewest {
 			t.Fatalf("no promise: %q, %d", lacks, knows)
 		}
 		if n2.format != base.VersionNewest || !n2.promise.Holds(top) {
@@ -166,7 +167,7 @@ func TestPromise(t *testing.T) {
 		}
 		_, err := n1.cluster.Change(t.Context(), func(now *base.Topology) error {
 			if now.Version != top.Version {
-				return errOtherTopology
+				return upgrade.ErrOtherTopology
 			}
 			now.ClusterVersion = base.VersionNewest
 			return nil
@@ -176,13 +177,13 @@ func TestPromise(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		w.expectActs(t, base.VersionFirst)
-		if _, _, lacks := n1.cluster.ask(t.Context(), top, q); !strings.Contains(lacks, "it has topology") {
+		if _, _, lacks := n1.cluster.upgrades.Finalizer.Ask(t.Context(), top, q); !strings.Contains(lacks, "it has topology") {
 			t.Errorf("a promise by an old topology: %q", lacks)
 		}
 		// A node that cannot promise makes the others' promises void.
 		n2.is(base.VersionFirst)
 		now := n1.cluster.Topology()
-		if _, err := n1.cluster.raise(t.Context(), now, base.VersionNewest); err == nil || !strings.Contains(err.Error(), "node 2") {
+		if _, err := n1.cluster.Raise(t.Context(), now, base.VersionNewest); err == nil || !strings.Contains(err.Error(), "node 2") {
 			t.Errorf("raised without node 2: %v", err)
 		}
 		time.Sleep(time.Second)
@@ -211,11 +212,11 @@ func TestOldBuildIsAsked(t *testing.T) {
 		defer w.close()
 		delete(w.nodes[3].cluster.answered, askVersion)
 		c := w.nodes[1].cluster
-		if knows, _, lacks := c.ask(t.Context(), c.Topology(), versionQuery{}); knows != base.VersionFirst || lacks != "" {
+		if knows, _, lacks := c.upgrades.Finalizer.Ask(t.Context(), c.Topology(), upgrade.Query{}); knows != base.VersionFirst || lacks != "" {
 			t.Errorf("knows %d, lacks %q", knows, lacks)
 		}
-		q := versionQuery{Promise: base.VersionNewest, Topology: c.Topology().Version}
-		if _, _, lacks := c.ask(t.Context(), c.Topology(), q); !strings.Contains(lacks, "node 3: its build says nothing of versions") {
+		q := upgrade.Query{Promise: base.VersionNewest, Topology: c.Topology().Version}
+		if _, _, lacks := c.upgrades.Finalizer.Ask(t.Context(), c.Topology(), q); !strings.Contains(lacks, "node 3: its build says nothing of versions") {
 			t.Errorf("it promises: %q", lacks)
 		}
 	})

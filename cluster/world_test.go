@@ -15,6 +15,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster/join"
+	"github.com/godwitdb/godwit/cluster/upgrade"
 	"github.com/godwitdb/godwit/kv/memkv"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/group"
@@ -72,7 +73,7 @@ type testNode struct {
 	id       base.NodeID
 	identity *join.Identity
 	stored   *base.Topology
-	promise  Promise             // on disk, as the next one
+	promise  upgrade.Promise     // on disk, as the next one
 	format   base.ClusterVersion // that a build must know to start
 	knows    base.ClusterVersion // the build; 0: all
 	lives    int
@@ -155,7 +156,7 @@ func (n *testNode) start() {
 		Disk: Disk{Founding: n.lives == 1 && n.identity.Founding, Stored: n.stored, SaveTopology: func(t *base.Topology) error {
 			n.stored = t
 			return nil
-		}, Promised: n.promise, Promise: func(p Promise) error {
+		}, Promised: n.promise, Promise: func(p upgrade.Promise) error {
 			n.promise = p
 			return nil
 		}, SetVersion: func(v base.ClusterVersion) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster"
 	"github.com/godwitdb/godwit/cluster/join"
+	"github.com/godwitdb/godwit/cluster/upgrade"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/group"
 	"github.com/godwitdb/godwit/mechanism/store"
@@ -83,7 +84,7 @@ type assembly struct {
 	dir     *directory    // the cluster, which is made after the parts that need it
 	steady  *clock.Steady // the clock's source; nil with NoFence
 	stored  *base.Topology
-	promise cluster.Promise
+	promise upgrade.Promise
 	founded bool // the groups of this founding node have begun in an earlier life
 
 	groups group.HostOptions
@@ -245,7 +246,7 @@ func (a *assembly) clusterOptions() cluster.Options {
 			Stored:       a.stored,
 			SaveTopology: func(t *base.Topology) error { return saveJSON(a.Store, recTopology, t) },
 			Promised:     a.promise,
-			Promise:      func(p cluster.Promise) error { return promise(a.Store, p) },
+			Promise:      func(p upgrade.Promise) error { return keepPromise(a.Store, p) },
 			SetVersion:   func(v base.ClusterVersion) error { return setFormat(a.Store, v) },
 		},
 		Listeners: cluster.Listeners{

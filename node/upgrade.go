@@ -6,9 +6,10 @@ import (
 	"slices"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/cluster"
 	"github.com/godwitdb/godwit/cluster/join"
+	"github.com/godwitdb/godwit/cluster/upgrade"
 	"github.com/godwitdb/godwit/mechanism/store"
+	"github.com/godwitdb/godwit/node/knobs"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/sql/server"
 )
@@ -18,7 +19,7 @@ import (
 
 // agreeOnFormat puts the store into the format that the newest topology on disk and the node's
 // promise ask for: a crash may have come between. It returns the promise.
-func agreeOnFormat(st *store.Store, id *join.Identity, stored *base.Topology) (p cluster.Promise, err error) {
+func agreeOnFormat(st *store.Store, id *join.Identity, stored *base.Topology) (p upgrade.Promise, err error) {
 	if _, err := loadJSON(st, recPromise, &p); err != nil {
 		return p, err
 	}
@@ -26,15 +27,16 @@ func agreeOnFormat(st *store.Store, id *join.Identity, stored *base.Topology) (p
 	if t == nil {
 		t = &id.First
 	}
-	needs := cluster.Needs(t, p)
+	needs := upgrade.Needs(t, p)
 	if needs > st.Knows() {
 		return p, base.TooOld("this store is of a cluster that acts by", needs, st.Knows())
 	}
 	return p, setFormat(st, needs)
 }
 
-// promise keeps a promise on disk. The format comes first: without it the promise would not bind.
-func promise(st *store.Store, p cluster.Promise) error {
+// keepPromise keeps a promise on disk. The format comes first: without it the promise would not
+// bind.
+func keepPromise(st *store.Store, p upgrade.Promise) error {
 	if err := setFormat(st, max(st.Format(), p.Version)); err != nil {
 		return err
 	}
@@ -56,12 +58,12 @@ func (n *Node) build() string {
 	return obs.Version()
 }
 
-func (n *Node) upgradeSettings() settingGroup {
-	return settingsOf("upgrade.", cluster.DefaultUpgradeParams(), map[string]string{
+func (n *Node) upgradeSettings() knobs.Group {
+	return knobs.Of("upgrade.", upgrade.Defaults(), map[string]string{
 		"finalize": "when all nodes know a newer cluster version: auto (it is raised after upgrade.after) or manual " +
 			"(`godwit upgrade finalize` raises it); there is no way back to older builds then",
 		"after": "for how long all nodes must have run such builds, with auto; a duration like 24h",
-	}, cluster.ReadUpgradeParams, n.cluster.SetUpgradeParams)
+	}, upgrade.Read, n.cluster.SetUpgradeParams)
 }
 
 var upgradeTopics = []server.Topic{

@@ -54,9 +54,9 @@ func (m *machine) tryApply(cmds ...*wire.Command) error {
 	return err
 }
 
-// TestEntryOfNewerBuild plays the history of VERSION-3: a log has an entry with a part that an older
-// build does not know. That build stops before it, having applied nothing behind it. One that skips
-// what it does not know goes on, and its replica is another one than the others'.
+// TestEntryOfNewerBuild plays the history of VERSION-3: a log has an entry with a part that an
+// older build does not know. That build stops before it, having applied nothing behind it. One that
+// skips what it does not know goes on, and its replica is another one than the others'.
 func TestEntryOfNewerBuild(t *testing.T) {
 	fine := &wire.Command{Closed: 5}
 	needs := &wire.Command{Closed: 6, Needs: uint32(base.VersionFirst) + 1}

@@ -224,8 +224,8 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	t.Log(err)
 }
 
-// TestFormatIsChosen: a store is written in the format of its cluster's version, so that the program
-// of before can open it until that is raised, and takes its snapshots; and not afterwards.
+// TestFormatIsChosen: a store is written in the format of its cluster's version, so that the
+// program of before can open it until that is raised, and takes its snapshots; and not afterwards.
 func TestFormatIsChosen(t *testing.T) {
 	dir := t.TempDir()
 	open := func(knows base.ClusterVersion) (*Store, error) {
