@@ -20,6 +20,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/node/bundle"
 	"github.com/godwitdb/godwit/node/early"
+	"github.com/godwitdb/godwit/node/spare"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/obs/audit"
 )
@@ -48,7 +49,7 @@ func Start(ctx context.Context, cfg Config, log *slog.Logger) (*Node, error) {
 		return nil, err
 	}
 	n := newNode(log)
-	n.turns.Crowded = spareThread.crowded
+	n.turns.Crowded = spare.Crowded
 	n.closeLast(st.Close)
 	if n.audit, err = audit.Open(cfg.AuditDir, log); err != nil {
 		return nil, errors.Join(err, n.Close(ctx))

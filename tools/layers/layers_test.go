@@ -176,7 +176,8 @@ var allowed = map[string][]string{
 	"sql/changefeed": {"kv/hold", "kv/job", "sql/changefeed/event", "sql/changefeed/sink", "sql/ddl", "sql/feed", "sql/phrase", "sql/rights",
 		"sql/schema", "sql/session"},
 	// sockets know nothing of SQL
-	"sql/quick": nil,
+	"sql/quick":   nil,
+	"sql/rowlist": nil,
 	"sql/server": {"sql/admit", "sql/audited", "sql/backup", "sql/backup/place", "sql/binlog", "sql/changefeed", "sql/changefeed/sink", "sql/bound", "sql/feed", "sql/quick", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/kill", "sql/lent", "sql/named", "sql/prefetch", "sql/ddl", "sql/fast", "sql/oneshot", "sql/query", "sql/tally",
 		"sql/statements", "sql/virtual", "sql/describe", "sql/infile", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/digest", "sql/events",
 		"sql/function", "sql/stored",
@@ -234,7 +235,7 @@ var allowed = map[string][]string{
 	// given makes constants of what clients send, and knows no statement
 	"sql/given": {"sql/bind", "sql/expr", "sql/schema"},
 	// query runs SELECTs and changes: the only one who knows them all
-	"sql/query": {"sql/selected", "sql/given", "sql/access", "sql/admit", "sql/algebra", "sql/assign", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar",
+	"sql/query": {"sql/selected", "sql/given", "sql/rowlist", "sql/access", "sql/admit", "sql/algebra", "sql/assign", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar",
 		"sql/expr/jsondoc", "sql/function", "sql/oneshot", "sql/opt", "sql/prefetch", "sql/program", "sql/result", "sql/rights", "sql/schema",
 		"sql/session", "sql/table", "sql/tally", "sql/token", "sql/views", "sql/weigh", "sql/zone"},
 	// access is where rows of the store become vectors: below it nobody knows of vectors, above it
@@ -254,8 +255,10 @@ var allowed = map[string][]string{
 	"node/knobs": {"sql/server"},
 	// early talks to clients before there is SQL
 	"node/early": nil,
+	// spare tunes the scheduler while statements wait
+	"node/spare": nil,
 	// the adviser reads which tables the text of a digest names
-	"node": append([]string{
+	"node": append([]string{"node/spare",
 		"sql/bind/tree", "sql/describe", "sql/schema",
 		"node/bundle", "node/console", "node/early", "node/evacuate", "node/knobs", "node/meter",
 		"owner", "owner/gauge", "owner/homing", "owner/rewind", "owner/view", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "cluster/upgrade", "obs/audit", "obs/otlp",
