@@ -122,7 +122,10 @@ var allowed = map[string][]string{
 	"cluster/fence": nil,
 	// what a cluster says of itself to people follows from facts that it is told
 	"cluster/report": {"cluster/health", "mechanism/clock", "policy/placement"},
-	"cluster": append([]string{"cluster/health", "cluster/join", "cluster/report", "owner", "owner/gauge", "txn", "policy/coord",
+	// upgrades and the replacement of nodes are decided by what is known of the nodes
+	"cluster/upgrade": nil,
+	"cluster/replace": {"cluster/report"},
+	"cluster": append([]string{"cluster/health", "cluster/join", "cluster/replace", "cluster/report", "cluster/upgrade", "owner", "owner/gauge", "txn", "policy/coord",
 		"policy/placement"}, mechanisms...),
 	// layer 4: SQL
 	"sql/function": nil,
@@ -249,6 +252,8 @@ var allowed = map[string][]string{
 	"node/meter": {"obs"},
 	// evacuate looks through the rows of a group for a mover, and is told the tables
 	"node/evacuate": {"owner/homing", "sql/schema"},
+	// knobs makes cluster settings of parameter structs that it is given
+	"node/knobs": {"sql/server"},
 	// early talks to clients before there is SQL
 	"node/early": nil,
 	// spare tunes the scheduler while statements wait
@@ -256,8 +261,8 @@ var allowed = map[string][]string{
 	// the adviser reads which tables the text of a digest names
 	"node": append([]string{"node/spare",
 		"sql/bind/tree", "sql/describe", "sql/schema",
-		"node/bundle", "node/console", "node/early", "node/evacuate", "node/meter",
-		"owner", "owner/gauge", "owner/homing", "owner/rewind", "owner/view", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "obs/audit", "obs/otlp",
+		"node/bundle", "node/console", "node/early", "node/evacuate", "node/knobs", "node/meter",
+		"owner", "owner/gauge", "owner/homing", "owner/rewind", "owner/view", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "cluster/upgrade", "obs/audit", "obs/otlp",
 		"cluster/join", "kv/hold", "sql/admit", "sql/backup", "sql/backup/place", "sql/changefeed/sink", "sql/digest", "sql/server", "policy/advice", "policy/epoch", "policy/placement", "policy/plan",
 		"mechanism/wan/overlay", "mechanism/ident",
 	}, mechanisms...),
