@@ -7,13 +7,16 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster/join"
+	"github.com/godwitdb/godwit/cluster/upgrade"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/wan"
 )
 
 // Options of a Cluster. All fields without a default are required.
 type Options struct {
-	Self      base.NodeID
+	Self base.NodeID
+	// Knows is the newest cluster version that this node's build knows. Default: VersionNewest.
+	Knows     base.ClusterVersion
 	Identity  *join.Identity
 	Transport wan.Transport
 	Clock     *clock.Clock
@@ -58,6 +61,11 @@ type Disk struct {
 	Stored *base.Topology
 	// SaveTopology keeps a newer topology on disk.
 	SaveTopology func(*base.Topology) error
+	// Promised is the newest promise on disk, and Promise keeps another one there. SetVersion has
+	// the store opened only by builds that know a version. Nil: nothing is promised, and all do.
+	Promised   upgrade.Promise
+	Promise    func(upgrade.Promise) error
+	SetVersion func(base.ClusterVersion) error
 }
 
 // Listeners are called when something happens to the cluster; each may be nil.
@@ -69,6 +77,9 @@ type Listeners struct {
 	// OnSilent gets a node whose process has most likely ended: nothing was heard of it for
 	// Pace.SilentAfter, or it was started again.
 	OnSilent func(base.NodeID)
+	// OnBack gets a node that is heard, and hears this one, for the first time or after it was
+	// lost.
+	OnBack func(base.NodeID)
 	// OnLate gets a node that most of the others find late, this one among them, at each heartbeat
 	// at which they do: it handles late what arrives, though its heartbeats come.
 	OnLate func(base.NodeID)

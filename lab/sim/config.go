@@ -24,6 +24,9 @@ type Config struct {
 	// Placed, above 0, has a placement of so many regions, the first ones, with registers of its
 	// own.
 	Placed int
+	// Upgrade has the nodes be of two builds, and raises the version of the cluster; see
+	// upgrade.go.
+	Upgrade bool
 	// Delay[i][j] is the one-way delay between regions i+1 and j+1.
 	Delay      [][]time.Duration
 	LAN        time.Duration
@@ -122,6 +125,8 @@ type Break struct {
 	// NoRelease has new leaders ask nobody to release a lease, ServesOn has those who have released
 	// one serve on, and Forgetful has them say that they have served nothing (TIME-1b).
 	NoRelease, ServesOn, Forgetful bool
+	// AsksInVain has leaders ask for leases though none is applied (TIME-1c).
+	AsksInVain bool
 	// RemoteLocks makes owners take no locks for gateways on other nodes.
 	RemoteLocks bool
 	// LyingDisk makes a crash lose commits of the last moments although they were synced.
@@ -159,9 +164,14 @@ type Break struct {
 	// PatientRefusers and HastyRefusers leave out parts of GRP-10: who refuses a candidate waits
 	// for its turn though nobody is elected without it, or stands at once though somebody may be.
 	PatientRefusers, HastyRefusers bool
+	// PatientReturns has voters without a leader wait for their timers when another one comes back
+	// (GRP-12).
+	PatientReturns bool
 	// HastyRegions brings a region that joins on without asking whether the nodes are ready
 	// (REGION-2, REGION-3).
 	HastyRegions bool
+	// HastyUpgrade raises the version of the cluster without asking the nodes (VERSION-2).
+	HastyUpgrade bool
 	// NoLeaving has owners give rows a home in a region that leaves (REGION-4).
 	NoLeaving bool
 	// AnyPath lets messages between two regions of a placement go over others (PLACE-3).

@@ -122,7 +122,10 @@ var allowed = map[string][]string{
 	"cluster/fence": nil,
 	// what a cluster says of itself to people follows from facts that it is told
 	"cluster/report": {"cluster/health", "mechanism/clock", "policy/placement"},
-	"cluster": append([]string{"cluster/health", "cluster/join", "cluster/report", "owner", "owner/gauge", "txn", "policy/coord",
+	// upgrades and the replacement of nodes are decided by what is known of the nodes
+	"cluster/upgrade": nil,
+	"cluster/replace": {"cluster/report"},
+	"cluster": append([]string{"cluster/health", "cluster/join", "cluster/replace", "cluster/report", "cluster/upgrade", "owner", "owner/gauge", "txn", "policy/coord",
 		"policy/placement"}, mechanisms...),
 	// layer 4: SQL
 	"sql/function": nil,
@@ -212,10 +215,11 @@ var allowed = map[string][]string{
 	// order sorts whatever it is given
 	"sql/order": nil,
 	// hashing numbers keys of columns
-	"sql/exec/hashing": {"sql/expr"},
+	"sql/exec/tempfile": nil,
+	"sql/exec/hashing":  {"sql/expr"},
 	// jsontable reads a syntax, and makes rows of documents; it asks for none
 	"sql/jsontable": {"sql/expr", "sql/expr/jsondoc"},
-	"sql/exec":      {"base/sealed", "sql/admit", "sql/exec/hashing", "sql/expr", "sql/expr/fn", "sql/expr/jsondoc", "sql/jsontable", "sql/order"},
+	"sql/exec":      {"base/sealed", "sql/admit", "sql/exec/hashing", "sql/exec/tempfile", "sql/expr", "sql/expr/fn", "sql/expr/jsondoc", "sql/jsontable", "sql/order"},
 	// algebra is the form of a query: who binds, plans or describes tables meets here
 	"sql/algebra": {"sql/expr", "sql/jsontable"},
 	"sql/bind":    {"sql/algebra", "sql/bind/tree", "sql/expr", "sql/expr/fn", "sql/expr/fulltext", "sql/jsontable"},
@@ -232,7 +236,7 @@ var allowed = map[string][]string{
 	// given makes constants of what clients send, and knows no statement
 	"sql/given": {"sql/bind", "sql/expr", "sql/schema"},
 	// query runs SELECTs and changes: the only one who knows them all
-	"sql/query": {"sql/selected", "sql/given", "sql/rowlist", "sql/access", "sql/admit", "sql/algebra", "sql/assign", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar",
+	"sql/query": {"sql/exec/tempfile", "sql/selected", "sql/given", "sql/rowlist", "sql/access", "sql/admit", "sql/algebra", "sql/assign", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar",
 		"sql/expr/jsondoc", "sql/function", "sql/oneshot", "sql/opt", "sql/prefetch", "sql/program", "sql/result", "sql/rights", "sql/schema",
 		"sql/session", "sql/table", "sql/tally", "sql/token", "sql/views", "sql/weigh", "sql/zone"},
 	// access is where rows of the store become vectors: below it nobody knows of vectors, above it
@@ -252,6 +256,8 @@ var allowed = map[string][]string{
 	"node/residency": {"cluster/join", "mechanism/store"},
 	// memory knows the machine
 	"node/memory": nil,
+	// knobs makes cluster settings of parameter structs that it is given
+	"node/knobs": {"sql/server"},
 	// early talks to clients before there is SQL
 	"node/early": nil,
 	// spare tunes the scheduler while statements wait
@@ -259,8 +265,8 @@ var allowed = map[string][]string{
 	// the adviser reads which tables the text of a digest names
 	"node": append([]string{"node/spare",
 		"sql/bind/tree", "sql/describe", "sql/schema",
-		"node/bundle", "node/console", "node/early", "node/evacuate", "node/memory", "node/meter", "node/residency",
-		"owner", "owner/gauge", "owner/homing", "owner/rewind", "owner/view", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "obs/audit", "obs/otlp",
+		"node/bundle", "node/console", "node/early", "node/evacuate", "node/knobs", "node/memory", "node/meter", "node/residency",
+		"owner", "owner/gauge", "owner/homing", "owner/rewind", "owner/view", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "cluster/upgrade", "obs/audit", "obs/otlp",
 		"cluster/join", "kv/hold", "sql/admit", "sql/backup", "sql/backup/place", "sql/changefeed/sink", "sql/digest", "sql/server", "policy/advice", "policy/epoch", "policy/placement", "policy/plan",
 		"mechanism/wan/overlay", "mechanism/ident",
 	}, mechanisms...),
