@@ -410,3 +410,37 @@ INSERT INTO t VALUES (2, MAKETIME(1000, 1, 1), NULL);
 -- ! 1292
 SELECT id, CAST(ADDTIME(a, '00:30:00') AS CHAR), CAST(TIMEDIFF(x.a, '10:00:00') AS CHAR) FROM t x ORDER BY 1;
 -- = 1|838:59:59|828:59:59
+
+-- case: a literal of a date is never NULL, and one that is no date is an error
+CREATE TABLE t (id INT PRIMARY KEY, c INT NOT NULL);
+-- affected 0
+REPLACE INTO t VALUES (37, ((((2 = 'Two') OR (DATE'1999-12-31' = DATE'1999-12-31')) IS UNKNOWN))), (41, DEFAULT);
+-- ! 1364
+SELECT ((2 = 'Two') OR (TIMESTAMP'1999-12-31 10:00:00' = TIME'10:00:00')) IS NULL;
+-- = 0
+SELECT DATE'2020-13-45';
+-- ! 1525
+SELECT TIME'99:99:99';
+-- ! 1525
+SELECT TIMESTAMP'2020-01-01 25:00:00';
+-- ! 1525
+SELECT DATE'2020-02-30' IS NULL FROM t;
+-- ! 1525
+
+-- case: REPLACE of a row by itself counts once, if there is one key
+CREATE TABLE t (id INT PRIMARY KEY, a DECIMAL(5,1), b VARCHAR(9), KEY (a));
+-- affected 0
+INSERT INTO t VALUES (1, 1, 'x'), (2, 2.5, NULL);
+-- affected 2
+REPLACE INTO t VALUES (1, 1.0, 'x'), (2, 2.5, 'y'), (3, 1, 'z');
+-- affected 4
+REPLACE INTO t VALUES (2, 2.50, 'y');
+-- affected 1
+REPLACE INTO t VALUES (2, 2.50, 'Y');
+-- affected 2
+CREATE TABLE u (id INT PRIMARY KEY, a INT UNIQUE);
+-- affected 0
+INSERT INTO u VALUES (1, 1);
+-- affected 1
+REPLACE INTO u VALUES (1, 1);
+-- affected 2
