@@ -21,6 +21,9 @@ type Config struct {
 	Late int
 	// Leave drops one region while clients work, after those that come have come.
 	Leave base.RegionID
+	// Upgrade has the nodes be of two builds, and raises the version of the cluster; see
+	// upgrade.go.
+	Upgrade bool
 	// Delay[i][j] is the one-way delay between regions i+1 and j+1.
 	Delay      [][]time.Duration
 	LAN        time.Duration
@@ -116,9 +119,9 @@ type Break struct {
 	// LongLeases makes all leases as long as they may be (TIME-1a), and EarlySuccessors makes new
 	// leaders wait for only half of the lease of the one before (OWN-1).
 	LongLeases, EarlySuccessors bool
-	// NoRelease has new leaders ask nobody to release a lease, and ServesOn has those who have
-	// released one serve on (TIME-1b).
-	NoRelease, ServesOn bool
+	// NoRelease has new leaders ask nobody to release a lease, ServesOn has those who have released
+	// one serve on, and Forgetful has them say that they have served nothing (TIME-1b).
+	NoRelease, ServesOn, Forgetful bool
 	// RemoteLocks makes owners take no locks for gateways on other nodes.
 	RemoteLocks bool
 	// LyingDisk makes a crash lose commits of the last moments although they were synced.
@@ -159,6 +162,8 @@ type Break struct {
 	// HastyRegions brings a region that joins on without asking whether the nodes are ready
 	// (REGION-2, REGION-3).
 	HastyRegions bool
+	// HastyUpgrade raises the version of the cluster without asking the nodes (VERSION-2).
+	HastyUpgrade bool
 	// NoLeaving has owners give rows a home in a region that leaves (REGION-4).
 	NoLeaving bool
 	// NoHedges has no read be asked of a second node.

@@ -19,9 +19,9 @@ import (
 	"github.com/godwitdb/godwit/sql/access"
 	"github.com/godwitdb/godwit/sql/assign"
 	"github.com/godwitdb/godwit/sql/bind"
-	"github.com/godwitdb/godwit/sql/exec"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/prefetch"
+	"github.com/godwitdb/godwit/sql/rowlist"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
@@ -66,7 +66,7 @@ type target struct {
 	olds    []*setter // of the virtual columns as they are
 	checks  []int     // in the batches
 	seen    map[string]bool
-	pending []pending
+	pending rowlist.List[pending]
 	// at is the position of the AUTO_INCREMENT column of an INSERT, else -1; zero says that it
 	// takes a 0 as it is.
 	at   int
@@ -81,8 +81,7 @@ type target struct {
 // pending is a row to be changed.
 type pending struct {
 	stored string // the row as it is
-	vals   []any  // in the order of the setters; of INSERT, the row
-	olds   []any  // virtual columns as they are
+	vals   []any  // in the order of the setters, then virtual columns as they are; of INSERT, the row
 	failed int    // the number of the condition that the new row does not fulfil, from 1
 }
 
@@ -503,8 +502,8 @@ func (c *change) keep(t *target, b *expr.Batch, i int32) error {
 			t.seen[p.stored] = true
 		}
 	}
-	if len(t.sets) > 0 {
-		p.vals = make([]any, len(t.sets))
+	if n := len(t.sets) + len(t.olds); n > 0 {
+		p.vals = make([]any, n)
 	}
 	for k, s := range t.sets {
 		var err error
@@ -521,12 +520,11 @@ func (c *change) keep(t *target, b *expr.Batch, i int32) error {
 			return &late{Reason: "use of a value that does not fit"}
 		}
 	}
-	for _, s := range t.olds {
-		old, err := s.Value(b.Cols[s.At], i, c.row)
-		if err != nil {
+	for k, s := range t.olds {
+		var err error
+		if p.vals[len(t.sets)+k], err = s.Value(b.Cols[s.At], i, c.row); err != nil {
 			return err
 		}
-		p.olds = append(p.olds, old)
 	}
 	for k, at := range t.checks {
 		v := b.Cols[at]
@@ -543,7 +541,7 @@ func (c *change) keep(t *target, b *expr.Batch, i int32) error {
 	if err := c.mem.Grow(n); err != nil {
 		return err
 	}
-	t.pending = exec.AppendDoubling(t.pending, p)
+	t.pending.Add(p)
 	return nil
 }
 
@@ -573,7 +571,7 @@ func (c *change) apply() (*outcome, error) {
 	var writers []*writer
 	var err error
 	for _, t := range c.targets {
-		if len(t.pending) == 0 {
+		if t.pending.Len() == 0 {
 			continue
 		}
 		w := c.open(t, res)
@@ -617,8 +615,8 @@ func (w *writer) write() error {
 		rows = w.r.Prefetch.RowsAhead(w.s, w.st)
 		defer func() { rows.End() }()
 	}
-	for i := range w.pending {
-		if err := rows.Next(w.ctx, len(w.pending)-i, func(ctx *sql.Context, s *session.Session, k int) error {
+	for i := range w.pending.Len() {
+		if err := rows.Next(w.ctx, w.pending.Len()-i, func(ctx *sql.Context, s *session.Session, k int) error {
 			return w.guess(ctx, s, i+k)
 		}); err != nil {
 			return err
@@ -645,7 +643,7 @@ func (w *writer) write() error {
 
 // one writes a row. It returns how many rows that changes, as MySQL counts.
 func (w *writer) one(i int) (n int, err error) {
-	p := &w.pending[i]
+	p := w.pending.At(i)
 	mark := -1
 	if w.ignore && (w.refs != nil || w.fires != nil || w.words()) {
 		mark = w.e.Txn.Mark()
@@ -682,7 +680,7 @@ func (t *target) arrange() {
 	if !slices.ContainsFunc(t.sets, func(s *setter) bool { return def.InPK(s.Pos) || def.InIndex(s.Pos) }) {
 		return
 	}
-	slices.SortStableFunc(t.pending, func(a, b pending) int {
+	t.pending.Sort(func(a, b pending) int {
 		x, _ := access.StoredRow(a.stored)
 		y, _ := access.StoredRow(b.stored)
 		return bytes.Compare(x.Key[base.ShardPrefixLen:], y.Key[base.ShardPrefixLen:])
@@ -729,7 +727,7 @@ func (w *writer) changed(p *pending) (at kv.Row, old, row sql.Row, err error) {
 		return at, nil, nil, schema.ClientError(err)
 	}
 	for k, s := range w.olds {
-		old[s.Pos] = p.olds[k]
+		old[s.Pos] = p.vals[len(w.sets)+k]
 	}
 	if w.c.Kind == bind.Delete {
 		return at, old, nil, nil

@@ -21,6 +21,7 @@ import (
 	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/exec"
+	"github.com/godwitdb/godwit/sql/exec/tempfile"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/given"
 	"github.com/godwitdb/godwit/sql/oneshot"
@@ -622,7 +623,7 @@ func (st *statement) count(rows int) {
 }
 
 // TemporaryFiles is how many files of this process wait to be closed, most how many may.
-func (*Runner) TemporaryFiles() (n, most int) { return exec.Closing() }
+func (*Runner) TemporaryFiles() (n, most int) { return tempfile.Waiting() }
 
 // encoder makes the encoder of the result.
 func (st *statement) encoder() *result.Encoder {
