@@ -399,6 +399,8 @@ func allRules() []rule {
 			"decimal integer ($ < $)": "(($1 + 0.0) < ($2 + 0.0))", "decimal decimal ($ < $)": "(($1 + 0.0) < ($2 + 0.0))",
 			"decimal integer decimal ($ BETWEEN $ AND $)": "(($1 + 0.0) BETWEEN ($2 + 0.0) AND ($3 + 0.0))",
 			"decimal decimal integer ($ IN ($, $))":       "(($1 + 0.0) IN ($2, $3))"})},
+		{"VARIANCE and its like are DOUBLEs with all their digits", "12.19.1", rewritten(map[string]string{
+			"VARIANCE($)": "VARIANCE(($1) + 0e0)", "VAR_SAMP($)": "VAR_SAMP(($1) + 0e0)", "STDDEV_POP($)": "STDDEV_POP(($1) + 0e0)"})},
 		{"a number that was made a text is a text", "12.10", rewritten(map[string]string{
 			"CAST($ AS CHAR)": "CONCAT(CAST($1 AS CHAR), '')"})},
 		{"MIN and MAX compare ENUM and SET as texts", "12.19.1", rewritten(map[string]string{
