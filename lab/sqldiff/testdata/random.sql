@@ -444,3 +444,31 @@ INSERT INTO u VALUES (1, 1);
 -- affected 1
 REPLACE INTO u VALUES (1, 1);
 -- affected 2
+
+-- case: XOR does not ask for what is behind NULL
+CREATE TABLE t (id INT PRIMARY KEY, a INT);
+-- affected 0
+INSERT INTO t VALUES (1, IF((NULL XOR (-1 = 'b%c')), 3, NULL)), (2, 1 XOR 0), (3, 1 XOR NULL), (4, 0 XOR 0), (5, 1 XOR 1);
+-- affected 5
+SELECT id, a, a XOR id, a XOR 1, NULL XOR a FROM t;
+-- = 1|NULL|NULL|NULL|NULL
+-- = 2|1|0|0|NULL
+-- = 3|NULL|NULL|NULL|NULL
+-- = 4|0|1|1|NULL
+-- = 5|0|1|1|NULL
+UPDATE t SET a = (2 XOR 'x') WHERE id = 2;
+-- ! 1292
+
+-- case: who looks for a text in another one wants a definite collation
+CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20) COLLATE utf8mb4_general_ci, b CHAR(10) COLLATE utf8mb4_unicode_ci);
+-- affected 0
+SELECT TRIM(BOTH 'o' FROM IF(id, a, b)) FROM t;
+-- ! 1267
+SELECT TRIM(LEADING 'o' FROM CASE WHEN TRUE THEN a WHEN TRUE THEN b END) FROM t;
+-- ! 1267
+SELECT REPLACE(IF(id, a, b), 'o', 'u') FROM t;
+-- ! 1270
+SELECT SUBSTRING_INDEX(IF(id, a, b), 'o', 1) FROM t;
+-- ! 1267
+SELECT TRIM(IF(id, a, b)), LPAD(IF(id, a, b), 5, 'o') FROM t;
+-- no rows
