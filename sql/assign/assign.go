@@ -154,6 +154,19 @@ func (s *Setter) convert(x any) (any, error) {
 	return out, err
 }
 
+// SameRow reports whether two rows of a table have the same values in what is stored of them.
+func SameRow(ctx *sql.Context, t *schema.Table, a, b sql.Row) (bool, error) {
+	for i, c := range t.Cols {
+		if c.Desc.Virtual {
+			continue
+		}
+		if same, err := Same(ctx, c, a[i], b[i]); err != nil || !same {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
 // Same reports whether two values of a column are the same one, and not only equal by a collation.
 func Same(ctx *sql.Context, c *schema.Column, a, b any) (bool, error) {
 	if a == nil || b == nil {

@@ -104,20 +104,14 @@ func (x *exprs) temporal(name string, arg ast.ExprNode) (expr.Node, error) {
 	if !text {
 		return nil, unsupported("temporal literal")
 	}
-	fsp := 0
-	for i := len(s) - 1; i >= 0 && s[i] >= '0' && s[i] <= '9'; i-- {
-		if i > 0 && s[i-1] == '.' {
-			fsp = min(len(s)-i, 6)
-		}
-	}
-	t := expr.TypeDate
+	kind := expr.Date
 	switch name {
 	case ast.TimeLiteral:
-		t = expr.TimeType(fsp)
+		kind = expr.Duration
 	case ast.TimestampLiteral:
-		t = expr.DatetimeType(fsp)
+		kind = expr.Datetime
 	}
-	return expr.NewCast(expr.TextConst(s, x.q.b.s.Collation), t), nil
+	return fn.TemporalLiteral(kind, s, x.q.b.s.Collation)
 }
 
 func (x *exprs) convertUsing(n *ast.FuncCallExpr) (expr.Node, error) {

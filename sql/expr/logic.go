@@ -415,11 +415,39 @@ func evalXor(c *Call, k *Compiler) (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, q := truthOf(es[0].Type(), k.Env), truthOf(es[1].Type(), k.Env)
-	return NewRowFunc(c.T, es, func(a []*Vec, i int32, v *Vec) error {
-		v.I[i] = TruthInt(p(a[0], i) != q(a[1], i))
-		return nil
-	}), nil
+	return &xor{l: es[0], r: es[1], t: c.T, p: truthOf(es[0].Type(), k.Env), q: truthOf(es[1].Type(), k.Env)}, nil
+}
+
+// xor does not ask for the right side where the left one is NULL: that may be an error.
+type xor struct {
+	l, r Expr
+	p, q func(*Vec, int32) bool
+	t    Type
+	v    Vec
+}
+
+// Type implements Expr.
+func (x *xor) Type() Type { return x.t }
+
+// Eval implements Expr.
+func (x *xor) Eval(b *Batch, sel []int32) (*Vec, error) {
+	x.v.Reset(x.t, b.N)
+	for _, i := range sel {
+		x.v.SetNull(int(i))
+	}
+	l, err := x.l.Eval(b, sel)
+	if err != nil || l.T.Kind == Null {
+		return &x.v, err
+	}
+	rest := notNull(l, sel, nil)
+	r, err := x.r.Eval(b, rest)
+	if err != nil || r.T.Kind == Null {
+		return &x.v, err
+	}
+	for _, i := range notNull(r, rest, nil) {
+		x.v.Null[i], x.v.I[i] = false, TruthInt(x.p(l, i) != x.q(r, i))
+	}
+	return &x.v, nil
 }
 
 // rowFunc computes value by value; the result is NULL if an argument is.

@@ -11,11 +11,10 @@ func (t Type) Member(text string) (uint64, bool) {
 	if n := t.named(text); n > 0 {
 		return n, true
 	}
-	n, ok := ordinal(text)
-	if !ok || n == 0 || n > uint64(len(t.Values)) {
-		return 0, false
+	if n, ok := ordinal(text); ok && n > 0 && n <= uint64(len(t.Values)) {
+		return n, true
 	}
-	return n, true
+	return 0, false
 }
 
 // Members are the bits of the members of a SET by their texts, with commas between them. A text in

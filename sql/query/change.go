@@ -199,15 +199,6 @@ func (c *change) plan() error {
 	return c.plans(c.c.Query, options)
 }
 
-// textKey reports whether the key of a table may hold what UUID() answers.
-func textKey(t *bind.Target) bool {
-	def := t.Table.(*access.Table).Stored().Def
-	return slices.ContainsFunc(def.PK, func(at int) bool {
-		typ := def.Cols[at].Desc.Type
-		return strings.Contains(typ, "char") || strings.Contains(typ, "binary")
-	})
-}
-
 // strictly are the warnings of expressions that strict mode makes errors of a change.
 var strictly = map[int]bool{errIncorrect: true, errDivision: true, errOutOfRange: true, errTruncated: true, errNotOfType: true,
 	1260: true, 1411: true, 1441: true, 3020: true}
@@ -223,7 +214,7 @@ func (c *change) modes() {
 	if keys := c.r.Keys; keys != nil {
 		c.env.UUID = func() (string, error) {
 			id, err := keys(c.s.Region())
-			if c.uuid = cmp.Or(c.uuid, id); c.c.Kind == bind.Insert && textKey(c.c.Targets[0]) {
+			if c.uuid = cmp.Or(c.uuid, id); c.c.Kind == bind.Insert && c.c.Targets[0].Table.(*access.Table).Stored().Def.HasTextKey() {
 				c.ctx.GetLastQueryInfo().LastInsertUUID.Store(c.uuid) // for LAST_INSERT_UUID()
 			}
 			return id, err

@@ -550,8 +550,12 @@ func (w *writer) meet(p *pending, number int) (changed int, err error) {
 			if _, err := w.fire(false, "delete", old, nil); err != nil {
 				return 0, err
 			}
-			changed++
-			w.res.duplicates++
+			if same, err := w.again(old, row); err != nil {
+				return 0, err
+			} else if !same || changed > 0 {
+				changed++
+				w.res.duplicates++
+			}
 		case n.dup != nil:
 			w.res.duplicates++
 			return w.instead(old, row, number)
@@ -560,6 +564,15 @@ func (w *writer) meet(p *pending, number int) (changed int, err error) {
 			return 0, err
 		}
 	}
+}
+
+// again reports whether REPLACE meets the very row that it writes. With a single key InnoDB updates
+// that row then, and counts it once.
+func (w *writer) again(old, row sql.Row) (bool, error) {
+	if w.refs != nil || w.fires.has(true, "delete") || w.fires.has(false, "delete") || !w.st.Def.HasOneKey() {
+		return false, nil
+	}
+	return assign.SameRow(w.ctx, w.st.Def, old, row)
 }
 
 // checkLate tests the conditions that use what AUTO_INCREMENT has given.

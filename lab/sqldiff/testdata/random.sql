@@ -410,3 +410,65 @@ INSERT INTO t VALUES (2, MAKETIME(1000, 1, 1), NULL);
 -- ! 1292
 SELECT id, CAST(ADDTIME(a, '00:30:00') AS CHAR), CAST(TIMEDIFF(x.a, '10:00:00') AS CHAR) FROM t x ORDER BY 1;
 -- = 1|838:59:59|828:59:59
+
+-- case: a literal of a date is never NULL, and one that is no date is an error
+CREATE TABLE t (id INT PRIMARY KEY, c INT NOT NULL);
+-- affected 0
+REPLACE INTO t VALUES (37, ((((2 = 'Two') OR (DATE'1999-12-31' = DATE'1999-12-31')) IS UNKNOWN))), (41, DEFAULT);
+-- ! 1364
+SELECT ((2 = 'Two') OR (TIMESTAMP'1999-12-31 10:00:00' = TIME'10:00:00')) IS NULL;
+-- = 0
+SELECT DATE'2020-13-45';
+-- ! 1525
+SELECT TIME'99:99:99';
+-- ! 1525
+SELECT TIMESTAMP'2020-01-01 25:00:00';
+-- ! 1525
+SELECT DATE'2020-02-30' IS NULL FROM t;
+-- ! 1525
+
+-- case: REPLACE of a row by itself counts once, if there is one key
+CREATE TABLE t (id INT PRIMARY KEY, a DECIMAL(5,1), b VARCHAR(9), KEY (a));
+-- affected 0
+INSERT INTO t VALUES (1, 1, 'x'), (2, 2.5, NULL);
+-- affected 2
+REPLACE INTO t VALUES (1, 1.0, 'x'), (2, 2.5, 'y'), (3, 1, 'z');
+-- affected 4
+REPLACE INTO t VALUES (2, 2.50, 'y');
+-- affected 1
+REPLACE INTO t VALUES (2, 2.50, 'Y');
+-- affected 2
+CREATE TABLE u (id INT PRIMARY KEY, a INT UNIQUE);
+-- affected 0
+INSERT INTO u VALUES (1, 1);
+-- affected 1
+REPLACE INTO u VALUES (1, 1);
+-- affected 2
+
+-- case: XOR does not ask for what is behind NULL
+CREATE TABLE t (id INT PRIMARY KEY, a INT);
+-- affected 0
+INSERT INTO t VALUES (1, IF((NULL XOR (-1 = 'b%c')), 3, NULL)), (2, 1 XOR 0), (3, 1 XOR NULL), (4, 0 XOR 0), (5, 1 XOR 1);
+-- affected 5
+SELECT id, a, a XOR id, a XOR 1, NULL XOR a FROM t;
+-- = 1|NULL|NULL|NULL|NULL
+-- = 2|1|0|0|NULL
+-- = 3|NULL|NULL|NULL|NULL
+-- = 4|0|1|1|NULL
+-- = 5|0|1|1|NULL
+UPDATE t SET a = (2 XOR 'x') WHERE id = 2;
+-- ! 1292
+
+-- case: who looks for a text in another one wants a definite collation
+CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20) COLLATE utf8mb4_general_ci, b CHAR(10) COLLATE utf8mb4_unicode_ci);
+-- affected 0
+SELECT TRIM(BOTH 'o' FROM IF(id, a, b)) FROM t;
+-- ! 1267
+SELECT TRIM(LEADING 'o' FROM CASE WHEN TRUE THEN a WHEN TRUE THEN b END) FROM t;
+-- ! 1267
+SELECT REPLACE(IF(id, a, b), 'o', 'u') FROM t;
+-- ! 1270
+SELECT SUBSTRING_INDEX(IF(id, a, b), 'o', 1) FROM t;
+-- ! 1267
+SELECT TRIM(IF(id, a, b)), LPAD(IF(id, a, b), 5, 'o') FROM t;
+-- no rows

@@ -224,6 +224,19 @@ func textFrom(length func(c *expr.Call) int, args ...int) func(*expr.Call) (expr
 	}
 }
 
+// definite is f for functions that look for one of their first n arguments in another one: the
+// collation of these must be definite.
+func definite(n int, f func(*expr.Call) (expr.Type, error)) func(*expr.Call) (expr.Type, error) {
+	return func(c *expr.Call) (expr.Type, error) {
+		if args := c.Args[:min(n, len(c.Args))]; len(args) > 1 {
+			if _, err := expr.MergeCollations(c.Fn.Name, true, args...); err != nil {
+				return expr.Type{}, err
+			}
+		}
+		return f(c)
+	}
+}
+
 func orNull(f func(*expr.Call) (expr.Type, error)) func(*expr.Call) (expr.Type, error) {
 	return func(c *expr.Call) (expr.Type, error) {
 		t, err := f(c)

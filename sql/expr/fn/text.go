@@ -144,14 +144,14 @@ func init() {
 		return cut(a[0], a[0].S[i], max(n-clip(a[1], i), 0), n), true
 	})
 	textFunc("substring substr mid", "bii", 2, 3, textFrom(lengthOf(0), 0), substring)
-	textFunc("substring_index", "bbi", 3, 3, textFrom(lengthOf(0), 0, 1), substringIndex)
+	textFunc("substring_index", "bbi", 3, 3, definite(2, textFrom(lengthOf(0), 0, 1)), substringIndex)
 	growFunc("repeat", "bi", 2, 2, orNull(textFrom(nil, 0)), func(a []*expr.Vec, i int32) int {
 		return len(a[0].S[i]) * clip(a[1], i)
 	}, func(a []*expr.Vec, i int32) (string, bool) { return strings.Repeat(a[0].S[i], clip(a[1], i)), true })
 	growFunc("space", "i", 1, 1, orNull(returns(typeWord)), func(a []*expr.Vec, i int32) int { return clip(a[0], i) },
 		func(a []*expr.Vec, i int32) (string, bool) { return strings.Repeat(" ", clip(a[0], i)), true })
 	textFunc("reverse", "b", 1, 1, textFrom(lengthOf(0)), reverse)
-	growFunc("replace", "bbb", 3, 3, textFrom(nil), replacedSize, func(a []*expr.Vec, i int32) (string, bool) {
+	growFunc("replace", "bbb", 3, 3, definite(3, textFrom(nil)), replacedSize, func(a []*expr.Vec, i int32) (string, bool) {
 		if a[1].S[i] == "" {
 			return a[0].S[i], true
 		}
@@ -359,7 +359,7 @@ func reverse(a []*expr.Vec, i int32) (string, bool) {
 }
 
 func registerTrim(name string, left, right bool) {
-	textFunc(name, "b", 1, 2, textFrom(lengthOf(0)), func(a []*expr.Vec, i int32) (string, bool) {
+	textFunc(name, "b", 1, 2, definite(2, textFrom(lengthOf(0))), func(a []*expr.Vec, i int32) (string, bool) {
 		s, r := a[0].S[i], " "
 		if len(a) == 2 {
 			r = a[1].S[i]
