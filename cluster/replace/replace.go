@@ -283,7 +283,7 @@ func noPlace(t *base.Topology, s *report.Status, id base.NodeID, answers map[bas
 	for _, n := range t.NodesIn(t.RegionOf(id)) {
 		if x := answers[n]; x != nil && n != id {
 			bytes = max(bytes, x.DiskBytes)
-			room += max(0, x.DiskFree-x.DiskTotal/10)
+			room += x.DiskFree / 2
 			known = known || x.DiskTotal > 0
 		}
 	}

@@ -65,7 +65,7 @@ func TestDecide(t *testing.T) {
 		"replicas on the move": {x: at([]int{2, 2, 2}, 3), tune: func(x *situation) { x.status.Groups[3].Voters = []base.NodeID{1, 2, 3} },
 			why: "still on the move"},
 		"full disks": {x: at([]int{2, 2, 2}, 3), tune: func(x *situation) { x.status.Nodes[3].DiskFree = 15 << 30 },
-			why: "have 5120 MiB to spare"},
+			why: "have 7680 MiB to spare"},
 		"a region that leaves": {x: at([]int{2, 2, 2}, 3), tune: func(x *situation) {
 			x.top.Regions[1].State, x.top.Regions[1].Into = base.RegionLeaving, 1
 		}, why: "being dropped"},
