@@ -147,6 +147,9 @@ func (c *Cluster) heartbeat(ctx context.Context) {
 	}
 	for id, is := range c.peers.lost(c.pace.LostAfter) {
 		c.transport.SetLost(id, is)
+		if back := c.options.Listeners.OnBack; c.peers.returned(id, is) && back != nil {
+			back(id)
+		}
 	}
 	if report := c.options.Listeners.OnSilent; report != nil {
 		for _, n := range c.peers.silent(c.pace.SilentAfter, c.options.Paths) {

@@ -31,6 +31,7 @@ type contact struct {
 	takes time.Duration
 	usual usual // the least that it took of late
 	aged  [lateTicks]time.Duration
+	here  bool // it was heard of and not lost when that was looked at last
 	// detour is since when messages to the peer make a detour; zero: they do not.
 	detour time.Time
 }
@@ -120,4 +121,14 @@ func (p *peers) lost(after time.Duration) map[base.NodeID]bool {
 		out[id] = min(silence, now.Sub(p.listens)) > after+min(4*x.rtt.Var, mostJitter)
 	}
 	return out
+}
+
+// returned takes whether a peer is lost, and reports whether it is no more.
+func (p *peers) returned(id base.NodeID, lost bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := &p.get(id).contact
+	back := !lost && !c.here
+	c.here = !lost
+	return back
 }

@@ -251,7 +251,7 @@ func (a *assembly) clusterOptions() cluster.Options {
 		},
 		Listeners: cluster.Listeners{
 			OnSilent: n.PeerDown,
-			OnLate:   func(peer base.NodeID) { n.host.OnPeerLate(peer) },
+			OnBack:   n.host.OnPeerBack, OnLate: n.host.OnPeerLate,
 			OnGone: func() {
 				n.fail(base.Errorf(base.CodeInvalid, "node %d was decommissioned and holds no replica any more: "+
 					"its process ends for good and its store can be deleted; a node with an empty store may join "+

@@ -39,7 +39,8 @@ func (r *Replica) Leading(term, first uint64) {
 	default:
 		l.To(lead.Acquiring)
 		l.Successor, l.Candidacy = 0, nil
-		l.Requested, l.RequestedUntil, l.LeaseEnd = 0, time.Time{}, 0
+		l.ForgetRequest()
+		l.LeaseEnd = 0
 	}
 	l.Acquisition = &lead.Acquisition{Term: term, Began: time.Now(), Promised: l.Candidacy}
 	go r.acquire(l.Acquisition)

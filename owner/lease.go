@@ -9,14 +9,18 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// leaseTerms is how long a lease is to be, and at what age it is renewed (TIME-1a). A lease of the
+// leaseTerms is how long a lease is to be, at what age it is renewed (TIME-1a), and how long one is
+// waited for before another one is asked for (TIME-1c). A lease of the
 // meta group's leader must also cover the time for which it promises that the catalog holds. mu is
 // held.
-func (r *Replica) leaseTerms(now time.Time) (length, age time.Duration) {
+func (r *Replica) leaseTerms(now time.Time) (length, age, patience time.Duration) {
 	length = r.cfg.Lease
+	patience = length
 	if r.cfg.Farthest != nil {
 		if path, trip := r.cfg.Farthest(); trip > 0 {
-			length = r.cfg.LeaseOver(path, trip, r.renewals.Most(now))
+			took := r.renewals.Most(now)
+			length = r.cfg.LeaseOver(path, trip, took)
+			patience = leasePatience + 2*max(path, trip, took)
 		}
 	}
 	age = length / 3
@@ -24,15 +28,19 @@ func (r *Replica) leaseTerms(now time.Time) (length, age time.Duration) {
 		age = min(age, metaRenew)
 		length = min(max(length, r.cfg.Hold()+metaRenew+tickInterval), r.cfg.Lease)
 	}
-	return length, age
+	return length, age, patience
 }
+
+// leasePatience is how long a lease may take to be applied before no other one is asked for,
+// besides two round trips, or twice what renewals took of late (TIME-1c).
+const leasePatience = 300 * time.Millisecond
 
 // lateTerms is leaseTerms of the last moments: each commit asks, and round trips change slowly. mu
 // is held.
 func (r *Replica) lateTerms(now time.Time) (length, age time.Duration) {
 	if t := &r.terms; now.Sub(t.at) >= termsFor {
 		t.at = now
-		t.length, t.age = r.leaseTerms(now)
+		t.length, t.age, t.patience = r.leaseTerms(now)
 	}
 	return r.terms.length, r.terms.age
 }
@@ -43,8 +51,8 @@ const termsFor = tickInterval / 4
 
 // leaseTerms is what leaseTerms said at a moment.
 type leaseTerms struct {
-	at          time.Time
-	length, age time.Duration
+	at                    time.Time
+	length, age, patience time.Duration
 }
 
 // metaRenew is the age at which a lease of the meta group is renewed, at most.
@@ -63,6 +71,9 @@ func (r *Replica) addLease(c *wire.Command) bool {
 		from = max(from, l.Floor)
 	}
 	length, age := r.lateTerms(now)
+	if !r.cfg.AsksInVain && l.InVain(r.terms.patience, length, now) {
+		return false
+	}
 	if !r.cfg.LeasesShrink {
 		length = l.AtLeast(length, now)
 	}

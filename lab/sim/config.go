@@ -122,9 +122,11 @@ type Break struct {
 	// LongLeases makes all leases as long as they may be (TIME-1a), and EarlySuccessors makes new
 	// leaders wait for only half of the lease of the one before (OWN-1).
 	LongLeases, EarlySuccessors bool
-	// NoRelease has new leaders ask nobody to release a lease, and ServesOn has those who have
-	// released one serve on (TIME-1b).
-	NoRelease, ServesOn bool
+	// NoRelease has new leaders ask nobody to release a lease, ServesOn has those who have released
+	// one serve on, and Forgetful has them say that they have served nothing (TIME-1b).
+	NoRelease, ServesOn, Forgetful bool
+	// AsksInVain has leaders ask for leases though none is applied (TIME-1c).
+	AsksInVain bool
 	// RemoteLocks makes owners take no locks for gateways on other nodes.
 	RemoteLocks bool
 	// LyingDisk makes a crash lose commits of the last moments although they were synced.
@@ -162,6 +164,9 @@ type Break struct {
 	// PatientRefusers and HastyRefusers leave out parts of GRP-10: who refuses a candidate waits
 	// for its turn though nobody is elected without it, or stands at once though somebody may be.
 	PatientRefusers, HastyRefusers bool
+	// PatientReturns has voters without a leader wait for their timers when another one comes back
+	// (GRP-12).
+	PatientReturns bool
 	// HastyRegions brings a region that joins on without asking whether the nodes are ready
 	// (REGION-2, REGION-3).
 	HastyRegions bool

@@ -78,33 +78,38 @@ func epochFault(t *testing.T, seed uint64, fault, mend func(*stage)) (out []*epo
 // TestMultiMasterFaults: whatever becomes of one node, no write of a MULTI MASTER table hangs for
 // more than five seconds. Those of the other regions are not without service for longer than an
 // election, a lease and a change of the view take, and those through the node itself not for longer
-// than that after the fault of six seconds and TCP's pause behind it, though the others write all
-// the time. What was sent into a cut arrives afterwards, as on TCP.
+// than that after the fault of six seconds, though the others write all the time. What was sent
+// into a cut arrives afterwards, as on TCP, or is lost with connections that are made anew since
+// TCP would wait for as long as the cut has lasted (mechanism/wan/stuck.go): without that it is
+// 10.2 to 11.8 s.
 func TestMultiMasterFaults(t *testing.T) {
-	const hang, gap, struckGap = 5 * time.Second, 3 * time.Second, 12 * time.Second
+	const hang, gap = 5 * time.Second, 3 * time.Second
+	const cutGap, diskGap = 9500 * time.Millisecond, 12 * time.Second
 	if testing.Short() {
 		t.Skip("it takes 20 seconds")
 	}
 	none := func(*stage) {}
 	heal := func(s *stage) { s.net.HealAll() }
 	// TCP tries again later and later, so the connections of a node come back one after the other.
+	const between = 2 * time.Second
 	linkByLink := func(s *stage) {
 		s.net.Heal(1, 2)
-		time.Sleep(2 * time.Second)
+		time.Sleep(between)
 		s.net.Heal(1, 3)
 	}
 	for _, f := range []struct {
 		name        string
 		struck      int
+		most        time.Duration // without service through the node that is struck
 		fault, mend func(*stage)
 	}{
-		{"the meta leader's region is cut off", 1, func(s *stage) { s.net.Cut(1, 2); s.net.Cut(1, 3) }, heal},
-		{"the meta leader's region is cut off, and comes back link by link", 1,
+		{"the meta leader's region is cut off", 1, cutGap, func(s *stage) { s.net.Cut(1, 2); s.net.Cut(1, 3) }, heal},
+		{"the meta leader's region is cut off, and comes back link by link", 1, cutGap + between,
 			func(s *stage) { s.net.Cut(1, 2); s.net.Cut(1, 3) }, linkByLink},
-		{"the meta leader is mute", 1, func(s *stage) { s.net.CutOneWay(1, 2); s.net.CutOneWay(1, 3) }, heal},
-		{"another node's disk takes nothing", 3, func(s *stage) { s.hosts[2].freeze(6 * time.Second) }, none},
-		{"the meta leader's disk takes nothing", 1, func(s *stage) { s.hosts[0].freeze(6 * time.Second) }, none},
-		{"another node's disk is slow", 3, func(s *stage) { s.hosts[2].disk.Store(int64(250 * time.Millisecond)) },
+		{"the meta leader is mute", 1, cutGap, func(s *stage) { s.net.CutOneWay(1, 2); s.net.CutOneWay(1, 3) }, heal},
+		{"another node's disk takes nothing", 3, diskGap, func(s *stage) { s.hosts[2].freeze(6 * time.Second) }, none},
+		{"the meta leader's disk takes nothing", 1, diskGap, func(s *stage) { s.hosts[0].freeze(6 * time.Second) }, none},
+		{"another node's disk is slow", 3, diskGap, func(s *stage) { s.hosts[2].disk.Store(int64(250 * time.Millisecond)) },
 			func(s *stage) { s.hosts[2].disk.Store(int64(s.cfg.SyncDelay)) }},
 	} {
 		t.Run(f.name, func(t *testing.T) {
@@ -117,7 +122,7 @@ func TestMultiMasterFaults(t *testing.T) {
 					}
 					most := gap
 					if int(e.at.region) == f.struck {
-						most = struckGap
+						most = f.most
 					}
 					if e.gap > most {
 						t.Errorf("seed %d: region %d was not served for %v, at most %v is right", seed+1, e.at.region, e.gap, most)

@@ -10,10 +10,13 @@ import (
 )
 
 // shortFirst has the leader of a group fall silent just after it was not heard any more by the
-// survivor that stands first, whose log is shorter than those of the others. It tells for how long
-// nobody could write the group's rows.
-func (s *stage) shortFirst(after time.Duration) (pause time.Duration) {
+// survivor that stands first, whose log is shorter than those of the others. Before that the last
+// node may be lost. It tells for how long nobody could write the group's rows.
+func (s *stage) shortFirst(after time.Duration, lost bool) (pause time.Duration) {
 	const lead, first, writer = 1, 2, 3
+	if lost {
+		s.net.Isolate(s.hosts[len(s.hosts)-1].id)
+	}
 	s.put(lead, s.key(lead, 1), "x")
 	s.put(lead, s.key(lead, 2), "x")
 	s.move(base.DataGroup(1, lead), lead)
@@ -46,26 +49,30 @@ func (s *stage) shortFirst(after time.Duration) (pause time.Duration) {
 }
 
 // TestRefusersBite: a survivor that refuses a candidate stands at once where nobody is elected
-// without it, and only there (GRP-10). Who waits for its turn among three voters keeps rows
-// waiting; of five voters those that stand at once divide the votes.
+// without it, and only there (GRP-10). Who waits for its turn among three voters, or among five of
+// which one is lost, keeps rows waiting; of five voters those that stand at once divide the votes.
 func TestRefusersBite(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		regions int
+		lost    bool
 		rule    Break
 		most    time.Duration
 		late    bool
 	}{
-		{"three voters", 3, Break{}, 1900 * time.Millisecond, false},
-		{"three voters that wait for their turns", 3, Break{PatientRefusers: true}, 1900 * time.Millisecond, true},
-		{"five voters", 5, Break{}, 3 * time.Second, false},
-		{"five voters that do not wait for their turns", 5, Break{HastyRefusers: true}, 3 * time.Second, true},
+		{"three voters", 3, false, Break{}, 1900 * time.Millisecond, false},
+		{"three voters that wait for their turns", 3, false, Break{PatientRefusers: true}, 1900 * time.Millisecond, true},
+		{"five voters", 5, false, Break{}, 3 * time.Second, false},
+		{"five voters that do not wait for their turns", 5, false, Break{HastyRefusers: true}, 3 * time.Second, true},
+		{"five voters, one is lost", 5, true, Break{}, 1900 * time.Millisecond, false},
+		{"five voters that wait for their turns, one is lost", 5, true, Break{PatientRefusers: true},
+			1900 * time.Millisecond, true},
 	} {
 		longest := time.Duration(0)
 		for seed := range uint64(some(1, 20)) {
 			tune := func(cfg *Config) { cfg.Seed, cfg.Stay, cfg.Break = seed+1, true, c.rule }
 			onStageTuned(t, c.regions, 1, tune, func(s *stage) {
-				longest = max(longest, s.shortFirst(time.Duration(seed)*100*time.Millisecond))
+				longest = max(longest, s.shortFirst(time.Duration(seed)*100*time.Millisecond, c.lost))
 			})
 		}
 		t.Logf("%s: rows pause for %v", c.name, longest)

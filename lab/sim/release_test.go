@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -96,6 +97,83 @@ func (s *stage) left() (pause time.Duration) {
 	done.Store(true)
 	clients.Wait()
 	return pause
+}
+
+// TestForgetfulReleaseBites is TIME-1b (a): a leader whose clock is ahead shows rows until it is
+// left, and its successor's clock is behind. What the one has shown binds the other by the release
+// alone. Without it the successor writes below that. Where the order is that of timestamps, the
+// release stands for the marks of reads (ORD-2).
+func TestForgetfulReleaseBites(t *testing.T) {
+	const off = 190 * time.Millisecond
+	for _, how := range []base.Concurrency{base.Locking, base.ByTimestamp} {
+		for _, forgets := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%q, forgets %v", how, forgets), func(t *testing.T) {
+				cfg := stageConfig(3)
+				cfg.ClockBound, cfg.Delay, cfg.Stay, cfg.Concurrency = off+10*time.Millisecond, even(3, time.Millisecond),
+					true, how
+				cfg.Break.Forgetful = forgets
+				bubble(t, cfg.Seed, func(t *testing.T) {
+					s := &stage{newWorld(cfg), t}
+					for _, h := range s.hosts {
+						h.boot()
+					}
+					defer s.close()
+					time.Sleep(15 * time.Second) // leaders go home
+					s.hosts[0].clock.Set(off, 0, cfg.ClockBound)
+					s.hosts[1].clock.Set(-off, 0, cfg.ClockBound)
+					s.hosts[2].clock.Set(-off, 0, cfg.ClockBound)
+					if shown := s.shownUntilLeft(); shown < 10 {
+						t.Errorf("only %d reads before the leader is left", shown)
+					}
+					var e *twoOwners
+					if found := errors.As(s.err(), &e); found != forgets {
+						t.Errorf("two owners found: %v: %v", found, s.err())
+					}
+				})
+			})
+		}
+	}
+}
+
+// shownUntilLeft has a row read through its leader until that is left, and written through the
+// successor as soon as that serves. It returns the number of reads.
+func (s *stage) shownUntilLeft() (shown int) {
+	const old = 1
+	key, g := s.key(old, 1), base.DataGroup(1, old)
+	s.put(old, key, "v")
+	s.move(g, old)
+	time.Sleep(5 * time.Second)
+	spy := func(from, to base.NodeID, _ wire.Kind, _ []byte) bool { return from == old || to == old }
+	s.spy.Store(&spy)
+	for _, h := range s.hosts {
+		if h.id != old {
+			h.up().node.PeerDown(old)
+		}
+	}
+	serves := func(h *host) bool {
+		_, ok := h.up().node.Owners().Replica(g).Serving()
+		return ok
+	}
+	for {
+		for _, h := range s.hosts {
+			if h.id != old && serves(h) {
+				s.put(int(h.id), key, "w")
+				s.spy.Store(nil)
+				time.Sleep(5 * time.Second)
+				return shown
+			}
+		}
+		if serves(s.hosts[old-1]) { // else the successor would be asked, and told the timestamp
+			_, err := s.within(5*time.Millisecond, s.hosts[old-1], kv.Options{ReadOnly: true}, func(t kv.Txn) error {
+				_, err := t.Get(context.Background(), []base.Key{key}, kv.LockNone)
+				return err
+			})
+			if err == nil {
+				shown++
+			}
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // TestMajorityRestarts: all processes end at once, and all but that of the meta group's leader are

@@ -318,11 +318,12 @@ func (w *world) tuneOwners(l *life, ho *group.HostOptions, oc *owner.Config) {
 		oc.Bulk.Escalate = 4
 	}
 	b := &w.cfg.Break
-	ho.PatientRefusers, ho.HastyRefusers = b.PatientRefusers, b.HastyRefusers
+	ho.PatientRefusers, ho.HastyRefusers, ho.PatientReturns = b.PatientRefusers, b.HastyRefusers, b.PatientReturns
 	oc.NoEarlyClose, oc.NoAboveHold, oc.NoHoldTransferred = b.NoEarlyClose, b.NoAboveHold, b.NoHoldTransferred
 	oc.HoldRest = w.cfg.HoldRest
 	oc.EarlySuccessors, oc.NoRefusal = b.EarlySuccessors, b.NoRefusal
-	oc.NoRelease, oc.ServesOn = b.NoRelease, b.ServesOn
+	oc.NoRelease, oc.ServesOn, oc.Forgetful = b.NoRelease, b.ServesOn, b.Forgetful
+	oc.AsksInVain = b.AsksInVain
 	if b.LongLeases {
 		oc.Farthest = nil
 	}

@@ -34,17 +34,25 @@
 //	(GRP-9) a replica whose disk has taken nothing for half a second does not stand for election.
 //	     Because: its own vote waits for the disk, but those of the others elect it without that,
 //	     and with what it has appended and not synced its log may be the longest.
-//	(GRP-10) survivors of a leader stand one after the other. One that refuses a pre-vote without
-//	     which the candidate cannot be elected, as of three voters the third, stands without a
+//	(GRP-10) survivors of a leader stand one after the other, but for those that are lost
+//	     ([wan.Transport]). One that refuses a pre-vote without which the candidate cannot be
+//	     elected, as of three voters the third, or of five if another one is lost, stands without a
 //	     pause, be it that it gives the leader up after it was asked. It needs the votes of a
 //	     majority like any candidate. Because: the leader was heard
 //	     by one survivor only; the other one, whose log is shorter, stands first, and rows wait for
 //	     the turn of the one that can be elected.
-//	(GRP-11) a leader that steps down because of an answer of a later term, and hears of no other
-//	     leader for half a second, stands again. Voters that have heard it as their leader of late
+//	(GRP-11) a leader that steps down because of an answer of a later term, or because it has heard
+//	     of no majority for an election timeout, and hears of no other leader for half a second,
+//	     stands again. Voters that have heard it as their leader of late
 //	     judge it by its log alone. Because: a node dies as a candidate and comes back with its
 //	     term, for which nobody else has voted. Its answer ends the leader's term; the others
-//	     still take that one for alive, and refuse all candidates for an election timeout.
+//	     still take that one for alive, and refuse all candidates for an election timeout. Or: its
+//	     heartbeats arrive, the answers do not, and a detour for these is found just too late. The
+//	     others follow nobody that knows of it until the lease has lapsed (GRP-8).
+//	(GRP-12) a voter without a leader that hears again of another voter, or for the first time,
+//	     stands in its turn, as if a leader had died just now. Pre-votes ask those who follow a
+//	     leader in vain. Because: most voters were away; when the one that makes a majority comes
+//	     back, the others have just stood in vain, and wait for 1.5 to 3 s before they do again.
 //
 // # Duties of the caller
 //

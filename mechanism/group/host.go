@@ -277,6 +277,17 @@ func (h *Host) OnPeerDown(node base.NodeID) {
 	}
 }
 
+// OnPeerBack tells that a node answers that did not, or was not known of. Voters of groups without
+// a leader, of which it may complete a majority, stand for election again (GRP-12).
+func (h *Host) OnPeerBack(node base.NodeID) {
+	if h.opts.PatientReturns {
+		return
+	}
+	for _, g := range h.Groups() {
+		g.later(func() { g.peerBack(uint64(node)) })
+	}
+}
+
 // OnPeerLate tells that most nodes find a node late: it handles late what arrives. Groups that it
 // leads elect another leader, though its heartbeats come (GRP-8). It may be called again while that
 // lasts.

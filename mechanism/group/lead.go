@@ -43,6 +43,7 @@ func (g *Group) tick(msgs []*pb.Message) {
 			for range g.host.opts.HeartbeatTicks {
 				g.rn.Tick()
 			}
+			g.lostLead() // to nobody, if it heard of too few
 			g.watchHandover()
 			g.handToPreferred()
 			g.noteLog()
@@ -260,12 +261,27 @@ func (g *Group) peerDown(node uint64) {
 	g.deserted()
 }
 
+// peerBack has this voter stand in its turn, if there is no leader and the peer is a voter, too.
+// One that stands already goes on.
+func (g *Group) peerBack(node uint64) {
+	if g.state == raft.StateLeader || g.lead != 0 || g.campaign > 0 || !g.voter || !g.mayStand() ||
+		!slices.Contains(g.conf.Voters, node) {
+		return
+	}
+	g.campaign = 1 + g.standsAfter()
+}
+
+// standsAfter is how many ticks after the first survivor this one stands.
+func (g *Group) standsAfter() int {
+	return min(campaignGap*g.campaignRank(uint64(g.host.opts.Self)), g.host.opts.ElectionTicks)
+}
+
 // deserted forgets a leader that is dead, or as good as that, so that this node may vote at once,
 // and has it stand for election.
 func (g *Group) deserted() {
 	g.left = g.lead
 	_ = g.rn.ForgetLeader()
-	g.campaign = 1 + min(campaignGap*g.campaignRank(uint64(g.host.opts.Self)), g.host.opts.ElectionTicks)
+	g.campaign = 1 + g.standsAfter()
 	if o := g.outrun; o.of == g.left && g.now < o.at+uint64(g.host.opts.ElectionTicks) {
 		g.goFirst(o.candidate)
 	}
@@ -300,11 +316,12 @@ const campaignGap = 5
 const lostToNobody = "CampaignTransfer"
 
 // campaignRank is how many survivors of the leader that was left campaign before a voter: the
-// preferred leader, if that is not the one that was left, and voters with smaller ids. Drawn by
+// preferred leader, if that is not the one that was left, and voters with smaller ids; none that is
+// lost. Drawn by
 // lot, all might be late.
 func (g *Group) campaignRank(of uint64) (rank int) {
 	for _, id := range g.conf.Voters {
-		if id == g.left || id == of || g.prefers(base.NodeID(of)) {
+		if id == of || g.away(id) || g.prefers(base.NodeID(of)) {
 			continue
 		}
 		if id < of || g.prefers(base.NodeID(id)) {
@@ -312,6 +329,11 @@ func (g *Group) campaignRank(of uint64) (rank int) {
 		}
 	}
 	return rank
+}
+
+// away reports whether a voter is of no help: the leader that was left, or one that is lost.
+func (g *Group) away(id uint64) bool {
+	return id == g.left || id != uint64(g.host.opts.Self) && g.host.opts.Transport.Lost(base.NodeID(id))
 }
 
 // refused has this survivor stand, for it has refused a pre-vote to a candidate, because its own
@@ -336,9 +358,14 @@ func (g *Group) goFirst(candidate uint64) {
 	}
 }
 
-// decides reports whether nobody is elected against this voter: all voters without it and the
-// leader that was left are no majority.
+// decides reports whether nobody is elected against this voter: the others that are not away are no
+// majority.
 func (g *Group) decides() bool {
-	n := len(g.conf.Voters)
-	return g.voter && len(g.conf.VotersOutgoing) == 0 && 2*(n-2) <= n
+	n, others := len(g.conf.Voters), 0
+	for _, id := range g.conf.Voters {
+		if id != uint64(g.host.opts.Self) && !g.away(id) {
+			others++
+		}
+	}
+	return g.voter && len(g.conf.VotersOutgoing) == 0 && 2*others <= n
 }

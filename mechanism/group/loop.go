@@ -135,12 +135,17 @@ func (g *Group) step(m *pb.Message) {
 	if m.GetType() == pb.MsgPreVote && g.state == raft.StateFollower && g.lead != 0 {
 		g.noteOutrun(m)
 	}
-	ends := g.state == raft.StateLeader && m.GetType() == pb.MsgAppResp && m.GetTerm() > g.term && !g.host.opts.QuietLosers
+	ends := g.state == raft.StateLeader && m.GetType() == pb.MsgAppResp && m.GetTerm() > g.term
 	// Errors are of messages that come too late or from nodes that were removed.
-	if _ = g.rn.Step(m); !ends {
-		return
+	if _ = g.rn.Step(m); ends {
+		g.lostLead()
 	}
-	if s := g.rn.BasicStatus(); s.RaftState == raft.StateFollower && s.Lead == raft.None && g.voter {
+}
+
+// lostLead has a leader whose term raft may just have ended stand again soon, if that made no other
+// node the leader (GRP-11).
+func (g *Group) lostLead() {
+	if s := g.rn.BasicStatus(); s.RaftState == raft.StateFollower && s.Lead == raft.None && g.voter && !g.host.opts.QuietLosers {
 		g.campaign, g.regains = campaignGap, g.now+uint64(g.host.opts.ElectionTicks)
 	}
 }

@@ -51,3 +51,42 @@ func TestLeadLostToNobody(t *testing.T) {
 		})
 	}
 }
+
+// TestLeadLostUnheard: a leader that is heard and hears nobody steps down after an election
+// timeout, and the answers arrive again just then. It leads again soon (GRP-11). Without the rule
+// the others follow a leader that leads no more until its lease has lapsed.
+func TestLeadLostUnheard(t *testing.T) {
+	for _, quiet := range []bool{false, true} {
+		virtual(t, 1, func(t *testing.T) {
+			c := newCluster(t, 1, 3, wan.NetOptions{WAN: wan.LinkSpec{Delay: 40 * time.Millisecond}}, HostOptions{QuietLosers: quiet})
+			c.groups[testGroup] = c.all()
+			c.startAll()
+			defer c.close()
+			defer c.lease(testGroup, func(base.NodeID) bool { return true })()
+			lead := c.leader(testGroup)
+			self := lead.host.opts.Self
+			time.Sleep(5 * time.Second)
+			_, term := lead.Leader()
+			c.net.Isolate(self)
+			for at := self; at == self; at, _ = lead.Leader() {
+				time.Sleep(10 * time.Millisecond)
+			}
+			c.net.Rejoin(self)
+			began := time.Now()
+			for {
+				time.Sleep(10 * time.Millisecond)
+				if at, now := lead.Leader(); at != 0 && now > term {
+					break
+				}
+				if time.Since(began) > 20*time.Second {
+					t.Fatal("nobody leads again")
+				}
+			}
+			d := time.Since(began)
+			t.Logf("quiet %v: a leader after %v", quiet, d)
+			if d < 1500*time.Millisecond == quiet {
+				t.Errorf("quiet %v: a leader after %v", quiet, d)
+			}
+		})
+	}
+}

@@ -115,6 +115,8 @@ type HostOptions struct {
 	// their turn nevertheless, and HastyRefusers has all of them stand at once (GRP-10). They are
 	// for tests, too.
 	QuietLosers, PatientRefusers, HastyRefusers bool
+	// PatientReturns leaves GRP-12 out.
+	PatientReturns bool
 	// Fresh reports whether a node's replica of a group is open and has no state (Group.Fresh), as
 	// one must that becomes a member. Asked by the leader, it may take its time. Nil is always, for
 	// nodes that never come back.

@@ -22,6 +22,15 @@
 // there is no order between messages of different classes. Answers return on
 // the stream of their request.
 //
+// # Connections that are stuck
+//
+// When a path was cut for a while, TCP sends again what it had sent in vain only after a pause as
+// long as the cut. While a connection waits so (two tries in vain, a second or more until the next
+// one; Linux says so), or a dial takes more than half a second, the node tries another one beside
+// it: one at a time for each peer, half a second and two round trips long, four a second at most.
+// If that comes up, what is stuck is closed and made anew. Its messages are lost and its calls end
+// without an answer, as when a connection breaks.
+//
 // # Batches
 //
 // A stream's frames are encoded into one buffer, and what gathers there while a

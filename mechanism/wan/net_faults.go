@@ -94,16 +94,22 @@ func (n *Network) change(f func()) {
 	slices.SortFunc(pipes, func(a, b *pipe) int { return a.compare(b) })
 	now := n.now()
 	for _, p := range pipes {
-		if n.isCut(p.from, p.to) {
+		if n.isCut(p.from, p.to) || len(p.held) == 0 {
 			continue
 		}
-		delete(n.held, p)
-		held, wait := p.held, n.rto(p.path, p.back)
+		wait := n.rto(p.path, p.back)
 		if n.opt.Backlog {
 			since := time.Duration(now - p.stuck)
+			b, next := backoffAfter(wait, since)
 			// a connection that breaks is made anew
-			wait = min(nextTry(wait, since), max(n.opt.StallAfter-since, wait))
+			wait = min(next, max(n.opt.StallAfter-since, wait))
+			if again := n.anew(p); b.stuck() && again < wait && !n.isCut(p.to, p.from) {
+				p.conn.replace(now + int64(again))
+				continue
+			}
 		}
+		delete(n.held, p)
+		held := p.held
 		p.held = nil
 		for _, h := range held {
 			n.depart(p, h, now, wait)
@@ -165,11 +171,40 @@ func (n *Network) rto(there, back *path) time.Duration {
 	return there.spec.Delay + back.spec.Delay + n.opt.MinRTO
 }
 
-// nextTry is how long it takes until TCP sends again what it has sent in vain since a time ago.
-func nextTry(rto, since time.Duration) time.Duration {
+// backoffAfter is the state of a connection that has sent in vain since a time ago, and how long it
+// takes until TCP sends again.
+func backoffAfter(rto, since time.Duration) (b backoff, next time.Duration) {
 	at := rto
-	for next := 2 * rto; at < since; next *= 2 {
-		at += next
+	for b.wait = rto; at < since; at += b.wait {
+		b.tries++
+		b.wait *= 2
 	}
-	return at - since
+	return b, at - since
+}
+
+// anew is how long it takes until a stuck connection is replaced, see stuck.go: until it is looked
+// at, an attempt beside it that may have begun too early, that which comes up, and the handshakes
+// of the new one.
+func (n *Network) anew(p *pipe) time.Duration {
+	rtt := p.path.spec.Delay + p.back.spec.Delay
+	return time.Duration(n.rnd.Int64N(int64(lookEvery+tryFor+2*rtt))) + 3*rtt
+}
+
+// replace breaks the connection, so that what it held is lost, and has the next one serve from a
+// time on; Network.mu is held.
+func (c *netConn) replace(from int64) {
+	for _, p := range []*pipe{&c.fwd, &c.rev} {
+		held := p.held
+		p.held = nil
+		delete(c.net.held, p)
+		for _, h := range held {
+			if h.typ == typeRequest || h.typ == typeResponse || h.typ == typeError || h.typ == typeRefused {
+				c.unhold(p, h)
+			} else {
+				p.lose(h)
+			}
+		}
+		p.last = max(p.last, from)
+	}
+	c.count.connects.Add(1)
 }

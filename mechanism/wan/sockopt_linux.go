@@ -19,6 +19,25 @@ func setUserTimeout(c *net.TCPConn, d time.Duration) {
 	}
 }
 
+// kernelBackoff asks the kernel what it does with a connection.
+func kernelBackoff(c *net.TCPConn) (b backoff) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return b
+	}
+	var info *unix.TCPInfo
+	if raw.Control(func(fd uintptr) {
+		info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+	}) != nil || err != nil {
+		return b // it was closed
+	}
+	b.rtt = time.Duration(info.Rtt) * time.Microsecond
+	if info.Unacked > 0 {
+		b.tries, b.wait = int(info.Retransmits), time.Duration(info.Rto)*time.Microsecond
+	}
+	return b
+}
+
 // setCongestion sets the congestion control of a connection; "" is the kernel's default.
 func setCongestion(c *net.TCPConn, name string) error {
 	if name == "" {

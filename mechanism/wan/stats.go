@@ -36,8 +36,9 @@ type LinkStats struct {
 	Overloaded uint64
 	// Dropped counts one-way messages lost: stream broken, link cut, no handler.
 	Dropped uint64
-	// Connects counts streams opened to the peer.
-	Connects uint64
+	// Connects counts streams opened to the peer, Beside connections that were tried beside stuck
+	// ones.
+	Connects, Beside uint64
 	// QueuedMsgs and QueuedBytes wait to be sent now, over all classes.
 	QueuedMsgs, QueuedBytes int
 }
@@ -55,6 +56,7 @@ type counters struct {
 	overloaded atomic.Uint64
 	dropped    atomic.Uint64
 	connects   atomic.Uint64
+	beside     atomic.Uint64
 	// Bytes of streams as they were queued, and as they crossed the network.
 	streamSent, wireSent, streamRecv, wireRecv atomic.Uint64
 	writes                                     atomic.Uint64
@@ -86,7 +88,7 @@ func (c *counters) received(f frame) {
 func (c *counters) stats() LinkStats {
 	s := LinkStats{
 		Peer: c.peer, Region: base.RegionID(c.region.Load()), Overloaded: c.overloaded.Load(),
-		Dropped: c.dropped.Load(), Connects: c.connects.Load(),
+		Dropped: c.dropped.Load(), Connects: c.connects.Load(), Beside: c.beside.Load(),
 		Writes: c.writes.Load(), StreamSent: c.streamSent.Load(), WireSent: c.wireSent.Load(),
 		StreamRecv: c.streamRecv.Load(), WireRecv: c.wireRecv.Load(),
 	}

@@ -106,6 +106,8 @@ type tcpPeer struct {
 	mu    sync.Mutex
 	addr  string
 	links [numClasses]tcpLink
+
+	trying atomic.Bool // a connection is made beside those that are stuck
 }
 
 // NewTCP makes the transport and binds its listener, so that the address can
@@ -150,6 +152,8 @@ func (t *TCP) Start() error {
 		t.wg.Add(1)
 		go t.accept()
 	}
+	t.wg.Add(1)
+	go t.watchStuck()
 	return nil
 }
 
@@ -318,13 +322,7 @@ func (o *TCPOptions) connect(ctx context.Context, addr string, h hello) (net.Con
 	ctx, cancel := context.WithTimeout(ctx, o.DialTimeout)
 	defer cancel()
 	deadline, _ := ctx.Deadline()
-	var conn net.Conn
-	var err error
-	if o.Dial != nil {
-		conn, err = o.Dial(ctx, addr)
-	} else {
-		conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", addr)
-	}
+	conn, err := o.dial(ctx, addr)
 	if err != nil {
 		return nil, nil, welcome{}, err
 	}
@@ -360,6 +358,14 @@ func (o *TCPOptions) connect(ctx context.Context, addr string, h hello) (net.Con
 		return nil, nil, w, err
 	}
 	return conn, r, w, nil
+}
+
+// dial makes a connection.
+func (o *TCPOptions) dial(ctx context.Context, addr string) (net.Conn, error) {
+	if o.Dial != nil {
+		return o.Dial(ctx, addr)
+	}
+	return (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 }
 
 // known asks Peer about the other end of a connection.

@@ -32,6 +32,7 @@ type tcpLink struct {
 type stream struct {
 	l     *tcpLink
 	addr  string
+	begun time.Time
 	out   *outbox
 	calls callTable
 
@@ -56,7 +57,7 @@ func (l *tcpLink) stream(t *TCP) (*stream, error) {
 	if l.failures > 0 && time.Now().Before(l.retryAt) {
 		return nil, dialError(l.p.id, addr, l.lastErr)
 	}
-	s := &stream{l: l, addr: addr, out: newOutbox(&t.lim)}
+	s := &stream{l: l, addr: addr, begun: time.Now(), out: newOutbox(&t.lim)}
 	l.cur = s
 	t.wg.Add(1)
 	go func() {

@@ -26,6 +26,7 @@ type serverConn struct {
 
 	process uint64       // the peer's; 0: not known
 	heard   atomic.Int64 // when a frame came last, in Unix ns
+	renewed atomic.Bool  // it was closed to be made anew
 
 	once sync.Once
 }
@@ -130,7 +131,7 @@ func (c *serverConn) depart(slot slotKey) {
 		delete(t.slots, slot)
 	}
 	t.smu.Unlock()
-	if current && slot.class == classRaft && t.opt.OnDown != nil && !t.closed.Load() {
+	if current && slot.class == classRaft && !c.renewed.Load() && t.opt.OnDown != nil && !t.closed.Load() {
 		go t.opt.OnDown(slot.node)
 	}
 }

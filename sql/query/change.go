@@ -2,6 +2,7 @@ package query
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,7 +17,6 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/access"
-	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/assign"
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/expr"
@@ -52,6 +52,7 @@ type change struct {
 	tree    bind.Stmt
 	params  []expr.Node
 	told    *uint64 // the last argument of LAST_INSERT_ID(x)
+	uuid    string  // the first one that UUID() has made
 	links   []*bind.Target
 	firing  map[*bind.Target]*triggers
 }
@@ -192,13 +193,19 @@ func (c *change) plan() error {
 	if c.c.Rel == nil {
 		return nil
 	}
-	if callsUUID(c.c.Query) {
-		return left("UUID in a change")
-	}
 	c.out = c.c.Out
 	options := c.r.Options
 	options.Locking = true
 	return c.plans(c.c.Query, options)
+}
+
+// textKey reports whether the key of a table may hold what UUID() answers.
+func textKey(t *bind.Target) bool {
+	def := t.Table.(*access.Table).Stored().Def
+	return slices.ContainsFunc(def.PK, func(at int) bool {
+		typ := def.Cols[at].Desc.Type
+		return strings.Contains(typ, "char") || strings.Contains(typ, "binary")
+	})
 }
 
 // strictly are the warnings of expressions that strict mode makes errors of a change.
@@ -212,6 +219,15 @@ func (c *change) modes() {
 	c.strict = mode.Strict() && !c.ignore
 	if !mode.ModeEnabled("ERROR_FOR_DIVISION_BY_ZERO") && !mode.ModeEnabled("TRADITIONAL") {
 		c.env.Mode &^= expr.ErrorForDivisionByZero
+	}
+	if keys := c.r.Keys; keys != nil {
+		c.env.UUID = func() (string, error) {
+			id, err := keys(c.s.Region())
+			if c.uuid = cmp.Or(c.uuid, id); c.c.Kind == bind.Insert && textKey(c.c.Targets[0]) {
+				c.ctx.GetLastQueryInfo().LastInsertUUID.Store(c.uuid) // for LAST_INSERT_UUID()
+			}
+			return id, err
+		}
 	}
 	if !c.strict {
 		return
@@ -287,30 +303,6 @@ func (c *change) linked(t *bind.Target, def *schema.Table, by []sql.ForeignKeyCo
 	}
 	return slices.ContainsFunc(def.Desc.FKs, func(fk sql.ForeignKeyConstraint) bool { return set(fk.Columns) }) ||
 		slices.ContainsFunc(by, func(fk sql.ForeignKeyConstraint) bool { return set(fk.ParentColumns) })
-}
-
-// callsUUID reports whether values come from UUID(): the engine makes keys of the client's region.
-func callsUUID(q *bind.Query) bool {
-	found := false
-	var look func(algebra.Rel) bool
-	look = func(r algebra.Rel) bool {
-		for _, n := range r.Nodes() {
-			expr.Walk(n, func(n expr.Node) bool {
-				switch n := n.(type) {
-				case *expr.Call:
-					found = found || strings.EqualFold(n.Fn.Name, "uuid")
-				case *expr.Sub:
-					if in, ok := n.Rel.(algebra.Rel); ok {
-						algebra.Walk(in, look)
-					}
-				}
-				return !found
-			})
-		}
-		return !found
-	}
-	algebra.Walk(q.Rel, look)
-	return found
 }
 
 // target finds what the batches have of a table.

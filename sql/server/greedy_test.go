@@ -170,3 +170,22 @@ func TestLongDocuments(t *testing.T) {
 		}
 	}
 }
+
+// TestGroupConcatLength: group_concat_max_len counts in both engines, also when it is set.
+func TestGroupConcatLength(t *testing.T) {
+	_, root := newServer(t)
+	for _, engine := range []string{toOurs, toEngine} {
+		c := conn(t, root)
+		exec(t, c, engine)
+		for _, k := range []struct{ set, want string }{
+			{"SELECT 1", "1024"},
+			{"SET group_concat_max_len = 1500", "1500"},
+			{"SET group_concat_max_len = 18446744073709551615", "2000"},
+			{"SET group_concat_max_len = DEFAULT", "1024"},
+		} {
+			exec(t, c, k.set)
+			expect(t, c, "SELECT LENGTH(GROUP_CONCAT(x SEPARATOR '')) FROM (SELECT REPEAT('a', 1000) AS x UNION ALL SELECT REPEAT('b', 1000)) q",
+				k.want)
+		}
+	}
+}

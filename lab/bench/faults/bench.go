@@ -77,7 +77,7 @@ func (o *Options) findPeers(self string) []string {
 	}
 	_, err := exec.LookPath("rsync")
 	if o.MariaDB != "" && o.InstallDB != "" && o.Galera != "" && err == nil {
-		return append(systems, Galera)
+		return append(systems, Galera, GaleraQuick)
 	}
 	fmt.Fprintln(o.Log, "Galera is left out: Debian's mariadb-server, galera-4 and rsync have it")
 	return systems

@@ -21,6 +21,8 @@ const (
 	Godwit = "godwit"
 	Etcd   = "etcd"
 	Galera = "galera"
+	// GaleraQuick is Galera that suspects a silent node after one second instead of five.
+	GaleraQuick = "galera-1s"
 )
 
 const godwitPort = 7400

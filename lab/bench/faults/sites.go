@@ -110,7 +110,9 @@ func Start(ctx context.Context, o Options, which string) (_ *Bed, err error) {
 	case Etcd:
 		b.sys = &etcd{bed: b}
 	case Galera:
-		b.sys = &galera{bed: b}
+		b.sys = &galera{bed: b, called: which}
+	case GaleraQuick:
+		b.sys = &galera{bed: b, called: which, evs: quickEVS}
 	default:
 		return nil, fmt.Errorf("no system is called %q", which)
 	}

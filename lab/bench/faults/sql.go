@@ -115,8 +115,14 @@ func (cs *counters) clients(s *site, kind, of, table string, id int, strong bool
 }
 
 func (c *counter) increment(ctx context.Context, db *sql.DB) (outcome, error) {
-	_, err := db.ExecContext(ctx, "UPDATE "+c.table+" SET n = n + 1 WHERE id = ?", c.id)
+	r, err := db.ExecContext(ctx, "UPDATE "+c.table+" SET n = n + 1 WHERE id = ?", c.id)
 	o := judge(err)
+	if err == nil {
+		var n int64
+		if n, err = r.RowsAffected(); err == nil && n == 0 { // a site that does not have the row yet
+			o, err = refused, fmt.Errorf("there is no row %d in %s", c.id, c.table)
+		}
+	}
 	c.add(o)
 	return o, err
 }

@@ -1,0 +1,122 @@
+package wan
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"sync/atomic"
+	"testing"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/mechanism/wan/wanemu"
+	"github.com/godwitdb/godwit/wire"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == wanemu.RouterArg {
+		fmt.Fprintln(os.Stderr, wanemu.RouterMain(os.Args[2]))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// TestStuckConnectionsAreMadeAnew: between two sites of an emulated network, a path is cut until
+// the kernel waits long before it sends again. Once the path works, both ends of what is stuck,
+// requests and answers, are replaced: the kernel would have kept the connection. While the path is
+// cut, one attempt at a time is made beside it.
+func TestStuckConnectionsAreMadeAnew(t *testing.T) {
+	if err := wanemu.Check(); err != nil {
+		t.Skip(err)
+	}
+	n, err := wanemu.Start(wanemu.Config{RTT: map[string]map[string]float64{"A": {"B": 40}}, Sites: []wanemu.Site{
+		{Name: "a", Region: "A", IP: "10.98.1.1"}, {Name: "b", Region: "B", IP: "10.98.2.1"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	control := func(line string) {
+		t.Helper()
+		if err := n.Control(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var dials, most atomic.Int32
+	site := func(name string, self base.NodeID) *TCP {
+		in := n.Site(name)
+		o := TCPOptions{Self: self, Region: base.RegionID(self), ClusterID: "c"}
+		var err error
+		in.Do(func() { o.Listener, err = net.Listen("tcp", in.IP+":0") })
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Dial = func(ctx context.Context, addr string) (net.Conn, error) {
+			if name == "a" {
+				most.Store(max(most.Load(), dials.Add(1)))
+				defer dials.Add(-1)
+			}
+			return in.Dial(ctx, "tcp", addr)
+		}
+		tr, err := NewTCP(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { tr.Close() })
+		return tr
+	}
+	a, b := site("a", 1), site("b", 2)
+	a.SetPeer(2, b.Addr().String(), 2)
+	b.SetPeer(1, a.Addr().String(), 1)
+	asked, answer := make(chan struct{}, 1), make(chan struct{})
+	b.Handle(wire.KindRead, func(ctx context.Context, from base.NodeID, body []byte) (Msg, error) {
+		select {
+		case asked <- struct{}{}:
+			<-answer
+		default: // only the first one waits
+		}
+		return echo(ctx, from, body)
+	})
+	start(t, a, b)
+	call := func() error { return a.Call(t.Context(), 2, wire.KindRead, kv(1, nil), nil) }
+
+	// The answer is on its way when the path is cut, and so is another request.
+	first := make(chan error, 1)
+	go func() { first <- call() }()
+	<-asked
+	control("cut A B")
+	close(answer)
+	second := make(chan error, 1)
+	go func() { second <- call() }()
+	stuck := func(tr *TCP, peer base.NodeID) bool {
+		dialled, accepted, _ := tr.stuckTo(tr.peer(peer))
+		return len(dialled)+len(accepted) > 0
+	}
+	kernel := func() (tries int) {
+		a.eachConn(func(conn net.Conn, _ base.RegionID) { tries = max(tries, backoffOf(conn).tries) })
+		return tries
+	}
+	eventually(func() bool { return stuck(a, 2) && stuck(b, 1) && kernel() >= 4 })
+	if s := a.Stats()[0]; s.Connects != 1 {
+		t.Fatalf("%d connections were made over a cut path", s.Connects)
+	}
+	if n := most.Load(); n > 1 {
+		t.Errorf("%d attempts at a time", n)
+	}
+	control("heal")
+	for _, done := range []chan error{first, second} {
+		if err := <-done; err == nil || NeverRan(err) {
+			t.Errorf("a request on a connection that was given up: %v", err)
+		}
+	}
+	eventually(func() bool { return call() == nil })
+	if s := a.Stats()[0]; s.Connects < 2 || s.Beside < 2 {
+		t.Error("the kernel's next try was awaited")
+	}
+	if stuck(a, 2) || stuck(b, 1) {
+		t.Error("still stuck")
+	}
+}
