@@ -55,8 +55,11 @@ func (c *Cluster) Status(ctx context.Context) *Status {
 		}
 	}
 	s.Groups = groupStatuses(t, parts)
-	s.RTT = regionRTTs(t, parts)
+	var rtts []RegionRTT
 	for _, p := range parts {
+		if p != nil {
+			rtts = append(rtts, p.RTT...)
+		}
 		if p != nil && len(p.Regions) > 0 {
 			s.RegionWaits = p.Regions
 		}
@@ -67,7 +70,7 @@ func (c *Cluster) Status(ctx context.Context) *Status {
 			s.UpgradeWaits = p.Upgrade
 		}
 	}
-	s.ClockHistory = c.ClockHistory()
+	s.RTT, s.ClockHistory = report.Shortest(t, rtts), c.ClockHistory()
 	s.Problems = report.Problems(s)
 	s.Took = time.Since(begin)
 	return s
@@ -128,30 +131,6 @@ func groupStatuses(t *base.Topology, parts []*part) (out []GroupStatus) {
 			continue
 		}
 		out = append(out, GroupStatus{ID: id, Name: id.String(), Home: report.HomeName(t, id), Voters: t.ShardReplicas(id.Shard())})
-	}
-	return out
-}
-
-// regionRTTs are the shortest round trips between regions that a node has measured.
-func regionRTTs(t *base.Topology, parts []*part) (out []RegionRTT) {
-	best := map[[2]string]time.Duration{}
-	for _, p := range parts {
-		if p == nil {
-			continue
-		}
-		for _, r := range p.RTT {
-			k := [2]string{r.From, r.To}
-			if best[k] == 0 || r.RTT < best[k] {
-				best[k] = r.RTT
-			}
-		}
-	}
-	for _, a := range t.Regions {
-		for _, b := range t.Regions {
-			if d := best[[2]string{a.Name, b.Name}]; d != 0 {
-				out = append(out, RegionRTT{From: a.Name, To: b.Name, RTT: d})
-			}
-		}
 	}
 	return out
 }
