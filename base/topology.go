@@ -45,7 +45,10 @@ type Node struct {
 	// UUID identified the process before it had an id.
 	UUID string `json:"uuid,omitempty"`
 	// Gone marks a node that was removed for good; its id is never reused.
-	Gone    bool   `json:"gone,omitempty"`
+	Gone bool `json:"gone,omitempty"`
+	// Away marks a node that has been silent for long: others of its region have its replicas until
+	// it is back.
+	Away    bool   `json:"away,omitempty"`
 	Unknown string `json:"-"`
 }
 

@@ -24,6 +24,9 @@ const (
 	// VersionPadded lets keys disregard spaces at the end of texts where the collation does: older
 	// builds look for other keys.
 	VersionPadded ClusterVersion = 7
+	// VersionAway has nodes that are silent for long be replaced: older builds place replicas
+	// there.
+	VersionAway ClusterVersion = 7
 	// VersionNewest is the newest that this build knows.
 	VersionNewest ClusterVersion = 7
 )
@@ -31,7 +34,7 @@ const (
 // Brings says, for people, what a cluster can do from a version on; empty for the first.
 func (v ClusterVersion) Brings() string {
 	if v == VersionRegions {
-		return "regions come and go; keys of collations with PAD SPACE disregard spaces at the end of texts"
+		return "regions come and go; nodes that are silent for long are replaced; keys of collations with PAD SPACE disregard spaces at the end of texts"
 	}
 	return ""
 }

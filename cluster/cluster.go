@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster/replace"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/wan"
@@ -28,6 +29,7 @@ type Cluster struct {
 	*reconciliation // reconcile.go: replicas go to where the topology wants them
 	*regions        // regions.go: regions that come
 	*upgrades       // upgrade.go: the version by which all nodes act
+	*replace.Keeper // away.go: nodes that are silent for long
 	*selfCheck      // selfcheck.go: a sick node leads nothing
 
 	replicas Replicas
@@ -98,6 +100,7 @@ func New(o Options) *Cluster {
 	c.reconciliation = newReconciliation(e, c.promotions, o.Replicas, o.Disk, o.Listeners.OnGone)
 	c.regions = newRegions(e, o.Replicas, o.Replicas, o.Process)
 	c.upgrades = newUpgrades(e, o.Disk)
+	c.Keeper = replace.New(asKept{c}, e.log)
 	e.membership.opened = c.OpenReplicas
 	c.answered = c.answers()
 	o.Transport.HandleOrdered(wire.KindHeartbeat, c.onHeartbeat)
@@ -117,6 +120,7 @@ func (c *Cluster) Start(db kv.DB) {
 		c.stepRegions(ctx, c.Topology())
 		c.evacuate(ctx, c.Topology())
 		c.upgrades.Look(ctx, c.Topology(), c.work.done.Go)
+		c.Keeper.Look(ctx, c.Topology(), c.work.done.Go)
 		c.keepView(ctx)
 	})
 	c.work.every(leaderBeat, func(context.Context) { c.leaderControl.beat() })

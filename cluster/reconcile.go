@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster/report"
 	"github.com/godwitdb/godwit/mechanism/group"
 	"github.com/godwitdb/godwit/policy/placement"
 )
@@ -180,7 +181,7 @@ func (c *reconciliation) moveMembers(ctx context.Context, t *base.Topology, id b
 		return
 	}
 	st := g.Status()
-	if !st.IsLeader || len(st.Outgoing) == 0 && sameNodes(st.Voters, voters) && sameNodes(st.Learners, learners) {
+	if !st.IsLeader || len(st.Outgoing) == 0 && report.Same(st.Voters, voters) && report.Same(st.Learners, learners) {
 		return
 	}
 	if _, busy := c.moving.LoadOrStore(id, true); busy {
@@ -305,11 +306,4 @@ func (c *reconciliation) onMember(q memberQuery) memberReply {
 	in := func(ids []base.NodeID) bool { return slices.Contains(ids, q.Node) }
 	return memberReply{Out: st.IsLeader && st.Serving && c.groups.Leased(q.Group) && !in(st.Voters) &&
 		!in(st.Outgoing) && !in(st.Learners)}
-}
-
-func sameNodes(a, b []base.NodeID) bool {
-	a, b = slices.Clone(a), slices.Clone(b)
-	slices.Sort(a)
-	slices.Sort(b)
-	return slices.Equal(a, b)
 }

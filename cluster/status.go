@@ -35,6 +35,8 @@ type part struct {
 	Node NodeStatus `json:"node"`
 	// Regions is what regions wait for, where the meta group is led.
 	Regions map[base.RegionID]string `json:"regions,omitempty"`
+	// Replace is why silent nodes are not replaced, there.
+	Replace map[base.NodeID]string `json:"replace,omitempty"`
 	// Upgrade is what an upgrade waits for, there, too.
 	Upgrade string        `json:"upgrade,omitempty"`
 	Groups  []GroupStatus `json:"groups"` // led there
@@ -53,16 +55,22 @@ func (c *Cluster) Status(ctx context.Context) *Status {
 		}
 	}
 	s.Groups = groupStatuses(t, parts)
-	s.RTT = regionRTTs(t, parts)
+	var rtts []RegionRTT
 	for _, p := range parts {
+		if p != nil {
+			rtts = append(rtts, p.RTT...)
+		}
 		if p != nil && len(p.Regions) > 0 {
 			s.RegionWaits = p.Regions
+		}
+		if p != nil && len(p.Replace) > 0 {
+			s.ReplaceWaits = p.Replace
 		}
 		if p != nil && p.Upgrade != "" {
 			s.UpgradeWaits = p.Upgrade
 		}
 	}
-	s.ClockHistory = c.ClockHistory()
+	s.RTT, s.ClockHistory = report.Shortest(t, rtts), c.ClockHistory()
 	s.Problems = report.Problems(s)
 	s.Took = time.Since(begin)
 	return s
@@ -122,39 +130,7 @@ func groupStatuses(t *base.Topology, parts []*part) (out []GroupStatus) {
 			out = append(out, *g)
 			continue
 		}
-		out = append(out, GroupStatus{ID: id, Name: id.String(), Home: homeName(t, id), Voters: t.ShardReplicas(id.Shard())})
-	}
-	return out
-}
-
-// homeName is the region that a group's rows belong to; empty for the meta group.
-func homeName(t *base.Topology, id base.GroupID) string {
-	if id == base.MetaGroup {
-		return ""
-	}
-	return t.RegionName(id.Region())
-}
-
-// regionRTTs are the shortest round trips between regions that a node has measured.
-func regionRTTs(t *base.Topology, parts []*part) (out []RegionRTT) {
-	best := map[[2]string]time.Duration{}
-	for _, p := range parts {
-		if p == nil {
-			continue
-		}
-		for _, r := range p.RTT {
-			k := [2]string{r.From, r.To}
-			if best[k] == 0 || r.RTT < best[k] {
-				best[k] = r.RTT
-			}
-		}
-	}
-	for _, a := range t.Regions {
-		for _, b := range t.Regions {
-			if d := best[[2]string{a.Name, b.Name}]; d != 0 {
-				out = append(out, RegionRTT{From: a.Name, To: b.Name, RTT: d})
-			}
-		}
+		out = append(out, GroupStatus{ID: id, Name: id.String(), Home: report.HomeName(t, id), Voters: t.ShardReplicas(id.Shard())})
 	}
 	return out
 }
@@ -166,7 +142,7 @@ func (c *Cluster) part() *part {
 	if n := t.Node(c.self); n != nil {
 		p.Node = NodeStatus{ID: n.ID, Region: t.RegionName(n.Region), Addr: n.Addr, SQL: n.SQL, Live: true}
 	}
-	p.Node.Knows, p.Upgrade = c.knows, c.UpgradeWaits()
+	p.Node.Knows, p.Upgrade, p.Replace = c.knows, c.UpgradeWaits(), c.ReplaceWaits()
 	p.Node.Clock, p.Node.Health, p.Node.Cut = c.Clock(), c.Health(), c.cutPaths()
 	if c.options.Process.Describe != nil {
 		c.options.Process.Describe(&p.Node)
@@ -210,7 +186,7 @@ func (c *Cluster) cutPaths() (out []CutPath) {
 
 // groupStatus describes a group led here.
 func (c *Cluster) groupStatus(t *base.Topology, id base.GroupID, st *group.Status) GroupStatus {
-	s := GroupStatus{ID: id, Name: id.String(), Home: homeName(t, id), Leader: c.self, Term: st.Term, Voters: st.Voters,
+	s := GroupStatus{ID: id, Name: id.String(), Home: report.HomeName(t, id), Leader: c.self, Term: st.Term, Voters: st.Voters,
 		Learners: st.Learners, Committed: st.Commit,
 		LogEntries: st.Last + 1 - st.First, LogBytes: st.LogBytes}
 	for n, pr := range st.Progress {

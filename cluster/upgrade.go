@@ -30,19 +30,17 @@ type upgrades struct {
 
 func newUpgrades(e *env, d Disk) *upgrades {
 	u := &upgrades{env: e, disk: d, began: time.Now()}
-	u.Finalizer = upgrade.New(asUpgraded{u}, e.knows, e.log)
+	u.Finalizer = upgrade.New(asUpgraded{e, u}, e.knows, e.log)
 	return u
 }
 
 // asUpgraded is the node as package upgrade sees it.
-type asUpgraded struct{ u *upgrades }
-
-func (a asUpgraded) Topology() *base.Topology { return a.u.env.Topology() }
-func (a asUpgraded) Live(n base.NodeID) bool  { return a.u.env.Live(n) }
-func (a asUpgraded) LeadsMeta() bool          { return a.u.groups.Leased(base.MetaGroup) }
-func (a asUpgraded) Change(ctx context.Context, fn func(*base.Topology) error) (*base.Topology, error) {
-	return a.u.env.Change(ctx, fn)
+type asUpgraded struct {
+	*env
+	u *upgrades
 }
+
+func (a asUpgraded) LeadsMeta() bool { return a.groups.Leased(base.MetaGroup) }
 func (a asUpgraded) AskVersion(ctx context.Context, n base.NodeID, q upgrade.Query) (upgrade.Reply, error) {
 	return a.u.askVersion(ctx, n, q)
 }

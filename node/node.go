@@ -141,7 +141,7 @@ const sqlRetry = 500 * time.Millisecond
 // start while it cannot reach the others.
 func (n *Node) serveSQL(p Parts) {
 	all := knobs.New(n.homeSettings(), n.wanSettings(), n.networkSettings(),
-		n.clockSettings(), n.readSettings(), n.tierSettings(), n.leaderSettings(), n.upgradeSettings(), n.epochSettings(), n.sqlSettings(),
+		n.clockSettings(), n.readSettings(), n.tierSettings(), n.leaderSettings(), n.upgradeSettings(), n.replaceSettings(), n.epochSettings(), n.sqlSettings(),
 		n.auditSettings(), n.consoleSettings(), n.backupSettings())
 	n.knobs.Store(all)
 	cfg := server.Config{DB: n.both, Cluster: show{n}, Settings: all, Forwarder: forwarder{n}, Reads: reads{n},
@@ -286,6 +286,7 @@ func (n *Node) describe(s *cluster.NodeStatus) {
 	s.Statements = n.stats.Count()
 	s.Uptime = time.Since(n.began)
 	s.DiskBytes = int64(n.store.Stats().DiskBytes)
+	s.DiskFree, s.DiskTotal = n.store.Room()
 	s.Version = n.build()
 	s.MemBytes = obs.MemoryBytes()
 	srv, err := n.server()

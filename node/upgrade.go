@@ -7,6 +7,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster/join"
+	"github.com/godwitdb/godwit/cluster/replace"
 	"github.com/godwitdb/godwit/cluster/upgrade"
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/node/knobs"
@@ -64,6 +65,18 @@ func (n *Node) upgradeSettings() knobs.Group {
 			"(`godwit upgrade finalize` raises it); there is no way back to older builds then",
 		"after": "for how long all nodes must have run such builds, with auto; a duration like 24h",
 	}, upgrade.Read, n.cluster.SetUpgradeParams)
+}
+
+func (n *Node) replaceSettings() knobs.Group {
+	return knobs.Of("replace.", replace.Defaults(), map[string]string{
+		"mode":  "whether nodes that are silent for long are replaced by others of their region: auto, off",
+		"after": "how long that is; a duration like 5m, at least 5s",
+		"copy_mb_per_s": "how many MiB of shards a node sends to others in a second at most, also where none is replaced; " +
+			"0 is no bound, else at least 4",
+	}, replace.Read, func(p replace.Params) error {
+		n.host.SetSnapshotRate(p.CopyMB << 20)
+		return n.cluster.SetReplaceParams(p)
+	})
 }
 
 var upgradeTopics = []server.Topic{

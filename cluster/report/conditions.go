@@ -165,13 +165,19 @@ func (x *examination) nodesDown() (out []string) {
 		if in := x.t.Node(n.ID); n.Live || in == nil || in.Gone {
 			continue
 		}
+		if x.t.Node(n.ID).Away {
+			out = append(out, fmt.Sprintf("node %d in %s has been silent for %s, and is away: other nodes of the region have its replicas, "+
+				"or get them; it comes back by itself when it is started, with empty shards, or decommission it", n.ID, n.Region,
+				n.LastHeard.Round(time.Second)))
+			continue
+		}
 		at := "at " + n.Addr
 		if n.Addr == "" {
 			at = "(its address belongs to another node now)"
 		}
 		out = append(out, fmt.Sprintf("node %d in %s %s does not answer, last heard of %s ago: start it again, "+
 			"or replace it (join another node in %s, then `godwit node decommission %d`)",
-			n.ID, n.Region, at, n.LastHeard.Round(100*time.Millisecond), n.Region, n.ID))
+			n.ID, n.Region, at, n.LastHeard.Round(100*time.Millisecond), n.Region, n.ID)+x.notReplaced(n.ID))
 	}
 	return out
 }
@@ -312,7 +318,7 @@ func (x *examination) replicasMoving() []string {
 			continue
 		}
 		voters, learners := placement.Members(x.t, id)
-		if !same(g.Voters, voters) || !same(g.Learners, learners) {
+		if !Same(g.Voters, voters) || !Same(g.Learners, learners) {
 			moving = append(moving, x.move(g, voters, learners))
 		}
 	}
@@ -461,7 +467,8 @@ func listed(head string, list []string) []string {
 	return []string{head + ": " + strings.Join(list, "; ")}
 }
 
-func same(a, b []base.NodeID) bool {
+// Same reports whether two lists are of the same nodes.
+func Same(a, b []base.NodeID) bool {
 	a, b = slices.Clone(a), slices.Clone(b)
 	slices.Sort(a)
 	slices.Sort(b)

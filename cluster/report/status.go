@@ -26,6 +26,8 @@ type Status struct {
 	ClockHistory []ClockStep `json:"clock_history,omitempty"`
 	// RegionWaits is what regions wait for that are being added or dropped.
 	RegionWaits map[base.RegionID]string `json:"region_waits,omitempty"`
+	// ReplaceWaits is why nodes that have been silent for long are not replaced.
+	ReplaceWaits map[base.NodeID]string `json:"replace_waits,omitempty"`
 	// UpgradeWaits is what an upgrade waits for until it is final.
 	UpgradeWaits string `json:"upgrade_waits,omitempty"`
 	// what an operator should look at, in words
@@ -46,6 +48,8 @@ type NodeStatus struct {
 	Replicas   int           `json:"replicas"`      // groups
 	Statements int64         `json:"statements"`    // since start
 	DiskBytes  int64         `json:"disk_bytes"`
+	DiskFree   int64         `json:"disk_free,omitempty"`  // of the file system of the store
+	DiskTotal  int64         `json:"disk_total,omitempty"` // its size; 0: it is not known
 	Uptime     time.Duration `json:"uptime_ns"`
 	Version    string        `json:"version"`
 	// Knows is the newest cluster version that the node's build knows; 0: it does not answer.

@@ -27,6 +27,9 @@ type Config struct {
 	// Upgrade has the nodes be of two builds, and raises the version of the cluster; see
 	// upgrade.go.
 	Upgrade bool
+	// ReplaceAfter is for how long a node is silent before others get its replicas; 0 is the
+	// default.
+	ReplaceAfter time.Duration
 	// Delay[i][j] is the one-way delay between regions i+1 and j+1.
 	Delay      [][]time.Duration
 	LAN        time.Duration

@@ -14,6 +14,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster/join"
+	"github.com/godwitdb/godwit/cluster/replace"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/group"
 	"github.com/godwitdb/godwit/mechanism/store"
@@ -268,6 +269,11 @@ func (h *host) boot() {
 		return
 	}
 	l.node.Cluster().SetClockPolicy(*w.policy.Load())
+	if after := w.cfg.ReplaceAfter; after > 0 {
+		if err := l.node.Cluster().SetReplaceParams(replace.Params{Mode: "auto", After: after.String()}); err != nil {
+			w.fail("node %d: %w", h.id, err)
+		}
+	}
 	h.life.Store(l)
 	w.dying.Go(func() {
 		select {

@@ -59,6 +59,7 @@ type snapshots struct {
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 	id   atomic.Uint64
+	pace pace
 
 	mu      sync.Mutex
 	queue   []streamKey
@@ -75,6 +76,7 @@ func newSnapshots(h *Host) *snapshots {
 	s := &snapshots{h: h, jobs: map[streamKey][]*snapJob{}, riding: map[*snapJob]bool{}, active: map[streamKey]bool{},
 		cancel: map[streamKey]context.CancelCauseFunc{},
 		in:     map[inKey]*inbound{}, shards: map[base.ShardID]bool{}}
+	s.pace.rate = DefaultSnapshotRate
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	// Streams of successive lives of a process must differ: a receiver that still holds a part of
 	// one would take chunks of the other one for more of it, and merge both copies (STORE-5).
@@ -274,8 +276,14 @@ func (s *snapshots) send(within context.Context, k streamKey, exp *store.Export,
 		c := &wire.SnapshotChunk{Group: uint32(groups[0]), Id: id, Seq: seq, Keys: keys, Values: vals,
 			GcThreshold: uint64(exp.Threshold)}
 		seq++
+		size := int64(0)
 		for i := range keys {
-			bytes += int64(len(keys[i]) + len(vals[i]))
+			size += int64(len(keys[i]) + len(vals[i]))
+		}
+		bytes += size
+		if err := s.pace.wait(ctx, size); err != nil {
+			<-window
+			return err
 		}
 		calls.Go(func() {
 			if err := s.call(ctx, k.to, c, o.SnapshotTimeout); err != nil {

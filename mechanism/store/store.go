@@ -250,6 +250,20 @@ func (s *Store) load() error {
 	return s.mirror.load(s)
 }
 
+// Room is how much of the file system of the store is free, and its size, in bytes; 0, 0 if that
+// cannot be told.
+func (s *Store) Room() (free, total int64) {
+	fs := s.opts.FS
+	if fs == nil {
+		fs = vfs.Default
+	}
+	u, err := fs.GetDiskUsage(s.opts.Dir)
+	if err != nil {
+		return 0, 0
+	}
+	return int64(u.AvailBytes), int64(u.TotalBytes)
+}
+
 // SetFormat has the store written in a format from now on, which is on disk when it returns. Older
 // programs do not open the store then. It may be lowered while nothing has been written that needs
 // the higher one.

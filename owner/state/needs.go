@@ -7,16 +7,18 @@ import (
 	"github.com/godwitdb/godwit/mechanism/group"
 )
 
-// Knows refuses an entry that a build which knows cluster versions up to one does not know whole.
+// Knows refuses entries of which a build that knows cluster versions up to one does not know all.
 // To skip what it does not know would make this replica another one than the others' (VERSION-3).
-// The node ends, and a newer build goes on from this entry.
-func Knows(id base.GroupID, e group.Entry, knows base.ClusterVersion) error {
-	if needs := base.ClusterVersion(e.Cmd.Needs); needs > knows {
-		return base.TooOld(fmt.Sprintf("group %v: entry %d needs", id, e.Index), needs, knows)
-	}
-	if e.Cmd.Unknown() {
-		return base.Errorf(base.CodeInvalid, "group %v: entry %d has a part that this build does not know, which knows cluster "+
-			"versions up to %d: start this node with a newer build", id, e.Index, knows)
+// The node ends, and a newer build goes on from the first of these entries.
+func Knows(id base.GroupID, ents []group.Entry, knows base.ClusterVersion) error {
+	for _, e := range ents {
+		if needs := base.ClusterVersion(e.Cmd.Needs); needs > knows {
+			return base.TooOld(fmt.Sprintf("group %v: entry %d needs", id, e.Index), needs, knows)
+		}
+		if e.Cmd.Unknown() {
+			return base.Errorf(base.CodeInvalid, "group %v: entry %d has a part that this build does not know, which knows cluster "+
+				"versions up to %d: start this node with a newer build", id, e.Index, knows)
+		}
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ func placements(t *base.Topology) []base.Placement {
 		old := *t
 		old.Replicas, p.Replicas = p.Replicas, make([][]base.NodeID, t.Shards)
 		for k, r := range p.Regions {
-			nodes := t.NodesIn(r)
+			nodes := standing(t, r)
 			for s, set := range placeShards(&old, nodes, 0, t.Shards, replicasPerRegion(len(p.Regions), k, len(nodes))) {
 				p.Replicas[s] = append(p.Replicas[s], set...)
 			}
@@ -74,8 +74,18 @@ func placements(t *base.Topology) []base.Placement {
 	return out
 }
 
+// standing are the nodes of a region that get replicas: those that are not away, or all if all are.
+func standing(t *base.Topology, r base.RegionID) []base.NodeID {
+	all := t.NodesIn(r)
+	nodes := slices.DeleteFunc(slices.Clone(all), func(n base.NodeID) bool { return t.Node(n).Away })
+	if len(nodes) == 0 {
+		return all
+	}
+	return nodes
+}
+
 func placeRegion(old, out *base.Topology, regions []base.Region, index int) {
-	nodes := old.NodesIn(regions[index].ID)
+	nodes := standing(old, regions[index].ID)
 	// The two families of shards are placed apart: an even load of each is an even load of both.
 	for s, set := range append(placeShards(old, nodes, 0, old.Shards, replicasPerRegion(len(regions), index, len(nodes))),
 		placeShards(old, nodes, old.Shards, old.AllShards(), asyncPerRegion(len(nodes)))...) {
@@ -161,7 +171,7 @@ func metaVoters(t *base.Topology) []base.NodeID {
 	var out []base.NodeID
 	regions := t.Present()
 	for i, r := range regions {
-		nodes := t.NodesIn(r.ID)
+		nodes := standing(t, r.ID)
 		want := replicasPerRegion(len(regions), i, len(nodes))
 		var mine []base.NodeID
 		for _, n := range t.MetaVoters {
