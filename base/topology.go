@@ -12,6 +12,8 @@ type Region struct {
 	State RegionState `json:"state,omitempty"`
 	// Into is the region that gets the rows of one that leaves.
 	Into RegionID `json:"into,omitempty"`
+	// Unknown is what newer builds keep there; so it is in all parts of a topology.
+	Unknown string `json:"-"`
 }
 
 // RegionState says how far a region has come or gone (docs/protocol.md, REGION-1 to REGION-5).
@@ -43,7 +45,8 @@ type Node struct {
 	// UUID identified the process before it had an id.
 	UUID string `json:"uuid,omitempty"`
 	// Gone marks a node that was removed for good; its id is never reused.
-	Gone bool `json:"gone,omitempty"`
+	Gone    bool   `json:"gone,omitempty"`
+	Unknown string `json:"-"`
 }
 
 // Topology is an immutable snapshot of the regions, the nodes and their roles. Version grows with
@@ -51,6 +54,8 @@ type Node struct {
 type Topology struct {
 	Version   uint64 `json:"version"`
 	ClusterID string `json:"cluster_id"`
+	// ClusterVersion is what all nodes know and act by; 0 is the first.
+	ClusterVersion ClusterVersion `json:"cluster_version,omitempty"`
 	// data shards of synchronous tables, 1..Shards; fixed when the cluster is made
 	Shards int `json:"shards"`
 	// Async is the number of shards of asynchronous tables, which follow the others. It is 0 until
@@ -74,13 +79,15 @@ type Topology struct {
 	AsyncFirst [][]NodeID `json:"async_first,omitempty"`
 	// Promotions are those of asynchronous groups whose region was lost, in order.
 	Promotions []Promotion `json:"promotions,omitempty"`
+	Unknown    string      `json:"-"`
 }
 
 // LaterRegion is how the groups of a region began that the cluster did not have when it was made.
 type LaterRegion struct {
 	Region RegionID `json:"region"`
 	// First[s] are the first replicas of the region's group of shard s+1.
-	First [][]NodeID `json:"first"`
+	First   [][]NodeID `json:"first"`
+	Unknown string     `json:"-"`
 }
 
 // Promotion is a new incarnation of the asynchronous groups of a region, made of the copies that
@@ -100,6 +107,8 @@ type Promotion struct {
 	// destination.
 	From   []RegionID `json:"from,omitempty"`
 	Moving []GroupID  `json:"moving,omitempty"`
+	// Unknown: see Region.
+	Unknown string `json:"-"`
 }
 
 // seat is the region of the voters, or their destination.
@@ -117,6 +126,8 @@ type Promoted struct {
 	Source NodeID    `json:"source"`
 	Index  uint64    `json:"index"`  // of the old log
 	Closed Timestamp `json:"closed"` // newest closed timestamp heard of it
+	// Unknown: see Region.
+	Unknown string `json:"-"`
 }
 
 // Of is the group's part in the promotion; nil if it has none.

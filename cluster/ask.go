@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster/upgrade"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -32,6 +33,7 @@ func (c *Cluster) answers() map[string]func([]byte) ([]byte, error) {
 		askLeaders:     answer(func(struct{}) ([]LeaderRow, error) { return c.LeaderRows(), nil }),
 		askLeaderMoves: answer(func(struct{}) ([]LeaderMove, error) { return c.LeaderMoves(), nil }),
 		askHealth:      answer(func(struct{}) ([]NodeHealth, error) { return c.nodeHealth(), nil }),
+		askVersion:     answer(func(q upgrade.Query) (upgrade.Reply, error) { return c.onVersion(q), nil }),
 		askRegion:      answer(func(q regionQuery) (regionReply, error) { return c.onRegion(q), nil }),
 		askHand:        answer(func(q handQuery) (bool, error) { return true, c.handLead(q) }),
 	}

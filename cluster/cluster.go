@@ -27,6 +27,7 @@ type Cluster struct {
 	*leaderControl  // leaders.go: where groups are led from
 	*reconciliation // reconcile.go: replicas go to where the topology wants them
 	*regions        // regions.go: regions that come
+	*upgrades       // upgrade.go: the version by which all nodes act
 	*selfCheck      // selfcheck.go: a sick node leads nothing
 
 	replicas Replicas
@@ -76,6 +77,9 @@ func (w *work) every(d time.Duration, fn func(context.Context)) {
 // New prepares a Cluster; handlers are registered with the transport.
 func New(o Options) *Cluster {
 	o.Pace.fill()
+	if o.Knows == 0 {
+		o.Knows = base.VersionNewest
+	}
 	setDefault(&o.Trust.ModeLease, defaultModeLease)
 	e := &env{self: o.Self, transport: o.Transport, clock: o.Clock, log: o.Logger, pace: o.Pace, groups: o.Replicas,
 		leads: o.Replicas,
@@ -93,6 +97,7 @@ func New(o Options) *Cluster {
 	c.selfCheck = newSelfCheck(e, o.Vitals, c.Clock, c.leaderControl.leave, o.Listeners.OnLate)
 	c.reconciliation = newReconciliation(e, c.promotions, o.Replicas, o.Disk, o.Listeners.OnGone)
 	c.regions = newRegions(e, o.Replicas, o.Replicas, o.Process)
+	c.upgrades = newUpgrades(e, o.Disk)
 	e.membership.opened = c.OpenReplicas
 	c.answered = c.answers()
 	o.Transport.HandleOrdered(wire.KindHeartbeat, c.onHeartbeat)
@@ -111,6 +116,7 @@ func (c *Cluster) Start(db kv.DB) {
 		c.reconcile(ctx)
 		c.stepRegions(ctx, c.Topology())
 		c.evacuate(ctx, c.Topology())
+		c.upgrades.Look(ctx, c.Topology(), c.work.done.Go)
 		c.keepView(ctx)
 	})
 	c.work.every(leaderBeat, func(context.Context) { c.leaderControl.beat() })

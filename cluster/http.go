@@ -40,6 +40,7 @@ func (c *Cluster) Register(mux *http.ServeMux) {
 		join.Reply(w, http.StatusOK, c.Status(r.Context()))
 	})
 	mux.HandleFunc("POST "+PathPromote, c.servePromote)
+	mux.HandleFunc("POST "+PathUpgrade, c.serveUpgrade)
 	mux.HandleFunc("POST "+PathDropRegion, func(w http.ResponseWriter, r *http.Request) {
 		var q DropRegionRequest
 		if err := join.Decode(r, &q); err != nil {

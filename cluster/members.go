@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster/join"
+	"github.com/godwitdb/godwit/cluster/replace"
 )
 
 // This file is the running cluster's side of joining and leaving; package join is the side of a
@@ -60,6 +60,9 @@ func (e *env) Admit(ctx context.Context, j join.Joiner) (*join.Identity, error) 
 // heard of lately. An address belongs to one node: a dead node loses it to the process that has it
 // now.
 func addNode(t *base.Topology, j join.Joiner, live func(base.NodeID) bool) error {
+	if knows := j.Knows.OrFirst(); knows < t.Acts() {
+		return base.TooOld("the cluster acts by", t.Acts(), knows)
+	}
 	region, err := joinedRegion(t, j.Region)
 	if err != nil {
 		return err
@@ -115,6 +118,9 @@ func joinedRegion(t *base.Topology, name string) (base.RegionID, error) {
 		return 0, base.Errorf(base.CodeInvalid, "the cluster has no region %q, and it cannot get another one: it has had %d, "+
 			"those that are gone included, which is the most; its regions are %v", name, last, regionNames(t))
 	}
+	if !t.Allows(base.VersionRegions) {
+		return 0, t.NotYet(fmt.Sprintf("region %q is none of %v, and to add one", name, regionNames(t)), base.VersionRegions)
+	}
 	t.Opening = append(t.Opening, base.Region{ID: last + 1, Name: name, State: base.RegionOpening})
 	return last + 1, nil
 }
@@ -133,7 +139,7 @@ func (c *Cluster) Decommission(ctx context.Context, id base.NodeID) (*base.Topol
 		return nil, err
 	}
 	return c.Change(ctx, func(t *base.Topology) error {
-		if err := removable(t, id, live); err != nil {
+		if err := replace.Removable(t, id, live); err != nil {
 			return err
 		}
 		t.Node(id).Gone = true
@@ -150,50 +156,8 @@ func (c *Cluster) safeWithout(ctx context.Context, id base.NodeID) (live func(ba
 	live = func(id base.NodeID) bool {
 		return slices.ContainsFunc(s.Nodes, func(n NodeStatus) bool { return n.ID == id && n.Live })
 	}
-	if err := removable(t, id, live); err != nil {
+	if err := replace.Removable(t, id, live); err != nil {
 		return nil, err
 	}
-	return live, movable(t, id, s.Groups)
-}
-
-// removable is why a node cannot be taken out of a topology.
-func removable(t *base.Topology, id base.NodeID, live func(base.NodeID) bool) error {
-	n := t.Node(id)
-	switch {
-	case n == nil:
-		return base.Errorf(base.CodeInvalid, "there is no node %d", id)
-	case n.Gone:
-		return base.Errorf(base.CodeInvalid, "node %d was decommissioned already", id)
-	}
-	others := slices.DeleteFunc(t.NodesIn(n.Region), func(x base.NodeID) bool { return x == id })
-	if len(others) == 0 {
-		return base.Errorf(base.CodeInvalid, "node %d is the last of region %s; add another node there first", id,
-			t.RegionName(n.Region))
-	}
-	if !slices.ContainsFunc(others, live) {
-		return base.Errorf(base.CodeInvalid, "no other node of region %s is alive (%v): "+
-			"nobody could take over the replicas of node %d; start one of them, or add another node, first",
-			t.RegionName(n.Region), others, id)
-	}
-	return nil
-}
-
-// movable is why the replicas of a node cannot go elsewhere now.
-func movable(t *base.Topology, id base.NodeID, groups []GroupStatus) error {
-	hasLeader := map[base.GroupID]bool{}
-	for _, g := range groups {
-		hasLeader[g.ID] = g.Leader != 0
-	}
-	var stuck []string
-	for _, g := range t.Groups() {
-		if !hasLeader[g] && slices.Contains(t.ShardReplicas(g.Shard()), id) {
-			stuck = append(stuck, g.String())
-		}
-	}
-	if len(stuck) == 0 {
-		return nil
-	}
-	return base.Errorf(base.CodeInvalid, "groups %s have no leader now, and node %d may hold the only copy of some of "+
-		"their rows: "+
-		"start the nodes that are down, wait until `godwit status` shows leaders, and try again", strings.Join(stuck, ", "), id)
+	return live, replace.Movable(t, id, s.Groups)
 }

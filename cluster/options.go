@@ -7,13 +7,16 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster/join"
+	"github.com/godwitdb/godwit/cluster/upgrade"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/wan"
 )
 
 // Options of a Cluster. All fields without a default are required.
 type Options struct {
-	Self      base.NodeID
+	Self base.NodeID
+	// Knows is the newest cluster version that this node's build knows. Default: VersionNewest.
+	Knows     base.ClusterVersion
 	Identity  *join.Identity
 	Transport wan.Transport
 	Clock     *clock.Clock
@@ -56,6 +59,11 @@ type Disk struct {
 	Stored *base.Topology
 	// SaveTopology keeps a newer topology on disk.
 	SaveTopology func(*base.Topology) error
+	// Promised is the newest promise on disk, and Promise keeps another one there. SetVersion has
+	// the store opened only by builds that know a version. Nil: nothing is promised, and all do.
+	Promised   upgrade.Promise
+	Promise    func(upgrade.Promise) error
+	SetVersion func(base.ClusterVersion) error
 }
 
 // Listeners are called when something happens to the cluster; each may be nil.

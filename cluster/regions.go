@@ -306,6 +306,8 @@ func leave(t *base.Topology, name, into string, near func(a, b base.RegionID) ti
 		return base.Errorf(base.CodeInvalid, "region %s is being dropped already: see `godwit status`", name)
 	case r.State != base.RegionActive:
 		return base.Errorf(base.CodeInvalid, "region %s is still being added: see `godwit status`", name)
+	case !t.Allows(base.VersionRegions):
+		return t.NotYet("to drop a region", base.VersionRegions)
 	case t.Async > 0:
 		return base.Errorf(base.CodeInvalid, "this cluster has had asynchronous tables, whose groups vote in the region of "+
 			"their rows: no region can be dropped")

@@ -15,7 +15,7 @@ import (
 func TestRegionSteps(t *testing.T) {
 	top := addressed(topo(2, 1, 1, 1))
 	next, err := edited(top, func(e *base.Topology) error {
-		return addNode(e, join.Joiner{UUID: "new", Region: "mars", Addr: "h9:1"}, only())
+		return addNode(e, join.Joiner{UUID: "new", Region: "mars", Addr: "h9:1", Knows: base.VersionNewest}, only())
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestLeaveIsRefused(t *testing.T) {
 // A cluster has had so many regions at most, and says so.
 func TestTooManyRegions(t *testing.T) {
 	top := addressed(topo(1, slices.Repeat([]int{1}, base.MaxRegions)...))
-	if err := addNode(top, join.Joiner{UUID: "new", Region: "mars", Addr: "h:1"}, only()); err == nil ||
+	if err := addNode(top, join.Joiner{UUID: "new", Region: "mars", Addr: "h:1", Knows: base.VersionNewest}, only()); err == nil ||
 		!strings.Contains(err.Error(), fmt.Sprintf("it has had %d", base.MaxRegions)) {
 		t.Errorf("region %d: %v", base.MaxRegions+1, err)
 	}

@@ -334,7 +334,7 @@ func (s *script) showFrozen(args) string {
 // # Members
 
 func (s *script) join(a args) string {
-	j := join.Joiner{UUID: "u9", Addr: "h9:1", Region: fmt.Sprintf("region-%d", a.numbers("region")[0])}
+	j := join.Joiner{Knows: base.VersionNewest, UUID: "u9", Addr: "h9:1", Region: fmt.Sprintf("region-%d", a.numbers("region")[0])}
 	a.d.MaybeScanArgs(a.t, "uuid", &j.UUID)
 	a.d.MaybeScanArgs(a.t, "addr", &j.Addr)
 	ctx, cancel := context.WithTimeout(a.t.Context(), 5*time.Second)

@@ -35,8 +35,10 @@ type part struct {
 	Node NodeStatus `json:"node"`
 	// Regions is what regions wait for, where the meta group is led.
 	Regions map[base.RegionID]string `json:"regions,omitempty"`
-	Groups  []GroupStatus            `json:"groups"` // led there
-	RTT     []RegionRTT              `json:"rtt"`
+	// Upgrade is what an upgrade waits for, there, too.
+	Upgrade string        `json:"upgrade,omitempty"`
+	Groups  []GroupStatus `json:"groups"` // led there
+	RTT     []RegionRTT   `json:"rtt"`
 }
 
 // Status asks every node and puts the answers together.
@@ -55,6 +57,9 @@ func (c *Cluster) Status(ctx context.Context) *Status {
 	for _, p := range parts {
 		if p != nil && len(p.Regions) > 0 {
 			s.RegionWaits = p.Regions
+		}
+		if p != nil && p.Upgrade != "" {
+			s.UpgradeWaits = p.Upgrade
 		}
 	}
 	s.ClockHistory = c.ClockHistory()
@@ -90,7 +95,7 @@ func (c *Cluster) nodeStatus(t *base.Topology, n base.Node, p *part) NodeStatus 
 	s := NodeStatus{ID: n.ID, Region: t.RegionName(n.Region), Addr: n.Addr, SQL: n.SQL}
 	if p != nil {
 		s = p.Node
-		s.Live = true
+		s.Live, s.Knows = true, p.Node.Knows.OrFirst()
 	}
 	if n.ID != c.self {
 		s.LastHeard, s.RTT = c.peers.silence(n.ID), c.RTT(n.ID)
@@ -161,6 +166,7 @@ func (c *Cluster) part() *part {
 	if n := t.Node(c.self); n != nil {
 		p.Node = NodeStatus{ID: n.ID, Region: t.RegionName(n.Region), Addr: n.Addr, SQL: n.SQL, Live: true}
 	}
+	p.Node.Knows, p.Upgrade = c.knows, c.UpgradeWaits()
 	p.Node.Clock, p.Node.Health, p.Node.Cut = c.Clock(), c.Health(), c.cutPaths()
 	if c.options.Process.Describe != nil {
 		c.options.Process.Describe(&p.Node)

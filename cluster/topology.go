@@ -10,6 +10,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster/join"
+	"github.com/godwitdb/godwit/cluster/upgrade"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/policy/placement"
@@ -54,6 +55,10 @@ type membership struct {
 	epochCtx context.Context // ends when the topology is replaced
 	endEpoch context.CancelFunc
 	hints    map[base.NodeID]hint
+
+	knows      base.ClusterVersion             // the newest that this build knows
+	setVersion func(base.ClusterVersion) error // see Disk; may be nil
+	promise    upgrade.Promise                 // guarded by setting
 }
 
 // hint is where a node says it is, while the topology has another address.
@@ -62,7 +67,7 @@ type hint struct{ addr, instead string }
 func newMembership(o *Options) *membership {
 	m := &membership{self: o.Self, identity: o.Identity, transport: o.Transport, log: o.Logger,
 		save: o.Disk.SaveTopology, onNewer: o.Listeners.OnTopology,
-		setting: make(turn, 1), hints: map[base.NodeID]hint{}}
+		setting: make(turn, 1), hints: map[base.NodeID]hint{}, knows: o.Knows, setVersion: o.Disk.SetVersion, promise: o.Disk.Promised}
 	m.epochCtx, m.endEpoch = context.WithCancel(context.Background())
 	first := o.Identity.First
 	m.topo.Store(&first)
@@ -92,7 +97,8 @@ func (m *membership) Change(ctx context.Context, fn func(*base.Topology) error) 
 	ctx, cancel := context.WithTimeout(ctx, topologyTimeout)
 	defer cancel()
 	var next *base.Topology
-	_, err := kv.Run(ctx, m.db, kv.Options{}, func(t kv.Txn) error {
+	needs := func() base.ClusterVersion { return next.ClusterVersion }
+	_, err := kv.Run(ctx, m.db, kv.Options{Needs: needs}, func(t kv.Txn) error {
 		rows, err := t.Get(ctx, []base.Key{TopologyKey()}, kv.LockExclusive)
 		if err != nil {
 			return err
@@ -165,6 +171,9 @@ func (m *membership) SetTopology(t *base.Topology) error {
 		return base.Errorf(base.CodeUnavailable, "node %d is stopping; the others have topology %d", m.self, t.Version)
 	}
 	if err := t.Validate(); err != nil {
+		return err
+	}
+	if err := m.accept(t); err != nil {
 		return err
 	}
 	if err := m.save(t); err != nil {

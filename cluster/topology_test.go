@@ -7,6 +7,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/base/basetest"
 	"github.com/godwitdb/godwit/cluster/join"
+	"github.com/godwitdb/godwit/cluster/replace"
 )
 
 // topo makes topologies, only sets of nodes.
@@ -43,6 +44,7 @@ func TestAddNode(t *testing.T) {
 		top := addressed(topo(2, 1, 1, 1, 0))
 		top.Nodes[2].Gone = true
 		top.Regions[3].State = base.RegionGone
+		c.j.Knows = base.VersionNewest
 		err := addNode(top, c.j, only(c.live...))
 		if c.want != "" {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -78,7 +80,7 @@ func TestRemovable(t *testing.T) {
 	} {
 		top := topo(2, 2, 1, 1)
 		top.Nodes[3].Gone = true
-		err := removable(&top, c.id, only(c.live...))
+		err := replace.Removable(&top, c.id, only(c.live...))
 		if got := ""; err != nil {
 			if got = err.Error(); c.want == "" || !strings.Contains(got, c.want) {
 				t.Errorf("node %d with %v alive: %v, want %q", c.id, c.live, got, c.want)

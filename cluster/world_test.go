@@ -15,6 +15,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster/join"
+	"github.com/godwitdb/godwit/cluster/upgrade"
 	"github.com/godwitdb/godwit/kv/memkv"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/group"
@@ -72,6 +73,9 @@ type testNode struct {
 	id       base.NodeID
 	identity *join.Identity
 	stored   *base.Topology
+	promise  upgrade.Promise     // on disk, as the next one
+	format   base.ClusterVersion // that a build must know to start
+	knows    base.ClusterVersion // the build; 0: all
 	lives    int
 
 	copies    map[base.GroupID]copyHere // on disk
@@ -147,10 +151,16 @@ func (n *testNode) start() {
 		calls: map[wire.Kind]wan.Handler{}}
 	w.mu.Unlock()
 	n.clock.Wait(testOracle{w})
-	n.cluster = New(Options{Self: n.id, Identity: n.identity, Transport: n.tr, Clock: n.clock,
+	n.cluster = New(Options{Self: n.id, Identity: n.identity, Knows: n.knows, Transport: n.tr, Clock: n.clock,
 		Replicas: testReplicas{n}, Logger: slog.New(&logHandler{n: n}),
 		Disk: Disk{Founding: n.lives == 1 && n.identity.Founding, Stored: n.stored, SaveTopology: func(t *base.Topology) error {
 			n.stored = t
+			return nil
+		}, Promised: n.promise, Promise: func(p upgrade.Promise) error {
+			n.promise = p
+			return nil
+		}, SetVersion: func(v base.ClusterVersion) error {
+			n.format = v
 			return nil
 		}},
 		Listeners: Listeners{OnGone: func() { n.event("node is gone for good") },

@@ -60,6 +60,17 @@ type Options struct {
 	Trace *obs.Trace
 	// Statement is what the transaction executes for another gateway; nil: nothing.
 	Statement *Forwarded
+	// Needs is asked, as the transaction commits, for the cluster version that what it writes
+	// needs: a replica that does not know it stops (docs/protocol.md, VERSION-3). Nil: none.
+	Needs func() base.ClusterVersion
+}
+
+// Version is the cluster version that what the transaction writes needs; 0: none.
+func (o *Options) Version() base.ClusterVersion {
+	if o.Needs == nil {
+		return 0
+	}
+	return o.Needs()
 }
 
 // Forwarded is a statement that another gateway has forwarded (docs/protocol.md, FWD). However

@@ -12,6 +12,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster"
 	"github.com/godwitdb/godwit/cluster/join"
+	"github.com/godwitdb/godwit/cluster/upgrade"
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/group"
 	"github.com/godwitdb/godwit/mechanism/store"
@@ -83,6 +84,7 @@ type assembly struct {
 	dir     *directory    // the cluster, which is made after the parts that need it
 	steady  *clock.Steady // the clock's source; nil with NoFence
 	stored  *base.Topology
+	promise upgrade.Promise
 	founded bool // the groups of this founding node have begun in an earlier life
 
 	groups group.HostOptions
@@ -134,6 +136,9 @@ func (a *assembly) connect() {
 // load reads the records that the node wrote in earlier lives.
 func (a *assembly) load() (err error) {
 	if a.stored, err = storedTopology(a.Store); err != nil {
+		return err
+	}
+	if a.promise, err = agreeOnFormat(a.Store, a.Identity, a.stored); err != nil {
 		return err
 	}
 	_, err = loadJSON(a.Store, recFounded, &a.founded)
@@ -232,7 +237,7 @@ func (a *assembly) makeCluster() error {
 func (a *assembly) clusterOptions() cluster.Options {
 	n := a.Node
 	return cluster.Options{
-		Self: a.Identity.Node, Identity: a.Identity, Transport: a.Transport, Clock: n.clock, Replicas: n.reps,
+		Self: a.Identity.Node, Knows: a.Store.Knows(), Identity: a.Identity, Transport: a.Transport, Clock: n.clock, Replicas: n.reps,
 		Paths: n.over, Logger: a.Log,
 		Disk: cluster.Disk{
 			Founding:     a.Identity.Founding && !a.founded,
@@ -240,6 +245,9 @@ func (a *assembly) clusterOptions() cluster.Options {
 			FoundRegion:  a.foundRegion,
 			Stored:       a.stored,
 			SaveTopology: func(t *base.Topology) error { return saveJSON(a.Store, recTopology, t) },
+			Promised:     a.promise,
+			Promise:      func(p upgrade.Promise) error { return keepPromise(a.Store, p) },
+			SetVersion:   func(v base.ClusterVersion) error { return setFormat(a.Store, v) },
 		},
 		Listeners: cluster.Listeners{
 			OnSilent: n.PeerDown,

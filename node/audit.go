@@ -12,6 +12,7 @@ import (
 	"github.com/godwitdb/godwit/cluster"
 	"github.com/godwitdb/godwit/cluster/join"
 	"github.com/godwitdb/godwit/mechanism/ident"
+	"github.com/godwitdb/godwit/node/knobs"
 	"github.com/godwitdb/godwit/obs/audit"
 )
 
@@ -25,7 +26,7 @@ type auditParams struct {
 	Files   int    `json:"files"`
 }
 
-func (n *Node) auditSettings() settingGroup {
+func (n *Node) auditSettings() knobs.Group {
 	read := func(data []byte) (p auditParams, err error) {
 		if err := json.Unmarshal(data, &p); err != nil {
 			return p, err
@@ -38,7 +39,7 @@ func (n *Node) auditSettings() settingGroup {
 		}
 		return p, nil
 	}
-	return settingsOf("audit.", auditParams{Enabled: true, FileMB: 64, Files: 16}, map[string]string{
+	return knobs.Of("audit.", auditParams{Enabled: true, FileMB: 64, Files: 16}, map[string]string{
 		"enabled": "each node writes logins, accounts, DDL, settings and administration to its audit log",
 		"tables":  "statements that name or reach these tables are written, too: DATABASE.TABLE, ..., where either may be *",
 		"file_mb": "size after which a new file of the audit log begins",

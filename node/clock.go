@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/godwitdb/godwit/mechanism/clock"
+	"github.com/godwitdb/godwit/node/knobs"
 	"github.com/godwitdb/godwit/policy/home"
 )
 
@@ -24,7 +25,7 @@ func (p clockParams) policy() clock.Policy {
 }
 
 // clockSettings are the operator's settings of the clock mode.
-func (n *Node) clockSettings() settingGroup {
+func (n *Node) clockSettings() knobs.Group {
 	def := clock.DefaultPolicy()
 	read := func(data []byte) (clock.Policy, error) {
 		var p clockParams
@@ -33,7 +34,7 @@ func (n *Node) clockSettings() settingGroup {
 		}
 		return p.policy(), p.policy().Validate()
 	}
-	return settingsOf("clock.", clockParams{def.Mode, home.Duration(def.MaxBound), home.Duration(def.Recovery)},
+	return knobs.Of("clock.", clockParams{def.Mode, home.Duration(def.MaxBound), home.Duration(def.Recovery)},
 		map[string]string{
 			"mode": "where timestamps come from: gclock (local clocks and commit wait), gtm (the oracle), " +
 				"auto (gclock while all clocks are good)",

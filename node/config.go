@@ -48,6 +48,9 @@ type Config struct {
 	NoConsole        bool `yaml:"no-console"`   // do not serve the web console
 	// AcceptOldStore starts on the store although others know a newer one, or cannot be asked
 	AcceptOldStore bool `yaml:"accept-old-store"`
+	// AsVersion has the node know no newer cluster version than this, 0 all of the build: to try an
+	// upgrade with one build
+	AsVersion uint32 `yaml:"as-version"`
 	// bound on the error of this machine's clock
 	MaxClockError time.Duration `yaml:"max-clock-error"`
 	// auto, fixed, kernel, or HOST:PORT of a time server
@@ -184,6 +187,9 @@ func (c *Config) Validate() error {
 	}
 	if c.SQLMemoryMB < 16 {
 		bad("sql-memory-mb: %d is below 16", c.SQLMemoryMB)
+	}
+	if v := base.ClusterVersion(c.AsVersion); v != 0 && (v < base.VersionFirst || v > base.VersionNewest) {
+		bad("as-version: this build knows cluster versions %d to %d, not %d", base.VersionFirst, base.VersionNewest, v)
 	}
 	if c.GCAge < 10*time.Second {
 		bad("gc-age: %s is below 10s; running snapshot reads need that much", c.GCAge)

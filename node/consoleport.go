@@ -6,6 +6,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/node/console"
+	"github.com/godwitdb/godwit/node/knobs"
 )
 
 // openConsole makes the console of this node, which is a client of its MySQL port. addresses are
@@ -25,7 +26,7 @@ type consoleParams struct {
 	Places string `json:"places"`
 }
 
-func (n *Node) consoleSettings() settingGroup {
+func (n *Node) consoleSettings() knobs.Group {
 	read := func(data []byte) (p consoleParams, err error) {
 		if err = json.Unmarshal(data, &p); err != nil {
 			return p, err
@@ -35,7 +36,7 @@ func (n *Node) consoleSettings() settingGroup {
 		}
 		return p, nil
 	}
-	return settingsOf("console.", consoleParams{}, map[string]string{
+	return knobs.Of("console.", consoleParams{}, map[string]string{
 		"places": "where regions are on the console's map, if their names do not say it: REGION LATITUDE LONGITUDE; ...",
 	}, read, func(consoleParams) error { return nil }) // the console reads it by SQL
 }

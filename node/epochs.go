@@ -8,6 +8,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/node/knobs"
 	"github.com/godwitdb/godwit/policy/epoch"
 	"github.com/godwitdb/godwit/txn/multimaster"
 )
@@ -150,7 +151,7 @@ type epochParams struct {
 
 var epochDefaults = epochParams{Interval: 10}
 
-func (n *Node) epochSettings() settingGroup {
+func (n *Node) epochSettings() knobs.Group {
 	read := func(data []byte) (p epochParams, err error) {
 		if err = json.Unmarshal(data, &p); err == nil && (p.Interval < 1 || p.Interval > 1000) {
 			err = base.Errorf(base.CodeInvalid, "epochs.interval_ms is %v; it must be from 1 to 1000", p.Interval)
@@ -160,7 +161,7 @@ func (n *Node) epochSettings() settingGroup {
 		}
 		return p, err
 	}
-	return settingsOf("epochs.", epochDefaults, map[string]string{
+	return knobs.Of("epochs.", epochDefaults, map[string]string{
 		"uplink_mbit": "what each node can send to other regions, in Mbit/s, which the plans of rounds take into " +
 			"account; 0: enough",
 		"interval_ms": "least time between two epochs of MULTI MASTER tables: writes of that time are submitted together",

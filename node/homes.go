@@ -12,6 +12,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/node/evacuate"
+	"github.com/godwitdb/godwit/node/knobs"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/owner/homing"
 	"github.com/godwitdb/godwit/owner/view"
@@ -277,7 +278,7 @@ func (m *moveRow) trigger(name func(base.RegionID) string) (by, why string, fact
 }
 
 // homeSettings are the policy's parameters as cluster settings.
-func (n *Node) homeSettings() settingGroup {
+func (n *Node) homeSettings() knobs.Group {
 	read := func(data []byte) (home.Params, error) {
 		var p home.Params
 		if err := json.Unmarshal(data, &p); err != nil {
@@ -285,7 +286,7 @@ func (n *Node) homeSettings() settingGroup {
 		}
 		return p, p.Filled().Validate()
 	}
-	return settingsOf("home.", home.Defaults(), map[string]string{
+	return knobs.Of("home.", home.Defaults(), map[string]string{
 		"mode":             "who decides where rows live: hotness, always (every access of another region moves the row), never",
 		"dry_run":          "decide and report (SHOW GODWIT MOVES), but move nothing",
 		"decay_time":       "a region that leaves a row alone for longer loses half of its heat",

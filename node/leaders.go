@@ -8,18 +8,19 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster"
+	"github.com/godwitdb/godwit/node/knobs"
 	"github.com/godwitdb/godwit/sql/server"
 )
 
 // leaderSettings are the settings of the policy of leaders.
-func (n *Node) leaderSettings() settingGroup {
+func (n *Node) leaderSettings() knobs.Group {
 	read := func(data []byte) (p cluster.LeaderParams, err error) {
 		if err = json.Unmarshal(data, &p); err == nil {
 			err = p.Validate()
 		}
 		return p, err
 	}
-	return settingsOf("leader.", cluster.DefaultLeaderParams(), map[string]string{
+	return knobs.Of("leader.", cluster.DefaultLeaderParams(), map[string]string{
 		"mode": "whether the leads of groups move to where requests are served faster: on, off, " +
 			"dry_run (decide and report only)",
 		"window":         "first and shortest damping window, in heartbeats of 200 ms",

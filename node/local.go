@@ -63,7 +63,7 @@ func StartLocal(ctx context.Context, cfg LocalConfig, log *slog.Logger) (*Local,
 // LocalIdentity is the first topology of a cluster in one process: node ids
 // count through the regions in order.
 func LocalIdentity(regions []string, perRegion, shards int) *join.Identity {
-	t := base.Topology{Version: 1, ClusterID: "local", Shards: shards}
+	t := base.Topology{Version: 1, ClusterID: "local", ClusterVersion: base.VersionNewest, Shards: shards}
 	for i, name := range regions {
 		t.Regions = append(t.Regions, base.Region{ID: base.RegionID(i + 1), Name: name})
 		for range perRegion {

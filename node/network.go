@@ -13,6 +13,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster"
 	"github.com/godwitdb/godwit/mechanism/wan/overlay"
+	"github.com/godwitdb/godwit/node/knobs"
 	"github.com/godwitdb/godwit/sql/server"
 )
 
@@ -37,7 +38,7 @@ func (p networkParams) overlay() overlay.Params {
 		Window: ms(p.Window), Direct: !p.Detour}
 }
 
-func (n *Node) networkSettings() settingGroup {
+func (n *Node) networkSettings() knobs.Group {
 	read := func(data []byte) (p networkParams, err error) {
 		if err = json.Unmarshal(data, &p); err == nil &&
 			(p.MinGain < 0.1 || p.MinShare < 0.01 || p.MinShare > 1 || p.Window < 250) {
@@ -49,7 +50,7 @@ func (n *Node) networkSettings() settingGroup {
 		}
 		return p, err
 	}
-	return settingsOf("network.", networkDefaults, map[string]string{
+	return knobs.Of("network.", networkDefaults, map[string]string{
 		"relay": "consensus messages go over another node where that is faster: " +
 			"a triangle violation that probes confirm",
 		"fan_out":              "what several nodes of a region append to a group's log is sent to that region once",

@@ -26,6 +26,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/mechanism/wan/overlay"
 	"github.com/godwitdb/godwit/node/evacuate"
+	"github.com/godwitdb/godwit/node/knobs"
 	"github.com/godwitdb/godwit/node/meter"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/obs/audit"
@@ -50,6 +51,7 @@ const (
 	// recFoundedAsync is set once the first replicas of asynchronous shards exist here.
 	recFoundedAsync = "founded-async"
 	recLives        = "lives"       // the starts of this store
+	recPromise      = "promise"     // see upgrade.Promise
 	recOthersLives  = "other-lives" // what this node remembers of the stores of others
 )
 
@@ -63,7 +65,7 @@ type Node struct {
 	samples func() map[string]uint64
 	// metrics are shown to Prometheus, and knobs the cluster settings; nil until they are there.
 	metrics atomic.Pointer[http.Handler]
-	knobs   atomic.Pointer[settings]
+	knobs   atomic.Pointer[knobs.Settings]
 	tracer  *obs.Tracer // nil: statements are not traced
 	addr    string      // on which the node listens for other nodes
 	// networkGiven: Parts.Network decides how messages travel, not the settings.
@@ -135,11 +137,11 @@ const sqlRetry = 500 * time.Millisecond
 // serveSQL opens the MySQL port once the catalog can be read, however long that takes: a node may
 // start while it cannot reach the others.
 func (n *Node) serveSQL(p Parts) {
-	knobs := &settings{groups: []settingGroup{n.homeSettings(), n.wanSettings(), n.networkSettings(),
-		n.clockSettings(), n.readSettings(), n.tierSettings(), n.leaderSettings(), n.epochSettings(), n.sqlSettings(),
-		n.auditSettings(), n.consoleSettings(), n.backupSettings()}}
-	n.knobs.Store(knobs)
-	cfg := server.Config{DB: n.both, Cluster: show{n}, Settings: knobs, Forwarder: forwarder{n}, Reads: reads{n},
+	all := knobs.New(n.homeSettings(), n.wanSettings(), n.networkSettings(),
+		n.clockSettings(), n.readSettings(), n.tierSettings(), n.leaderSettings(), n.upgradeSettings(), n.epochSettings(), n.sqlSettings(),
+		n.auditSettings(), n.consoleSettings(), n.backupSettings())
+	n.knobs.Store(all)
+	cfg := server.Config{DB: n.both, Cluster: show{n}, Settings: all, Forwarder: forwarder{n}, Reads: reads{n},
 		Relay: n.tier.Relay, Listen: p.SQLListen, Listener: p.SQLListener, TLS: p.SQLTLS, Memory: p.SQLMemory, Logger: n.log,
 		Audit: n.audit, Tracer: n.tracer, Backups: p.Backups, Sinks: p.Sinks, BackupPace: &n.pace,
 		RootAuth: p.Identity.Root, AwaitRoot: !p.Identity.Founding,
@@ -281,7 +283,7 @@ func (n *Node) describe(s *cluster.NodeStatus) {
 	s.Statements = n.stats.Count()
 	s.Uptime = time.Since(n.began)
 	s.DiskBytes = int64(n.store.Stats().DiskBytes)
-	s.Version = obs.Version()
+	s.Version = n.build()
 	s.MemBytes = obs.MemoryBytes()
 	srv, err := n.server()
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/node/knobs"
 )
 
 // reads chooses snapshots for SQL; it implements server.Reads.
@@ -50,7 +51,7 @@ type readParams struct {
 
 var readDefaults = readParams{Heartbeat: 10}
 
-func (n *Node) readSettings() settingGroup {
+func (n *Node) readSettings() knobs.Group {
 	read := func(data []byte) (p readParams, err error) {
 		if err = json.Unmarshal(data, &p); err == nil && (p.Heartbeat > 1000 || p.Heartbeat >= 0 && p.Heartbeat < 1) {
 			err = base.Errorf(base.CodeInvalid, "reads.heartbeat_ms is %v; it must be from 1 to 1000, "+
@@ -58,7 +59,7 @@ func (n *Node) readSettings() settingGroup {
 		}
 		return p, err
 	}
-	return settingsOf("reads.", readDefaults, map[string]string{
+	return knobs.Of("reads.", readDefaults, map[string]string{
 		"heartbeat_ms": "time between the closed timestamps that leaders send to nodes that wait for them; negative: " +
 			"only every 100 ms, with the heartbeats",
 	}, read, func(p readParams) error {

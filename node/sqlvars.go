@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/node/knobs"
 	"github.com/godwitdb/godwit/sql/server"
 )
 
@@ -34,7 +35,7 @@ func (p sqlParams) variables() map[string]any {
 		"event_scheduler": map[bool]string{true: "ON", false: "OFF"}[p.Events], "slow_query_log": flag(p.SlowLog), "long_query_time": p.LongQuery, "godwit_statement_literals": flag(p.Literals)}
 }
 
-func (n *Node) sqlSettings() settingGroup {
+func (n *Node) sqlSettings() knobs.Group {
 	def := sqlParams{Connections: server.MaxConnections, ConnectTimeout: 10, WaitTimeout: 28800, LongQuery: 10, Events: true}
 	read := func(data []byte) (p sqlParams, err error) {
 		if err := json.Unmarshal(data, &p); err != nil {
@@ -50,7 +51,7 @@ func (n *Node) sqlSettings() settingGroup {
 	}
 	var mu sync.Mutex
 	last := def
-	return settingsOf("sql.", def, map[string]string{
+	return knobs.Of("sql.", def, map[string]string{
 		"require_secure_transport": "MySQL's variable: clients without TLS are refused",
 		"max_connections":          "MySQL's variable: connections of clients to one node; one more is for administrators",
 		"max_user_connections":     "MySQL's variable: connections of one account to one node; 0: no bound",

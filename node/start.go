@@ -20,6 +20,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/node/bundle"
 	"github.com/godwitdb/godwit/node/early"
+	"github.com/godwitdb/godwit/node/spare"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/obs/audit"
 )
@@ -39,7 +40,7 @@ func Start(ctx context.Context, cfg Config, log *slog.Logger) (*Node, error) {
 	if err := private(cfg.Store, log); err != nil {
 		return nil, err
 	}
-	so := store.Options{Dir: cfg.Store, CacheMB: cfg.CacheMB, Logger: log}
+	so := store.Options{Dir: cfg.Store, CacheMB: cfg.CacheMB, Knows: base.ClusterVersion(cfg.AsVersion), Logger: log}
 	if err := cfg.keys(&so); err != nil {
 		return nil, err
 	}
@@ -48,7 +49,7 @@ func Start(ctx context.Context, cfg Config, log *slog.Logger) (*Node, error) {
 		return nil, err
 	}
 	n := newNode(log)
-	n.turns.Crowded = spareThread.crowded
+	n.turns.Crowded = spare.Crowded
 	n.closeLast(st.Close)
 	if n.audit, err = audit.Open(cfg.AuditDir, log); err != nil {
 		return nil, errors.Join(err, n.Close(ctx))
@@ -122,13 +123,14 @@ func (n *Node) start(startCtx context.Context, cfg Config, st *store.Store) erro
 	frames, web := wan.SplitHTTP(ln, split)
 	n.port = frames
 	mux := http.NewServeMux()
-	self := join.Joiner{UUID: uuid, Region: cfg.Region, Addr: cfg.Advertise, SQL: cfg.SQLAdvertise,
+	self := join.Joiner{UUID: uuid, Region: cfg.Region, Addr: cfg.Advertise, SQL: cfg.SQLAdvertise, Knows: st.Knows(),
 		Process: rand.Uint64() | 1}
 	boot := join.NewBootstrap(self, cfg.Join, stored, httpClient(files), n.log,
 		func(id *join.Identity) error { return saveJSON(st, recIdentity, id) })
 	if err := n.remember(st, boot); err != nil {
 		return err
 	}
+	boot.Need(st.Format)
 	if files != nil {
 		boot.Secure(isJoiner)
 		mux.HandleFunc("POST "+pathEnrol, n.serveEnrol(cfg.Certs))

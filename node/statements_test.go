@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/godwitdb/godwit/node/knobs"
 	"github.com/godwitdb/godwit/sql/digest"
 )
 
@@ -121,7 +122,7 @@ func (c tableCollector) Collect(ch chan<- prometheus.Metric) { collectDigests(ch
 // TestSlowLogSettings: the cluster settings of the slow log are MySQL's variables, and are checked.
 func TestSlowLogSettings(t *testing.T) {
 	n := new(Node)
-	s := &settings{groups: []settingGroup{n.sqlSettings()}}
+	s := knobs.New(n.sqlSettings())
 	t.Cleanup(func() { s.Apply(nil) })
 	value := func(name string) any {
 		_, v, ok := engine.SystemVariables.GetGlobal(name)

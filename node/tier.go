@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/node/knobs"
 	"github.com/godwitdb/godwit/policy/crossing"
 	"github.com/godwitdb/godwit/policy/home"
 )
@@ -20,7 +21,7 @@ type tierParams struct {
 }
 
 // tierSettings are the operator's settings of how transactions cross regions.
-func (n *Node) tierSettings() settingGroup {
+func (n *Node) tierSettings() knobs.Group {
 	def := crossing.Defaults()
 	read := func(data []byte) (crossing.Params, error) {
 		var p tierParams
@@ -35,7 +36,7 @@ func (n *Node) tierSettings() settingGroup {
 		}
 		return t, t.Validate()
 	}
-	return settingsOf("transaction.", tierParams{def.Setting, home.Duration(def.Window), def.Least, def.Above,
+	return knobs.Of("transaction.", tierParams{def.Setting, home.Duration(def.Window), def.Least, def.Above,
 		def.Below}, map[string]string{
 		"tier": "how transactions of sessions that have not chosen (transaction_consistency) cross regions: " +
 			"strict (locks at the owners), relay (nobody inside a region waits for them), " +

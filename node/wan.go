@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/node/knobs"
 )
 
 // wanParams are the settings of the links between regions.
@@ -17,14 +18,14 @@ type wanParams struct {
 var wanDefaults = wanParams{Compression: wan.Zstd.String(), Batching: true}
 
 // wanSettings are the cluster settings of the links between regions.
-func (n *Node) wanSettings() settingGroup {
+func (n *Node) wanSettings() knobs.Group {
 	read := func(data []byte) (p wanParams, err error) {
 		if err = json.Unmarshal(data, &p); err == nil {
 			_, err = wan.ParseCompression(p.Compression)
 		}
 		return p, err
 	}
-	return settingsOf("wan.", wanDefaults, map[string]string{
+	return knobs.Of("wan.", wanDefaults, map[string]string{
 		"compression": "of what crosses between regions: off, lz4, zstd",
 		"batching": "what gathers for another region while a message is being sent leaves together, " +
 			"and is compressed together; false: each message by itself",

@@ -12,6 +12,11 @@ import (
 
 // Apply implements group.StateMachine. Package state does all that is a function of the log.
 func (r *Replica) Apply(b *store.Batch, ents []group.Entry) ([]any, error) {
+	for _, e := range ents {
+		if err := state.Knows(r.id, e, r.store.Knows()); err != nil && !r.cfg.SkipUnknown {
+			return nil, err
+		}
+	}
 	results := make([]any, len(ents))
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -139,7 +139,7 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 	if err := e.by.check(r, q); err != nil {
 		return err
 	}
-	if err := evaluate.CheckCommit(r.id, q, r.cfg.MaxWrites, r.cfg.MaxSpans); err != nil {
+	if err := evaluate.CheckCommit(r.id, q, r.cfg.MaxWrites, r.cfg.MaxSpans, r.store.Knows()); err != nil {
 		return err
 	}
 	e.attempt = evaluate.Attempt{Group: &r.view, Request: q, Blind: e.by.blind(), Walk: r.cfg.Bulk.Walk,
@@ -300,6 +300,7 @@ func (r *Replica) propose(e *evaluation) (chan proposed, error) {
 	}
 	e.proposed = time.Now()
 	cmd := e.by.entry(e)
+	cmd.Needs = e.q.Needs
 	leased := r.addLease(cmd)
 	r.mu.Unlock()
 	done := r.enqueue(cmd, e.term, leased)

@@ -65,7 +65,7 @@ func (p *proposal) request(g base.GroupID) *wire.CommitRequest {
 	q := &wire.CommitRequest{Group: uint32(g), Txn: &p.as.meta, Writes: p.plan.writes[g],
 		MinTs: uint64(max(p.t.maxTS, opened)), Begun: opened != 0,
 		MaxTs: uint64(p.bound), LockTerm: term, Need: p.plan.need[g], Reads: p.plan.reads[g],
-		Snapshot: uint64(p.snapshot), Slot: uint64(p.slot), Ordered: p.ordered}
+		Snapshot: uint64(p.snapshot), Slot: uint64(p.slot), Ordered: p.ordered, Needs: uint32(p.t.opts.Version())}
 	if st := p.t.opts.Statement; st != nil && st.Group == g {
 		q.Statement, q.Answer = st.Name[:], st.Answer()
 	}

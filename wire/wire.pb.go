@@ -1308,6 +1308,7 @@ type CommitRequest struct {
 	// before its vote (docs/protocol.md, STAGE). pieces, with prepare: so many were staged.
 	Stage         uint32 `protobuf:"varint,34,opt,name=stage,proto3" json:"stage,omitempty"`
 	Pieces        uint32 `protobuf:"varint,35,opt,name=pieces,proto3" json:"pieces,omitempty"`
+	Needs         uint32 `protobuf:"varint,36,opt,name=needs,proto3" json:"needs,omitempty"` // cluster version that what is written needs; 0: none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1471,6 +1472,13 @@ func (x *CommitRequest) GetStage() uint32 {
 func (x *CommitRequest) GetPieces() uint32 {
 	if x != nil {
 		return x.Pieces
+	}
+	return 0
+}
+
+func (x *CommitRequest) GetNeeds() uint32 {
+	if x != nil {
+		return x.Needs
 	}
 	return 0
 }
@@ -3013,6 +3021,7 @@ type Command struct {
 	Ended         *Lease                 `protobuf:"bytes,13,opt,name=ended,proto3" json:"ended,omitempty"` // the lease of a predecessor that handed over its lead, and when it ended
 	Stage         *Stage                 `protobuf:"bytes,14,opt,name=stage,proto3" json:"stage,omitempty"`
 	Settle        *Settle                `protobuf:"bytes,15,opt,name=settle,proto3" json:"settle,omitempty"` // a batch of its own: what it does is much larger than the entry
+	Needs         uint32                 `protobuf:"varint,16,opt,name=needs,proto3" json:"needs,omitempty"`  // cluster version that a replica must know to apply it (VERSION-3); 0: none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3150,6 +3159,13 @@ func (x *Command) GetSettle() *Settle {
 		return x.Settle
 	}
 	return nil
+}
+
+func (x *Command) GetNeeds() uint32 {
+	if x != nil {
+		return x.Needs
+	}
+	return 0
 }
 
 // LeaseTransfer is the last entry of a leader that hands its lead to the target. It grants the
@@ -8169,7 +8185,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05value\x18\x04 \x01(\fR\x05value\x12\x10\n" +
 	"\x03add\x18\x05 \x01(\x12R\x03add\x12\x14\n" +
 	"\x05least\x18\x06 \x01(\x12R\x05least\x12\x12\n" +
-	"\x04most\x18\a \x01(\x04R\x04most\"\xb0\x04\n" +
+	"\x04most\x18\a \x01(\x04R\x04most\"\xc6\x04\n" +
 	"\rCommitRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12&\n" +
 	"\x03txn\x18\x02 \x01(\v2\x14.godwit.wire.TxnMetaR\x03txn\x12*\n" +
@@ -8190,7 +8206,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x06answer\x18  \x01(\fR\x06answer\x12\x12\n" +
 	"\x04sees\x18! \x01(\bR\x04sees\x12\x14\n" +
 	"\x05stage\x18\" \x01(\rR\x05stage\x12\x16\n" +
-	"\x06pieces\x18# \x01(\rR\x06pieces\"\x9a\x03\n" +
+	"\x06pieces\x18# \x01(\rR\x06pieces\x12\x14\n" +
+	"\x05needs\x18$ \x01(\rR\x05needs\"\x9a\x03\n" +
 	"\x0eCommitResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x0e\n" +
 	"\x02ts\x18\x02 \x01(\x04R\x02ts\x12\x0e\n" +
@@ -8309,7 +8326,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05at_ns\x18\x06 \x01(\x04R\x04atNs\x12\x17\n" +
 	"\atook_ns\x18\a \x01(\x04R\x06tookNs\">\n" +
 	"\vClockOrders\x12/\n" +
-	"\x06orders\x18\x01 \x03(\v2\x17.godwit.wire.ClockOrderR\x06orders\"\xed\x04\n" +
+	"\x06orders\x18\x01 \x03(\v2\x17.godwit.wire.ClockOrderR\x06orders\"\x83\x05\n" +
 	"\aCommand\x12\x0e\n" +
 	"\x02ts\x18\x01 \x01(\x04R\x02ts\x12\x16\n" +
 	"\x06closed\x18\x02 \x01(\x04R\x06closed\x12(\n" +
@@ -8326,7 +8343,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x0elease_transfer\x18\f \x01(\v2\x1a.godwit.wire.LeaseTransferR\rleaseTransfer\x12(\n" +
 	"\x05ended\x18\r \x01(\v2\x12.godwit.wire.LeaseR\x05ended\x12(\n" +
 	"\x05stage\x18\x0e \x01(\v2\x12.godwit.wire.StageR\x05stage\x12+\n" +
-	"\x06settle\x18\x0f \x01(\v2\x13.godwit.wire.SettleR\x06settle\"p\n" +
+	"\x06settle\x18\x0f \x01(\v2\x13.godwit.wire.SettleR\x06settle\x12\x14\n" +
+	"\x05needs\x18\x10 \x01(\rR\x05needs\"p\n" +
 	"\rLeaseTransfer\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\rR\x06target\x12\x10\n" +
 	"\x03end\x18\x02 \x01(\x04R\x03end\x12\x1b\n" +

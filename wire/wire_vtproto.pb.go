@@ -967,6 +967,13 @@ func (m *CommitRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Needs != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Needs))
+		i--
+		dAtA[i] = 0x2
+		i--
+		dAtA[i] = 0xa0
+	}
 	if m.Pieces != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Pieces))
 		i--
@@ -2529,6 +2536,13 @@ func (m *Command) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.Needs != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Needs))
+		i--
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0x80
 	}
 	if m.Settle != nil {
 		size, err := m.Settle.MarshalToSizedBufferVT(dAtA[:i])
@@ -7617,6 +7631,9 @@ func (m *CommitRequest) SizeVT() (n int) {
 	if m.Pieces != 0 {
 		n += 2 + protohelpers.SizeOfVarint(uint64(m.Pieces))
 	}
+	if m.Needs != 0 {
+		n += 2 + protohelpers.SizeOfVarint(uint64(m.Needs))
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -8234,6 +8251,9 @@ func (m *Command) SizeVT() (n int) {
 	if m.Settle != nil {
 		l = m.Settle.SizeVT()
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
+	}
+	if m.Needs != 0 {
+		n += 2 + protohelpers.SizeOfVarint(uint64(m.Needs))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -13134,6 +13154,25 @@ func (m *CommitRequest) UnmarshalVT(dAtA []byte) error {
 					break
 				}
 			}
+		case 36:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Needs", wireType)
+			}
+			m.Needs = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Needs |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -17132,6 +17171,25 @@ func (m *Command) UnmarshalVT(dAtA []byte) error {
 				return err
 			}
 			iNdEx = postIndex
+		case 16:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Needs", wireType)
+			}
+			m.Needs = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Needs |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

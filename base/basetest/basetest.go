@@ -28,7 +28,7 @@ func Encode(t testing.TB, m interface{ MarshalVT() ([]byte, error) }) []byte {
 
 // Topology has the given number of nodes in each region; both are numbered from 1.
 func Topology(shards int, perRegion ...int) base.Topology {
-	t := base.Topology{Version: 1, Shards: shards}
+	t := base.Topology{Version: 1, ClusterVersion: base.VersionNewest, Shards: shards}
 	id := base.NodeID(1)
 	for i, n := range perRegion {
 		r := base.RegionID(i + 1)

@@ -63,6 +63,8 @@ type Joiner struct {
 	Process uint64 `json:"process,omitempty"`
 	// Claim asks whether the store is the newest copy.
 	Claim *fence.Claim `json:"claim,omitempty"`
+	// Knows is the newest cluster version that the process knows; 0: its build says nothing of it.
+	Knows base.ClusterVersion `json:"knows,omitempty"`
 }
 
 func (j Joiner) validate() error {
@@ -159,6 +161,8 @@ type Bootstrap struct {
 	save func(*Identity) error
 	// book is what this node remembers of the stores of others; nil: it judges no claims.
 	book *fence.Book
+	// needs is the cluster version that a process must know to take part; nil: any does.
+	needs func() base.ClusterVersion
 
 	mu       sync.Mutex
 	state    bootState
@@ -198,6 +202,10 @@ func (b *Bootstrap) Secure(check func(*http.Request, Joiner) error) {
 
 // Judge has the process judge claims of others by a book. Call it before Register.
 func (b *Bootstrap) Judge(book *fence.Book) { b.book = book }
+
+// Need has the process refuse others that do not know a cluster version (VERSION-2). Call it before
+// Register.
+func (b *Bootstrap) Need(version func() base.ClusterVersion) { b.needs = version }
 
 // NewUUID names a process that has no id yet, or a cluster.
 func NewUUID() string {
@@ -365,9 +373,10 @@ func Found(nodes []Joiner, shards int) (*Identity, error) {
 		}
 		return strings.Compare(a.Addr, b.Addr)
 	})
-	t := base.Topology{Version: 1, ClusterID: NewUUID()}
+	t := base.Topology{Version: 1, ClusterID: NewUUID(), ClusterVersion: base.VersionNewest}
 	largest, inRegion := 0, 0
 	for i, j := range nodes {
+		t.ClusterVersion = min(t.ClusterVersion, j.Knows.OrFirst())
 		if i > 0 && j.Addr == nodes[i-1].Addr {
 			return nil, base.Errorf(base.CodeInvalid, "two nodes advertise the address %s; give each its own --advertise", j.Addr)
 		}
@@ -542,6 +551,9 @@ func (b *Bootstrap) answer(ctx context.Context, j Joiner) Answer {
 		return Answer{Final: true, Error: fmt.Sprintf("this node belongs to cluster %s, but the store of the one that "+
 			"asks belongs to cluster %s: correct its --join or its --store",
 			identity.ClusterID, j.ClusterID)}
+	case b.needs != nil && j.Knows.OrFirst() < b.needs():
+		b.log.Warn("a node is refused: its build is too old", "uuid", j.UUID, "addr", j.Addr, "knows", j.Knows.OrFirst())
+		return Answer{Final: true, Error: base.TooOld("this cluster acts by", b.needs(), j.Knows.OrFirst()).Msg}
 	case j.Claim != nil && b.book != nil:
 		return b.judgeClaim(j, state == serving, twin)
 	}

@@ -32,6 +32,8 @@ var conditions = []condition{
 	{"led-away-from-home", (*examination).standIns},
 	{"promoted-away-from-home", (*examination).promotedGroups},
 	{"regions-on-their-way", (*examination).regionsOnTheirWay},
+	{"builds-differ", (*examination).buildsDiffer},
+	{"upgrade-not-final", (*examination).upgradeNotFinal},
 	{"decommissioning", (*examination).nodesLeaving},
 	{"replicas-moving", (*examination).replicasMoving},
 	{"replicas-far-behind", (*examination).replicasFarBehind},

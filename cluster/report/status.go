@@ -26,6 +26,8 @@ type Status struct {
 	ClockHistory []ClockStep `json:"clock_history,omitempty"`
 	// RegionWaits is what regions wait for that are being added or dropped.
 	RegionWaits map[base.RegionID]string `json:"region_waits,omitempty"`
+	// UpgradeWaits is what an upgrade waits for until it is final.
+	UpgradeWaits string `json:"upgrade_waits,omitempty"`
 	// what an operator should look at, in words
 	Problems []string      `json:"problems,omitempty"`
 	Took     time.Duration `json:"took_ns"`
@@ -33,23 +35,25 @@ type Status struct {
 
 // NodeStatus is one process.
 type NodeStatus struct {
-	ID         base.NodeID    `json:"id"`
-	Region     string         `json:"region"`
-	Addr       string         `json:"addr"`
-	SQL        string         `json:"sql_addr"`
-	Live       bool           `json:"live"`
-	LastHeard  time.Duration  `json:"last_heard_ns"` // since the asked node heard of it
-	RTT        time.Duration  `json:"rtt_ns"`        // from the asked node, smoothed
-	Leads      int            `json:"leads"`         // groups
-	Replicas   int            `json:"replicas"`      // groups
-	Statements int64          `json:"statements"`    // since start
-	DiskBytes  int64          `json:"disk_bytes"`
-	Uptime     time.Duration  `json:"uptime_ns"`
-	Version    string         `json:"version"`
-	MemBytes   int64          `json:"mem_bytes"` // of the process, as its runtime counts it
-	Sessions   int            `json:"sessions"`  // MySQL connections
-	Clock      *ClockStatus   `json:"clock,omitempty"`
-	Health     *health.Status `json:"health,omitempty"`
+	ID         base.NodeID   `json:"id"`
+	Region     string        `json:"region"`
+	Addr       string        `json:"addr"`
+	SQL        string        `json:"sql_addr"`
+	Live       bool          `json:"live"`
+	LastHeard  time.Duration `json:"last_heard_ns"` // since the asked node heard of it
+	RTT        time.Duration `json:"rtt_ns"`        // from the asked node, smoothed
+	Leads      int           `json:"leads"`         // groups
+	Replicas   int           `json:"replicas"`      // groups
+	Statements int64         `json:"statements"`    // since start
+	DiskBytes  int64         `json:"disk_bytes"`
+	Uptime     time.Duration `json:"uptime_ns"`
+	Version    string        `json:"version"`
+	// Knows is the newest cluster version that the node's build knows; 0: it does not answer.
+	Knows    base.ClusterVersion `json:"knows,omitempty"`
+	MemBytes int64               `json:"mem_bytes"` // of the process, as its runtime counts it
+	Sessions int                 `json:"sessions"`  // MySQL connections
+	Clock    *ClockStatus        `json:"clock,omitempty"`
+	Health   *health.Status      `json:"health,omitempty"`
 	// Cut are the nodes whose direct path from this one is cut.
 	Cut []CutPath `json:"cut,omitempty"`
 	// Jobs are long statements run there, as JSON that package sql/server reads.

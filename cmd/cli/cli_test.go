@@ -127,7 +127,7 @@ func sampleStatus() *cluster.Status {
 func TestStatusTables(t *testing.T) {
 	text := strings.Join(statusLines(sampleStatus()), "\n")
 	for _, want := range []string{
-		"cluster c1: 2 regions, 1 of 3 nodes live, 2 shards, concurrency control locking, topology version 3",
+		"cluster c1: 2 regions, 1 of 3 nodes live, 2 shards, concurrency control locking, cluster version 6, topology version 3",
 		"PROBLEM  node 2 (us) has not been heard of for 12 s",
 		"1     eu      live   a:1",
 		"2     us      DOWN   b:1      b:2  12.0s  81.0ms",

@@ -103,7 +103,7 @@ Make a cluster of real processes:
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(demoCommand(), startCommand(), initCommand(), statusCommand(), certCommand(), tokenCommand(), nodeCommand(), regionCommand(), promoteCommand(),
+	root.AddCommand(demoCommand(), startCommand(), initCommand(), statusCommand(), certCommand(), tokenCommand(), nodeCommand(), regionCommand(), upgradeCommand(), promoteCommand(),
 		clockCommand(), leaderCommand(), resetRootCommand(), epochsCommand(), debugCommand(), importCommand(), timeserverCommand(),
 		workload.Command(), benchCommand(), etcdLeaderCommand(), routerCommand(), doctorCommand(), manCommand(), versionCommand())
 	requireSubcommands(root)

@@ -98,6 +98,8 @@ func startFlags(f *pflag.FlagSet, cfg *node.Config) {
 	f.BoolVar(&cfg.OpenMetrics, "open-metrics", false, "serve /metrics without a certificate, and over plain HTTP")
 	f.BoolVar(&cfg.AcceptOldStore, "accept-old-store", false, "start although other nodes know a newer copy of the store, or "+
 		"too few answer: after a disaster, if this is the last copy; what was acknowledged since is lost")
+	f.Uint32Var(&cfg.AsVersion, "as-version", 0, "for tests: know no newer cluster version than this, as an older build")
+	_ = f.MarkHidden("as-version") // it exists
 	f.StringVar(&cfg.EncryptionKey, "encryption-key", "", "file with the key that encrypts the store: 64 hexadecimal digits "+
 		"(openssl rand -hex 32), readable by this user only; keep it elsewhere than the store")
 	f.StringVar(&cfg.EncryptionOldKey, "encryption-old-key", "", "file with the store's key of before, to replace it by "+

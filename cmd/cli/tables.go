@@ -188,8 +188,8 @@ func statusLines(s *cluster.Status) []string {
 	}
 	t := &s.Topology
 	lines := []string{fmt.Sprintf("cluster %s: %d regions, %d of %d nodes live, %d shards, concurrency control %s, "+
-		"topology version %d, asked node %d (took %s)",
-		s.ClusterID, len(t.Present()), live, len(s.Nodes), t.Shards, t.Concurrency, t.Version, s.Asked, span(s.Took)), ""}
+		"cluster version %d, topology version %d, asked node %d (took %s)",
+		s.ClusterID, len(t.Present()), live, len(s.Nodes), t.Shards, t.Concurrency, t.Acts(), t.Version, s.Asked, span(s.Took)), ""}
 	if len(s.Problems) == 0 {
 		lines = append(lines, "no problems")
 	}

@@ -60,7 +60,7 @@ func New(shards int, regions ...string) *DB {
 	if len(regions) == 0 {
 		regions = []string{"local"}
 	}
-	t := &base.Topology{Version: 1, ClusterID: "memkv", Shards: shards}
+	t := &base.Topology{Version: 1, ClusterID: "memkv", ClusterVersion: base.VersionNewest, Shards: shards}
 	for i, r := range regions {
 		t.Regions = append(t.Regions, base.Region{ID: base.RegionID(i + 1), Name: r})
 		t.Nodes = append(t.Nodes, base.Node{ID: base.NodeID(i + 1), Region: base.RegionID(i + 1)})

@@ -99,6 +99,7 @@ type node struct {
 	region, dir, addr, sql string
 	join                   string
 	args                   []string // more of them
+	program                string   // another build; empty: this one
 
 	cmd         *exec.Cmd
 	out, errs   *output
@@ -112,6 +113,9 @@ func (n *node) start(t testing.TB) {
 	n.cmd = command("start", "--region", n.region, "--store", n.dir, "--listen", n.addr, "--sql-listen", n.sql,
 		"--join", n.join, "--cache-mb", "32", "--log-level", "info")
 	n.cmd.Args = append(n.cmd.Args, n.args...)
+	if n.program != "" {
+		n.cmd.Path = n.program
+	}
 	n.cmd.Stdout, n.cmd.Stderr = n.out, n.errs
 	if err := n.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -233,13 +237,19 @@ func port(t testing.TB) string {
 // arguments of godwit init.
 func startCluster(t testing.TB, dir string, regions, perRegion int, init ...string) *processes {
 	t.Helper()
+	return startBuild(t, "", dir, regions, perRegion, init...)
+}
+
+// startBuild is startCluster with another build; empty: this one.
+func startBuild(t testing.TB, program, dir string, regions, perRegion int, init ...string) *processes {
+	t.Helper()
 	c := &processes{}
 	for r := range regions {
 		name := fmt.Sprintf("region-%c", 'a'+r)
 		c.regions = append(c.regions, name)
 		for i := range perRegion {
 			c.nodes = append(c.nodes, &node{region: name, dir: filepath.Join(dir, fmt.Sprintf("%s-%d", name, i)),
-				addr: port(t), sql: port(t)})
+				addr: port(t), sql: port(t), program: program})
 		}
 	}
 	for _, n := range c.nodes {

@@ -21,6 +21,9 @@ type Config struct {
 	Late int
 	// Leave drops one region while clients work, after those that come have come.
 	Leave base.RegionID
+	// Upgrade has the nodes be of two builds, and raises the version of the cluster; see
+	// upgrade.go.
+	Upgrade bool
 	// Delay[i][j] is the one-way delay between regions i+1 and j+1.
 	Delay      [][]time.Duration
 	LAN        time.Duration
@@ -164,6 +167,8 @@ type Break struct {
 	// HastyRegions brings a region that joins on without asking whether the nodes are ready
 	// (REGION-2, REGION-3).
 	HastyRegions bool
+	// HastyUpgrade raises the version of the cluster without asking the nodes (VERSION-2).
+	HastyUpgrade bool
 	// NoLeaving has owners give rows a home in a region that leaves (REGION-4).
 	NoLeaving bool
 	// NoHedges has no read be asked of a second node.

@@ -52,7 +52,8 @@ func (w *world) joinLate() {
 
 // admit asks other nodes, in turn, to admit a node, until one does.
 func (w *world) admit(h *host, seed int) (id *join.Identity, err error) {
-	j := join.Joiner{UUID: fmt.Sprint(h.id), Region: fmt.Sprintf("r%d", h.region), Addr: fmt.Sprintf("local:%d", h.id)}
+	j := join.Joiner{UUID: fmt.Sprint(h.id), Region: fmt.Sprintf("r%d", h.region), Addr: fmt.Sprintf("local:%d", h.id),
+		Knows: base.VersionNewest}
 	deadline := time.Now().Add(latePatience)
 	for n := seed; time.Now().Before(deadline); n++ {
 		if l := w.hosts[n%len(w.hosts)].up(); l != nil {
@@ -114,10 +115,16 @@ func (c *client) living(r base.RegionID) base.RegionID {
 	return r
 }
 
-// Call has the questions answered by others that a region waits for, with Break.HastyRegions.
+// Call has the questions answered by others that a region waits for, with Break.HastyRegions, and
+// those that an upgrade waits for, with Break.HastyUpgrade.
 func (s slowed) Call(ctx context.Context, to base.NodeID, kind wire.Kind, req, resp wan.Msg) error {
-	if q, ok := req.(*wire.AskRequest); ok && s.brk.HastyRegions && q.Name == "region" {
+	q, ok := req.(*wire.AskRequest)
+	if ok && s.brk.HastyRegions && q.Name == "region" {
 		resp.(*wire.AskResponse).Body = []byte("{}")
+		return nil
+	}
+	if ok && s.brk.HastyUpgrade && q.Name == "version" {
+		resp.(*wire.AskResponse).Body = fmt.Appendf(nil, `{"knows":%d}`, base.VersionNewest)
 		return nil
 	}
 	return s.Transport.Call(ctx, to, kind, req, resp)

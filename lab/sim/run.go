@@ -87,7 +87,16 @@ func Run(cfg Config) *Outcome {
 		w.joinLate()
 		w.leave()
 	}()
+	trying := make(chan struct{})
+	if cfg.Upgrade {
+		clients.Go(func() { w.tryUpgrade(trying) })
+		clients.Go(func() { w.checkBuilds(b.stop) })
+	}
 	w.torment(o.Faults)
+	close(trying)
+	if cfg.Upgrade {
+		w.finishUpgrade()
+	}
 	o.healed(w)
 	<-late
 	if cfg.Late > 0 || cfg.Leave > 0 {

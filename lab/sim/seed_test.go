@@ -152,12 +152,16 @@ var seen soaked
 func seed(t *testing.T, cfg Config) {
 	t.Helper()
 	began := time.Now()
-	cfg.Lively = cfg.Late+int(cfg.Leave) == 0 // a region that is being added is not served
+	// A region that is being added is not served; nodes that are upgraded start again after the
+	// faults.
+	cfg.Lively = cfg.Late+int(cfg.Leave) == 0 && !cfg.Upgrade
 	o, err := runSeed(t, cfg)
 	seen.add(o)
 	if err != nil {
 		again := "TestSeed"
 		switch {
+		case cfg.Upgrade:
+			again = "TestUpgradeSeeds"
 		case cfg.Gray:
 			again = "TestGraySeeds"
 		case cfg.Epochs:

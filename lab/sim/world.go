@@ -52,6 +52,8 @@ type world struct {
 	epochs   epochs
 	seen     func(gauge.Service) // besides own; may be nil
 	messages int                 // of the hand-over
+	newer    atomic.Bool         // all processes are of this build from now on; see upgrade.go
+	refused  atomic.Int64        // processes of the build of before, by their stores
 }
 
 // host is a machine. Its disk and clock outlive the processes on it.
@@ -105,6 +107,9 @@ func newWorld(cfg Config) *world {
 	}
 	w.ident = node.LocalIdentity(names[:cfg.Regions-cfg.Late], cfg.NodesPerRegion, cfg.Shards)
 	w.ident.First.Concurrency = cfg.Concurrency
+	if cfg.Upgrade {
+		w.ident.First.ClusterVersion = base.VersionFirst
+	}
 	rng := rand.New(rand.NewPCG(cfg.Seed, 2))
 	for _, n := range node.LocalIdentity(names, cfg.NodesPerRegion, cfg.Shards).First.Nodes {
 		h := &host{w: w, id: n.ID, region: n.Region, power: make(chan struct{}, 1), fs: vfs.NewCrashableMem(),
@@ -231,8 +236,8 @@ func (h *host) boot() {
 	l.ctx, l.kill = context.WithCancel(context.Background())
 	log := w.log.slog(slog.LevelInfo).With("node", h.id)
 	log = slog.New(mortal{log.Handler(), l})
-	st, err := store.Open(store.Options{Dir: "db", FS: h.fs, Simulation: true, SyncDelay: h.syncDelay,
-		DelayAll: w.cfg.SyncAll, Logger: log})
+	st, err := h.open(store.Options{Dir: "db", FS: h.fs, Simulation: true, SyncDelay: h.syncDelay,
+		DelayAll: w.cfg.SyncAll, Logger: log}, l.number)
 	if err != nil {
 		w.fail("node %d: store does not open: %w", h.id, err)
 		return

@@ -296,10 +296,12 @@ func (w *worker) each(fn func(*Side) error) error {
 // load makes the schema on all servers.
 func (w *worker) load(ctx context.Context, s *Schema) error {
 	return w.each(func(side *Side) error {
-		if err := side.Fresh(ctx, w.database); err != nil {
-			return err
-		}
-		return side.exec(ctx, s.DDL())
+		return again(func() error {
+			if err := side.Fresh(ctx, w.database); err != nil {
+				return err
+			}
+			return side.exec(ctx, s.DDL())
+		})
 	})
 }
 
@@ -312,14 +314,17 @@ func (w *worker) reset(ctx context.Context, tables map[string]bool) error {
 		}
 	}
 	qs = append(qs, "COMMIT")
-	return w.each(func(side *Side) (err error) {
-		for range retries {
-			if err = side.exec(ctx, qs); !errors.Is(err, errRetry) {
-				return err
-			}
+	return w.each(func(side *Side) error { return again(func() error { return side.exec(ctx, qs) }) })
+}
+
+// again does what may be retried.
+func again(do func() error) (err error) {
+	for range retries {
+		if err = do(); !errors.Is(err, errRetry) {
+			return err
 		}
-		return err
-	})
+	}
+	return err
 }
 
 // retries is how often a transaction is begun anew that a server has aborted.

@@ -47,10 +47,19 @@ func Dial(ctx context.Context, name, dsn string) (*Side, error) {
 func (s *Side) connect(ctx context.Context) (err error) {
 	if s.conn != nil {
 		_ = s.conn.Close() // it is lost already
+		s.conn = nil
 	}
-	if s.conn, err = s.db.Conn(ctx); err != nil {
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
 		return err
 	}
+	s.conn = conn
+	defer func() {
+		if err != nil {
+			s.conn = nil
+			_ = conn.Close()
+		}
+	}()
 	for _, q := range []string{"SET NAMES utf8mb4 COLLATE utf8mb4_general_ci", "SET sql_mode = '" + sqlMode + "'",
 		"SET time_zone = '+00:00'"} {
 		if _, err := s.conn.ExecContext(ctx, q); err != nil {
@@ -110,7 +119,13 @@ func (s *Side) Run(ctx context.Context, q string) *Result {
 	ctx, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()
 	r := &Result{}
-	err := s.run(ctx, q, r)
+	var err error
+	if s.conn == nil { // the server did not answer in time when the last one was lost
+		err = s.connect(ctx)
+	}
+	if err == nil {
+		err = s.run(ctx, q, r)
+	}
 	var me *mysql.MySQLError
 	switch {
 	case err == nil:
@@ -127,11 +142,11 @@ func (s *Side) Run(ctx context.Context, q string) *Result {
 	return r
 }
 
-// exec runs statements that must not fail.
+// exec runs statements that must not fail. It is errRetry if a busy server took too long.
 func (s *Side) exec(ctx context.Context, qs []string) error {
 	for _, q := range qs {
 		switch r := s.Run(ctx, q); {
-		case r.aborted():
+		case r.aborted() || r.Errno == lostConnection:
 			return fmt.Errorf("%s: %s: %s: %w", s.Name, q, r.Message, errRetry)
 		case r.Errno != 0:
 			return fmt.Errorf("%s: %s: %d %s", s.Name, q, r.Errno, r.Message)

@@ -224,6 +224,45 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	t.Log(err)
 }
 
+// TestFormatIsChosen: a store is written in the format of its cluster's version, so that the
+// program of before can open it until that is raised, and takes its snapshots; and not afterwards.
+func TestFormatIsChosen(t *testing.T) {
+	dir := t.TempDir()
+	open := func(knows base.ClusterVersion) (*Store, error) {
+		return Open(Options{Dir: dir, Simulation: true, Logger: quiet(), Knows: knows})
+	}
+	format := func(want, set base.ClusterVersion) {
+		t.Helper()
+		s, err := open(0)
+		must(t, err)
+		if s.Format() != want {
+			t.Errorf("format %d, want %d", s.Format(), want)
+		}
+		if set != 0 {
+			must(t, s.SetFormat(set))
+		}
+		if err := s.SetFormat(base.VersionNewest + 1); base.CodeOf(err) != base.CodeInvalid {
+			t.Errorf("a format that is not known: %v", err)
+		}
+		must(t, s.Close())
+	}
+	format(base.VersionFirst, 0)
+	s, err := open(base.VersionFirst)
+	must(t, err)
+	if err := s.SetFormat(base.VersionNewest); base.CodeOf(err) != base.CodeInvalid {
+		t.Errorf("the program of before writes the new format: %v", err)
+	}
+	must(t, s.Close())
+	format(base.VersionFirst, base.VersionNewest)
+	if _, err := open(base.VersionFirst); base.CodeOf(err) != base.CodeInvalid || !strings.Contains(err.Error(), "or newer") {
+		t.Errorf("the program of before opens the new format: %v", err)
+	}
+	format(base.VersionNewest, base.VersionFirst)
+	s, err = open(base.VersionFirst)
+	must(t, err)
+	must(t, s.Close())
+}
+
 func TestNewerEngineIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	writeDir(t, dir, nil)

@@ -107,7 +107,7 @@ var headerKey = []byte{0, 0}
 
 // Header: format (1) | shard (2) | shard record.
 func (e *Export) header() []byte {
-	v := []byte{FormatVersion}
+	v := []byte{byte(e.s.Format())}
 	v = binary.BigEndian.AppendUint16(v, uint16(e.id))
 	return append(v, shardRecord(e.Threshold, &e.seen)...)
 }

@@ -229,9 +229,9 @@ func (i *Import) header() (h header, err error) {
 	if !ok || len(v) < 3 {
 		return h, base.Errorf(base.CodeInvalid, "snapshot of shard %d is incomplete: its header is missing", i.sh.id)
 	}
-	if v[0] > FormatVersion {
+	if base.ClusterVersion(v[0]) > i.s.opts.Knows {
 		return h, base.Errorf(base.CodeInvalid, "snapshot of shard %d has format %d, this node knows formats up to "+
-			"%d: upgrade this node", i.sh.id, v[0], FormatVersion)
+			"%d: upgrade this node", i.sh.id, v[0], i.s.opts.Knows)
 	}
 	if id := base.ShardID(binary.BigEndian.Uint16(v[1:])); id != i.sh.id {
 		return h, base.Errorf(base.CodeInvalid, "snapshot is of shard %d, not %d", id, i.sh.id)

@@ -17,7 +17,9 @@ import (
 	"github.com/godwitdb/godwit/base"
 )
 
-// FormatVersion is the newest format of the store this program reads and the one it writes.
+// FormatVersion is the newest format of the store this program reads. It writes in the one that
+// [Store.SetFormat] has chosen: formats from 6 on are versions of the cluster, and a store gets one
+// when its cluster does.
 //
 //	1 first format
 //	2 incarnations of groups; outcomes of transactions that bind groups of several regions say so
@@ -25,7 +27,8 @@ import (
 //	4 patches that add to decimals
 //	5 commits and votes that name forwarded statements, and records of these
 //	6 pieces of large transactions, and the votes and decisions of these
-const FormatVersion = 6
+//	7 regions that come and go, keys without spaces at the end of texts
+const FormatVersion = uint64(base.VersionNewest)
 
 const localFormat = "format"
 
@@ -59,6 +62,9 @@ type Options struct {
 	SyncDelay func() time.Duration
 	// DelayAll has SyncDelay asked at every synced commit, whatever is in it.
 	DelayAll bool
+	// Knows is the newest format that is read and written, FormatVersion if it is 0: for tests of
+	// what an older program does.
+	Knows base.ClusterVersion
 	// Logger receives warnings; nil is slog.Default.
 	Logger *slog.Logger
 }
@@ -76,6 +82,9 @@ func (o *Options) fill() {
 	def(&o.MemTableMB, 64, 4)
 	def(&o.LogCacheKB, 1024, 1024)
 	def(&o.RowCacheMB, (o.CacheMB+3)/4, 1)
+	if o.Knows == 0 {
+		o.Knows = base.VersionNewest
+	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
@@ -93,6 +102,7 @@ type Store struct {
 	guard      guard
 	mirror     mirror
 	syncs      syncs
+	format     atomic.Uint64 // in which the store is written
 	lostTail   string        // see LostTail
 	synced     atomic.Uint64 // sequence numbers below it are on disk
 	closed     atomic.Bool
@@ -215,21 +225,22 @@ func (s *Store) load() error {
 		if err := s.checkFresh(); err != nil {
 			return err
 		}
-		return s.setLocal(localFormat, binary.AppendUvarint(nil, FormatVersion), true)
+		return s.SetFormat(base.VersionFirst)
 	}
 	f, n := binary.Uvarint(v)
 	switch {
 	case n <= 0 || f == 0:
 		return corruptf("store %s: its format record is damaged", s.opts.Dir)
-	case f > FormatVersion:
+	case f > uint64(s.opts.Knows):
 		return base.Errorf(base.CodeInvalid, "store %s has format %d, this program knows formats up to %d: "+
-			"start the store with the version of the program that wrote it, or newer", s.opts.Dir, f, FormatVersion)
+			"start the store with the version of the program that wrote it, or newer", s.opts.Dir, f, s.opts.Knows)
 	}
+	s.format.Store(f)
 	if err := s.shards.load(); err != nil {
 		return err
 	}
-	if f < FormatVersion { // what an older program wrote is read as it is
-		if err := s.setLocal(localFormat, binary.AppendUvarint(nil, FormatVersion), true); err != nil {
+	if f < uint64(base.VersionFirst) { // what an older program wrote is read as it is
+		if err := s.SetFormat(base.VersionFirst); err != nil {
 			return err
 		}
 	}
@@ -238,6 +249,27 @@ func (s *Store) load() error {
 	}
 	return s.mirror.load(s)
 }
+
+// SetFormat has the store written in a format from now on, which is on disk when it returns. Older
+// programs do not open the store then. It may be lowered while nothing has been written that needs
+// the higher one.
+func (s *Store) SetFormat(f base.ClusterVersion) error {
+	if f < base.VersionFirst || f > s.opts.Knows {
+		return base.Errorf(base.CodeInvalid, "store %s cannot be written in format %d: this program knows formats %d to %d",
+			s.opts.Dir, f, base.VersionFirst, s.opts.Knows)
+	}
+	if err := s.setLocal(localFormat, binary.AppendUvarint(nil, uint64(f)), true); err != nil {
+		return err
+	}
+	s.format.Store(uint64(f))
+	return nil
+}
+
+// Format is the format in which the store is written.
+func (s *Store) Format() base.ClusterVersion { return base.ClusterVersion(s.format.Load()) }
+
+// Knows is the newest format that this program reads and writes.
+func (s *Store) Knows() base.ClusterVersion { return s.opts.Knows }
 
 // checkFresh refuses a database that holds data but no format record.
 func (s *Store) checkFresh() error {

@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 
 	"github.com/godwitdb/godwit/base"
@@ -13,7 +14,11 @@ const maxLabelHome = 15
 
 // CheckCommit says what is wrong with a request to a group, and puts its writes in order. It has at
 // most maxWrites writes, and has read at most maxSpans spans.
-func CheckCommit(g base.GroupID, q *wire.CommitRequest, maxWrites, maxSpans int) error {
+func CheckCommit(g base.GroupID, q *wire.CommitRequest, maxWrites, maxSpans int,
+	knows base.ClusterVersion) error {
+	if needs := base.ClusterVersion(q.Needs); needs > knows {
+		return base.TooOld(fmt.Sprintf("group %v: what transaction %x writes needs", g, q.GetTxn().GetId()), needs, knows)
+	}
 	if len(q.Writes) > maxWrites {
 		return base.Errorf(base.CodeInvalid, "a transaction writes at most %d keys of one group, not %d: "+
 			"commit in smaller pieces", maxWrites, len(q.Writes))

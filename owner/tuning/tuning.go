@@ -103,6 +103,8 @@ type Breaks struct {
 	// NoAboveHold has the meta group's leader change the catalog below what it has promised, and
 	// NoHoldTransferred has the target of a hand-over not know what that is (OWN-17).
 	NoAboveHold, NoHoldTransferred bool
+	// SkipUnknown has a replica apply what it knows of an entry that needs more (VERSION-3).
+	SkipUnknown bool
 	// NoRefusal says that a forwarded statement has not committed without a refusal in the log
 	// (FWD-3).
 	NoRefusal bool

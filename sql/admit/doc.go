@@ -17,7 +17,7 @@
 // The scheduler looks for what has come from the network only when it has nothing else to do, and
 // every 10 ms. With a slot for each processor it always has something to do while statements wait.
 // So [Pool.Crowded] is told of that: a node lets the scheduler use one thread more then, which has
-// nothing to do but to wait for the network.
+// nothing to do but to wait for the network (package node/spare).
 //
 // That does not do where short statements come all the time: the collector's work takes the thread,
 // and the operating system lets three threads wait for two processors. The delay of goroutines does

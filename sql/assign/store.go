@@ -3,7 +3,6 @@ package assign
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -609,26 +608,6 @@ func (s *Setter) duration(v *expr.Vec, i int32, row int) (any, error) {
 	return types.Timespan(min(max(us, -calendar.MaxDuration), calendar.MaxDuration)), nil
 }
 
-// member is the number of a member of an ENUM or SET by its text, from 1; 0: it is none.
-func (s *Setter) member(text string) uint64 {
-	var from, to expr.Vec
-	from.Reset(expr.TextType(0, s.To.Coll, expr.CoerceImplicit), 1)
-	t := s.To
-	t.Kind = expr.Enum
-	to.Reset(t, 1)
-	from.S[0] = text
-	if err := (&expr.Caster{From: from.T, To: t, Env: s.env}).Function()(&from, 0, &to); err != nil {
-		return 0
-	}
-	return uint64(to.I[0])
-}
-
-// ordinal is the number that a text names a member or members by: nothing but digits.
-func ordinal(text string) (uint64, bool) {
-	n, err := strconv.ParseUint(strings.TrimLeft(text, " "), 10, 64)
-	return n, err == nil
-}
-
 // enum is a value for an ENUM: a member, or its number.
 func (s *Setter) enum(v *expr.Vec, i int32, row int) (any, error) {
 	var n uint64
@@ -641,10 +620,7 @@ func (s *Setter) enum(v *expr.Vec, i int32, row int) (any, error) {
 			n = x
 		}
 	} else {
-		text := s.textOf(v, i)
-		if n = s.member(strings.TrimRight(text, " ")); n == 0 {
-			n, _ = ordinal(text)
-		}
+		n, _ = s.To.Member(s.textOf(v, i))
 	}
 	if n == 0 || n > uint64(len(s.To.Values)) {
 		n = 0
@@ -667,23 +643,10 @@ func (s *Setter) set(v *expr.Vec, i int32, row int) (any, error) {
 		var ok bool
 		bits, ok = expr.UintOfDec(d)
 		wrong = !ok
-	} else if text := s.textOf(v, i); text != "" {
-		for _, m := range strings.Split(text, ",") {
-			n := s.member(strings.TrimRight(m, " "))
-			if n == 0 {
-				wrong = true
-				continue
-			}
-			bits |= 1 << (n - 1)
-		}
-		if wrong && bits == 0 {
-			var ok bool
-			if bits, ok = ordinal(text); !ok || bits&^all != 0 {
-				bits = 0 // a text is no number of more members than there are
-			} else {
-				wrong = false
-			}
-		}
+	} else {
+		var ok bool
+		bits, ok = s.To.Members(s.textOf(v, i))
+		wrong = !ok
 	}
 	if wrong || bits&^all != 0 {
 		if err := s.truncated(row); err != nil {

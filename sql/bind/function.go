@@ -8,6 +8,7 @@ import (
 	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/bind/tree"
 	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/expr/fn"
 )
 
 func last(ns []ast.ExprNode) ast.ExprNode {
@@ -57,12 +58,14 @@ func (x *exprs) function(n *ast.FuncCallExpr) (expr.Node, error) {
 	if d, ok := last(n.Args).(*ast.TrimDirectionExpr); ok {
 		name, args = tree.Trims[d.Direction], args[:len(args)-1]
 	}
-	if expr.Lookup(name) == nil {
-		if to := tree.Renamed[name]; to != "" {
-			name = to
-		}
+	f := expr.Lookup(name)
+	if f == nil {
+		f = expr.Lookup(tree.Renamed[name])
 	}
-	return call(name, args...)
+	if f == nil {
+		return nil, unsupported("function %s", name)
+	}
+	return fn.Connected(f, x.q.b.s.Collation, args...)
 }
 
 // stored is the stored function that is called; nil: there is none, or a native one.
@@ -259,11 +262,11 @@ func (x *exprs) addAgg(s *scope, a *expr.Agg, n *ast.AggregateFuncExpr) (expr.No
 	for _, o := range q.aggs {
 		if expr.Equal(o.Call, a) {
 			x.s.uses(o.ID, s)
-			return &expr.Col{ID: o.ID, Name: o.Name, T: a.T}, nil
+			return a.Shown(&expr.Col{ID: o.ID, Name: o.Name, T: a.T}), nil
 		}
 	}
 	id := q.b.newID()
 	q.aggs = append(q.aggs, algebra.Agg{ID: id, Name: fold(n.F), Call: a})
 	x.s.uses(id, s)
-	return &expr.Col{ID: id, Name: fold(n.F), T: a.T}, nil
+	return a.Shown(&expr.Col{ID: id, Name: fold(n.F), T: a.T}), nil
 }

@@ -109,7 +109,7 @@ func (x *exprs) window(n *ast.WindowFuncExpr) (expr.Node, error) {
 		w.f.ID = x.q.b.newID()
 		x.q.wins = append(x.q.wins, w)
 	}
-	return &expr.Col{ID: w.f.ID, Name: name, T: w.f.Type}, nil
+	return w.f.Agg.Shown(&expr.Col{ID: w.f.ID, Name: name, T: w.f.Type}), nil
 }
 
 const noYet = "This version of MySQL doesn't yet support '%s'"

@@ -107,3 +107,12 @@ func (b *buffer) Update(ctx *sql.Context, row sql.Row) error {
 	}
 	return err
 }
+
+// Eval implements sql.AggregationBuffer.
+func (b *buffer) Eval(ctx *sql.Context) (any, error) {
+	v, err := b.AggregationBuffer.Eval(ctx)
+	if name := jsonAggregate(b.a.Aggregation); err == nil && name != "" {
+		return packet(ctx, name, v)
+	}
+	return v, err
+}

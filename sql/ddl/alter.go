@@ -42,6 +42,7 @@ func (t *Table) changing(ctx *sql.Context) (*mutation, *schema.TableDesc, error)
 
 // done writes the altered descriptor; the table object shows it from now on.
 func (t *Table) done(m *mutation, d *schema.TableDesc) error {
+	t.g.fit(d, t.Def.Desc)
 	nt, err := m.putTable(d)
 	if err != nil {
 		return err

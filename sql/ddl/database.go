@@ -283,6 +283,13 @@ func (d *database) place(ctx *sql.Context, m *mutation, desc *schema.TableDesc) 
 	return kv.HomeRegion(d.g.DB)
 }
 
+// fit keeps out of a descriptor what old has not and nodes of the cluster may not know yet.
+func (g *Env) fit(desc, old *schema.TableDesc) {
+	if !g.DB.Topology().Allows(base.VersionPadded) {
+		desc.Unpad(old)
+	}
+}
+
 // describeTable makes the descriptor of a new table without an id.
 func (g *Env) describeTable(db, name string, sch sql.PrimaryKeySchema, coll sql.CollationID,
 	comment string) (*schema.TableDesc, error) {
@@ -295,6 +302,7 @@ func (g *Env) describeTable(db, name string, sch sql.PrimaryKeySchema, coll sql.
 			return nil, err
 		}
 	}
+	g.fit(desc, nil)
 	for _, p := range sch.PkOrdinals {
 		desc.Cols[p].Nullable = false
 		desc.PK = append(desc.PK, desc.Cols[p].ID)

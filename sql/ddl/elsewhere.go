@@ -11,9 +11,10 @@ import (
 	"github.com/godwitdb/godwit/sql/session"
 )
 
-// Elsewhere lets a statement run in the database that it names: the engine renames tables, and
-// makes views, in the current one only, and passes over the database of a name. The session is in
-// the other one until the statement ends. Errors: 1046, and 1235 for what would need two.
+// Elsewhere lets a statement run in the database that it names: the engine renames tables, makes
+// views and analyzes tables in the current one only, and passes over the database of a name. The
+// session is in the other one until the statement ends. Errors: 1046, and 1235 for what would need
+// two.
 func Elsewhere(ctx context.Context, stmt sqlparser.Statement) error {
 	sc, ok := ctx.(*sql.Context)
 	if !ok {
@@ -49,6 +50,8 @@ func AuthOf(stmt sqlparser.Statement) sqlparser.AuthInformation {
 func databaseOf(stmt sqlparser.Statement, current string) (string, error) {
 	var renames []*sqlparser.DDL
 	switch n := stmt.(type) {
+	case *sqlparser.Analyze:
+		return databaseOfAll(n.Tables, current), nil
 	case *sqlparser.DDL:
 		if n.ViewSpec != nil && n.Action == sqlparser.CreateStr {
 			return databaseOfView(n.ViewSpec, current)
@@ -81,6 +84,23 @@ func databaseOf(stmt sqlparser.Statement, current string) (string, error) {
 		return "", nil
 	}
 	return db, nil
+}
+
+// databaseOfAll is the database that all of several tables are named with, if it is another one
+// than the current one.
+func databaseOfAll(tables sqlparser.TableNames, current string) string {
+	db := ""
+	for _, t := range tables {
+		of := t.DbQualifier.String()
+		if of == "" || db != "" && !strings.EqualFold(of, db) {
+			return ""
+		}
+		db = of
+	}
+	if strings.EqualFold(db, current) {
+		return ""
+	}
+	return db
 }
 
 // databaseOfView is databaseOf for CREATE VIEW. The names in a view are those of its database.

@@ -35,7 +35,8 @@ func (t *Table) ShouldRewriteTable(_ *sql.Context, o, n sql.PrimaryKeySchema, oc
 	if oc == nil || nc == nil {
 		return false
 	}
-	if i := t.Def.Desc.ColByName(oc.Name); i >= 0 && t.Def.Desc.Cols[i].Unpadded() && t.Def.Desc.Locality.Kind != schema.MultiMaster {
+	if i := t.Def.Desc.ColByName(oc.Name); i >= 0 && t.Def.Desc.Cols[i].Unpadded() && t.Def.Desc.Locality.Kind != schema.MultiMaster &&
+		t.g.DB.Topology().Allows(base.VersionPadded) {
 		return true // and its keys are what new tables have
 	}
 	return !schema.Widens(oc.Type, nc.Type) || oc.Virtual != nc.Virtual
@@ -167,6 +168,7 @@ func (t *Table) rewrite(ctx *sql.Context, m *mutation, d *schema.TableDesc, kind
 	}
 	d.Shards = t.g.DB.Topology().Shards
 	redefineIndexes(d)
+	t.g.fit(d, t.Def.Desc)
 	nt, err := schema.NewTable(d)
 	if err != nil {
 		return nil, err

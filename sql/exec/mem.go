@@ -28,7 +28,16 @@ func (m *Mem) Less(n int64) *Mem {
 
 // TryGrow takes n bytes, or nothing if a limit does not allow it. It is for operators that can go
 // on with files: it leaves an eighth of each limit to those that cannot.
-func (m *Mem) TryGrow(n int64) bool { return m.take(n, 8) }
+func (m *Mem) TryGrow(n int64) bool {
+	return (m == nil || n <= 0 || SpillAbove <= 0 || m.Used()+n <= SpillAbove) && m.take(n, 8)
+}
+
+// SpillAbove is the memory of a statement above which its operators go on with files, in bytes; 0:
+// as their limits say. Tests set it before the first statement. Spilled counts the files.
+var (
+	SpillAbove int64
+	Spilled    atomic.Int64
+)
 
 // take leaves one of parts of each limit, or nothing if parts is 0.
 func (m *Mem) take(n, parts int64) bool {

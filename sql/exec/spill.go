@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 
 	"github.com/cockroachdb/apd/v3"
 
 	"github.com/godwitdb/godwit/base/sealed"
 	"github.com/godwitdb/godwit/sql/exec/hashing"
+	"github.com/godwitdb/godwit/sql/exec/tempfile"
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
@@ -22,7 +22,7 @@ import (
 type spill struct {
 	ctx   *Ctx
 	types []expr.Type
-	f     *os.File
+	f     *tempfile.File
 	key   *sealed.Stream
 	w     *bufio.Writer
 	buf   []byte
@@ -36,17 +36,15 @@ type spill struct {
 }
 
 func newSpill(ctx *Ctx, types []expr.Type) (*spill, error) {
-	f, err := os.CreateTemp(ctx.TempDir, "godwit-spill-")
+	f, err := tempfile.Create(ctx.Context, ctx.TempDir)
 	if err != nil {
-		return nil, fmt.Errorf("a file for what does not fit into memory: %w", err)
-	}
-	if err := os.Remove(f.Name()); err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, err
 	}
 	key, err := sealed.Random()
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
+	Spilled.Add(1)
 	s := &spill{ctx: ctx, types: types, f: f, key: key, pending: newStore(types, nil)}
 	s.w = bufio.NewWriterSize(&sealedWriter{s: s}, 64<<10)
 	return s, nil
@@ -315,7 +313,7 @@ func (d *decoder) vec(v *expr.Vec, t expr.Type, n int) {
 
 func (s *spill) close() {
 	if s != nil && s.f != nil {
-		aside.close(s.f)
+		_ = s.f.Close() // nothing is lost
 		s.f = nil
 	}
 }

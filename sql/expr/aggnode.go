@@ -51,6 +51,15 @@ func NewAgg(f *AggFunc, args []Node, distinct bool, order []SortKey, sep string)
 	return a, f.Derive(a)
 }
 
+// Shown is the value of an aggregate, n, with the digits that are shown, as those of a quotient. Of
+// no aggregate (nil) it is n.
+func (a *Agg) Shown(n Node) Node {
+	if a == nil || a.Digits == 0 {
+		return n
+	}
+	return roundQuotient(n, a.Digits)
+}
+
 // Inputs are the nodes whose values the accumulator of a wants: the arguments, then the keys of
 // ORDER BY.
 func (a *Agg) Inputs() []Node { return a.Children() }

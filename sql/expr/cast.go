@@ -661,32 +661,17 @@ func (c *Caster) toEnum(x *Vec, i int32, v *Vec) error {
 	if c.From.Numeric() {
 		return c.toUint(x, i, v)
 	}
-	s := string(x.AppendText(nil, i))
-	v.I[i] = int64(enumIndex(c.To, s))
+	n, _ := c.To.Member(string(x.AppendText(nil, i)))
+	v.I[i] = int64(n)
 	return nil
-}
-
-func enumIndex(t Type, s string) int {
-	coll := collator(t)
-	for k, m := range t.Values {
-		if coll.Equal(m, s) {
-			return k + 1
-		}
-	}
-	return 0
 }
 
 func (c *Caster) toSet(x *Vec, i int32, v *Vec) error {
 	if c.From.Numeric() {
 		return c.toUint(x, i, v)
 	}
-	bits := int64(0)
-	for _, m := range strings.Split(string(x.AppendText(nil, i)), ",") {
-		if k := enumIndex(c.To, m); k > 0 {
-			bits |= 1 << (k - 1)
-		}
-	}
-	v.I[i] = bits
+	n, _ := c.To.Members(string(x.AppendText(nil, i)))
+	v.I[i] = int64(n)
 	return nil
 }
 

@@ -61,6 +61,8 @@ type Env struct {
 	// UserVar reads a user variable, SetUserVar assigns it.
 	UserVar    func(name string) (Value, Type, error)
 	SetUserVar func(name string, x Value, t Type) error
+	// UUID makes what UUID() answers; nil: a random one.
+	UUID func() (string, error)
 	// TellID gets the arguments of LAST_INSERT_ID(x); nil drops them.
 	TellID func(id uint64)
 	// Facts answer DATABASE(), USER(), CONNECTION_ID() and the like.

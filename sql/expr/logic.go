@@ -351,8 +351,8 @@ func tester(name string, onTrue, onFalse, onNull int64) *Func {
 			return nil
 		},
 		Eval: func(c *Call, k *Compiler) (Expr, error) {
-			if onTrue == onFalse && c.Args[0].Type().NotNull && constantNode(c.Args[0]) {
-				return k.Expr(Bool(onTrue == 1)) // as in MySQL, nobody asks what it is: that may be an error
+			if onTrue == onFalse && neverNull(c.Args[0]) {
+				return k.Expr(Bool(onTrue == 1))
 			}
 			e, err := k.Expr(c.Args[0])
 			if err != nil {
@@ -366,6 +366,20 @@ func tester(name string, onTrue, onFalse, onNull int64) *Func {
 				onNull: onNull, t: c.T}, nil
 		},
 	}
+}
+
+// neverNull reports whether a constant is known not to be NULL. As in MySQL, nobody asks then what
+// it is: that may be an error.
+func neverNull(n Node) bool { return n.Type().NotNull && constantNode(n) }
+
+// nullPred makes IS NULL as a condition.
+func nullPred(c *Call, k *Compiler) (Pred, error) {
+	arg := c.Args[0]
+	if neverNull(arg) {
+		arg = Bool(true)
+	}
+	e, err := k.Expr(arg)
+	return &isNullPred{e: e}, err
 }
 
 // constantNode reports whether an expression has neither columns nor subqueries.
@@ -382,14 +396,11 @@ func init() {
 		return &notPred{p}, err
 	}
 	isNull := tester("isnull", 0, 0, 1)
-	isNull.pred = func(c *Call, k *Compiler) (Pred, error) {
-		e, err := k.Expr(c.Args[0])
-		return &isNullPred{e: e}, err
-	}
+	isNull.pred = nullPred
 	isNotNull := tester("isnotnull", 1, 1, 0)
 	isNotNull.pred = func(c *Call, k *Compiler) (Pred, error) {
-		e, err := k.Expr(c.Args[0])
-		return &notPred{&isNullPred{e: e}}, err
+		p, err := nullPred(c, k)
+		return &notPred{p}, err
 	}
 	Register(
 		connective("and", false), connective("or", true), not, isNull, isNotNull,

@@ -120,6 +120,9 @@ type Agg struct {
 	Order []SortKey
 	Sep   string
 	T     Type
+	// Digits are those behind the point that are shown of an average of exact numbers. T has all
+	// that are computed.
+	Digits int
 }
 
 // SortKey is a key of ORDER BY. NULLs come first, or last if it is descending.

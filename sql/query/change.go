@@ -2,6 +2,7 @@ package query
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,12 +17,11 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/access"
-	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/assign"
 	"github.com/godwitdb/godwit/sql/bind"
-	"github.com/godwitdb/godwit/sql/exec"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/prefetch"
+	"github.com/godwitdb/godwit/sql/rowlist"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
@@ -52,6 +52,7 @@ type change struct {
 	tree    bind.Stmt
 	params  []expr.Node
 	told    *uint64 // the last argument of LAST_INSERT_ID(x)
+	uuid    string  // the first one that UUID() has made
 	links   []*bind.Target
 	firing  map[*bind.Target]*triggers
 }
@@ -65,7 +66,7 @@ type target struct {
 	olds    []*setter // of the virtual columns as they are
 	checks  []int     // in the batches
 	seen    map[string]bool
-	pending []pending
+	pending rowlist.List[pending]
 	// at is the position of the AUTO_INCREMENT column of an INSERT, else -1; zero says that it
 	// takes a 0 as it is.
 	at   int
@@ -80,8 +81,7 @@ type target struct {
 // pending is a row to be changed.
 type pending struct {
 	stored string // the row as it is
-	vals   []any  // in the order of the setters; of INSERT, the row
-	olds   []any  // virtual columns as they are
+	vals   []any  // in the order of the setters, then virtual columns as they are; of INSERT, the row
 	failed int    // the number of the condition that the new row does not fulfil, from 1
 }
 
@@ -193,13 +193,19 @@ func (c *change) plan() error {
 	if c.c.Rel == nil {
 		return nil
 	}
-	if callsUUID(c.c.Query) {
-		return left("UUID in a change")
-	}
 	c.out = c.c.Out
 	options := c.r.Options
 	options.Locking = true
 	return c.plans(c.c.Query, options)
+}
+
+// textKey reports whether the key of a table may hold what UUID() answers.
+func textKey(t *bind.Target) bool {
+	def := t.Table.(*access.Table).Stored().Def
+	return slices.ContainsFunc(def.PK, func(at int) bool {
+		typ := def.Cols[at].Desc.Type
+		return strings.Contains(typ, "char") || strings.Contains(typ, "binary")
+	})
 }
 
 // strictly are the warnings of expressions that strict mode makes errors of a change.
@@ -213,6 +219,15 @@ func (c *change) modes() {
 	c.strict = mode.Strict() && !c.ignore
 	if !mode.ModeEnabled("ERROR_FOR_DIVISION_BY_ZERO") && !mode.ModeEnabled("TRADITIONAL") {
 		c.env.Mode &^= expr.ErrorForDivisionByZero
+	}
+	if keys := c.r.Keys; keys != nil {
+		c.env.UUID = func() (string, error) {
+			id, err := keys(c.s.Region())
+			if c.uuid = cmp.Or(c.uuid, id); c.c.Kind == bind.Insert && textKey(c.c.Targets[0]) {
+				c.ctx.GetLastQueryInfo().LastInsertUUID.Store(c.uuid) // for LAST_INSERT_UUID()
+			}
+			return id, err
+		}
 	}
 	if !c.strict {
 		return
@@ -288,30 +303,6 @@ func (c *change) linked(t *bind.Target, def *schema.Table, by []sql.ForeignKeyCo
 	}
 	return slices.ContainsFunc(def.Desc.FKs, func(fk sql.ForeignKeyConstraint) bool { return set(fk.Columns) }) ||
 		slices.ContainsFunc(by, func(fk sql.ForeignKeyConstraint) bool { return set(fk.ParentColumns) })
-}
-
-// callsUUID reports whether values come from UUID(): the engine makes keys of the client's region.
-func callsUUID(q *bind.Query) bool {
-	found := false
-	var look func(algebra.Rel) bool
-	look = func(r algebra.Rel) bool {
-		for _, n := range r.Nodes() {
-			expr.Walk(n, func(n expr.Node) bool {
-				switch n := n.(type) {
-				case *expr.Call:
-					found = found || strings.EqualFold(n.Fn.Name, "uuid")
-				case *expr.Sub:
-					if in, ok := n.Rel.(algebra.Rel); ok {
-						algebra.Walk(in, look)
-					}
-				}
-				return !found
-			})
-		}
-		return !found
-	}
-	algebra.Walk(q.Rel, look)
-	return found
 }
 
 // target finds what the batches have of a table.
@@ -520,8 +511,8 @@ func (c *change) keep(t *target, b *expr.Batch, i int32) error {
 			t.seen[p.stored] = true
 		}
 	}
-	if len(t.sets) > 0 {
-		p.vals = make([]any, len(t.sets))
+	if n := len(t.sets) + len(t.olds); n > 0 {
+		p.vals = make([]any, n)
 	}
 	for k, s := range t.sets {
 		var err error
@@ -538,12 +529,11 @@ func (c *change) keep(t *target, b *expr.Batch, i int32) error {
 			return &late{Reason: "use of a value that does not fit"}
 		}
 	}
-	for _, s := range t.olds {
-		old, err := s.Value(b.Cols[s.At], i, c.row)
-		if err != nil {
+	for k, s := range t.olds {
+		var err error
+		if p.vals[len(t.sets)+k], err = s.Value(b.Cols[s.At], i, c.row); err != nil {
 			return err
 		}
-		p.olds = append(p.olds, old)
 	}
 	for k, at := range t.checks {
 		v := b.Cols[at]
@@ -560,7 +550,7 @@ func (c *change) keep(t *target, b *expr.Batch, i int32) error {
 	if err := c.mem.Grow(n); err != nil {
 		return err
 	}
-	t.pending = exec.AppendDoubling(t.pending, p)
+	t.pending.Add(p)
 	return nil
 }
 
@@ -590,7 +580,7 @@ func (c *change) apply() (*outcome, error) {
 	var writers []*writer
 	var err error
 	for _, t := range c.targets {
-		if len(t.pending) == 0 {
+		if t.pending.Len() == 0 {
 			continue
 		}
 		w := c.open(t, res)
@@ -634,8 +624,8 @@ func (w *writer) write() error {
 		rows = w.r.Prefetch.RowsAhead(w.s, w.st)
 		defer func() { rows.End() }()
 	}
-	for i := range w.pending {
-		if err := rows.Next(w.ctx, len(w.pending)-i, func(ctx *sql.Context, s *session.Session, k int) error {
+	for i := range w.pending.Len() {
+		if err := rows.Next(w.ctx, w.pending.Len()-i, func(ctx *sql.Context, s *session.Session, k int) error {
 			return w.guess(ctx, s, i+k)
 		}); err != nil {
 			return err
@@ -662,7 +652,7 @@ func (w *writer) write() error {
 
 // one writes a row. It returns how many rows that changes, as MySQL counts.
 func (w *writer) one(i int) (n int, err error) {
-	p := &w.pending[i]
+	p := w.pending.At(i)
 	mark := -1
 	if w.ignore && (w.refs != nil || w.fires != nil || w.words()) {
 		mark = w.e.Txn.Mark()
@@ -699,7 +689,7 @@ func (t *target) arrange() {
 	if !slices.ContainsFunc(t.sets, func(s *setter) bool { return def.InPK(s.Pos) || def.InIndex(s.Pos) }) {
 		return
 	}
-	slices.SortStableFunc(t.pending, func(a, b pending) int {
+	t.pending.Sort(func(a, b pending) int {
 		x, _ := access.StoredRow(a.stored)
 		y, _ := access.StoredRow(b.stored)
 		return bytes.Compare(x.Key[base.ShardPrefixLen:], y.Key[base.ShardPrefixLen:])
@@ -746,7 +736,7 @@ func (w *writer) changed(p *pending) (at kv.Row, old, row sql.Row, err error) {
 		return at, nil, nil, schema.ClientError(err)
 	}
 	for k, s := range w.olds {
-		old[s.Pos] = p.olds[k]
+		old[s.Pos] = p.vals[len(w.sets)+k]
 	}
 	if w.c.Kind == bind.Delete {
 		return at, old, nil, nil

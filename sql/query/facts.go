@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -104,8 +105,8 @@ var version = sync.OnceValue(func() string {
 
 func intVar(ctx *sql.Context, name string) int {
 	v, err := ctx.GetSessionVariable(ctx, name)
-	if err != nil {
-		return 0
+	if n, ok := schema.ToUint64(v); err == nil && ok { // once it is set, it is unsigned
+		return int(min(n, math.MaxInt))
 	}
 	n, _ := schema.ToInt64(v)
 	return int(n)

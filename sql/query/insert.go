@@ -14,7 +14,6 @@ import (
 	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/assign"
 	"github.com/godwitdb/godwit/sql/bind"
-	"github.com/godwitdb/godwit/sql/exec"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/schema"
 )
@@ -354,7 +353,7 @@ func (c *change) add(t *target, row sql.Row) error {
 	if err := c.mem.Grow(n); err != nil {
 		return err
 	}
-	t.pending = exec.AppendDoubling(t.pending, pending{vals: row})
+	t.pending.Add(pending{vals: row})
 	return nil
 }
 
@@ -365,43 +364,46 @@ func (c *change) complete() error {
 		return nil
 	}
 	t := n.t
-	for from := 0; from < len(t.pending); from += expr.BatchSize {
-		to := min(from+expr.BatchSize, len(t.pending))
-		err := c.completed(t.pending[from:to], from)
+	for from := 0; from < t.pending.Len(); from += expr.BatchSize {
+		to := min(from+expr.BatchSize, t.pending.Len())
+		err := c.completed(from, to)
 		if err == nil {
 			continue
 		}
 		// Row by row, the first one that is wrong is found.
 		c.failure = nil
 		for i := from; i < to; i++ {
-			if err := c.completed(t.pending[i:i+1], i); err != nil {
-				t.pending = t.pending[:i]
+			if err := c.completed(i, i+1); err != nil {
+				t.pending.Cut(i)
 				return c.stop(err)
 			}
 		}
 	}
-	i := slices.IndexFunc(t.pending, func(p pending) bool { return p.failed != 0 })
-	if i < 0 || n.meets() || len(c.firing) > 0 {
+	i := 0
+	for i < t.pending.Len() && t.pending.At(i).failed == 0 {
+		i++
+	}
+	if i == t.pending.Len() || n.meets() || len(c.firing) > 0 {
 		return nil
 	}
-	k := n.checks[t.pending[i].failed-1]
-	t.pending = t.pending[:i] // a duplicate among the rows before comes first
+	k := n.checks[t.pending.At(i).failed-1]
+	t.pending.Cut(i) // a duplicate among the rows before comes first
 	return c.stop(assign.Violated(k.Name, k.View))
 }
 
-func (c *change) completed(ps []pending, from int) error {
+func (c *change) completed(from, to int) error {
 	n := c.ins
-	rows := make([][]sql.Row, len(ps))
-	for i := range ps {
-		rows[i] = []sql.Row{n.t.st.Def.AsKept(ps[i].vals)}
+	rows := make([][]sql.Row, to-from)
+	for i := range rows {
+		rows[i] = []sql.Row{n.t.st.Def.AsKept(n.t.pending.At(from + i).vals)}
 	}
 	err := c.follow(n.rows, n.derived, n.checks, rows, from+1, func(i, check int) {
-		if ps[i].failed == 0 {
-			ps[i].failed = check
+		if p := n.t.pending.At(from + i); p.failed == 0 {
+			p.failed = check
 		}
 	})
-	for i := range ps {
-		ps[i].vals = rows[i][0]
+	for i := range rows {
+		n.t.pending.At(from + i).vals = rows[i][0]
 	}
 	return err
 }

@@ -175,12 +175,12 @@ func (w *writer) ahead(from int) error {
 		}
 	}
 	p.Replace = n != nil && n.Replace
-	for i := from; i < min(from+prefetch.Ahead, len(w.pending)); i++ {
+	for i := from; i < min(from+prefetch.Ahead, w.pending.Len()); i++ {
 		switch {
 		case n != nil:
-			p.Add(nil, w.st.Def.AsKept(w.pending[i].vals))
+			p.Add(nil, w.st.Def.AsKept(w.pending.At(i).vals))
 		default:
-			_, old, row, err := w.changed(&w.pending[i])
+			_, old, row, err := w.changed(w.pending.At(i))
 			if err != nil {
 				return err
 			}

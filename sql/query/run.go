@@ -21,6 +21,7 @@ import (
 	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/exec"
+	"github.com/godwitdb/godwit/sql/exec/tempfile"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/given"
 	"github.com/godwitdb/godwit/sql/oneshot"
@@ -44,6 +45,8 @@ type Runner struct {
 	Sessions *server.SessionManager
 	// Inner has the engine run the statements of stored programs that only it knows.
 	Inner sql.StatementRunner
+	// Keys makes what UUID() answers in a change of a region; nil: random ones.
+	Keys func(base.RegionID) (string, error)
 	// Prefetch has what triggers ask for read ahead; nil: nobody does.
 	Prefetch *prefetch.Planner
 	// Off leaves all statements to the engine.
@@ -389,7 +392,7 @@ func (st *statement) makeTree(tree bind.Stmt, params []expr.Node) error {
 	if (st.locks || st.s.Explicit(st.ctx)) && st.cat.ordered() {
 		return left("ordering by timestamps")
 	}
-	st.uuid = st.tree != nil && callsUUID(q)
+	st.uuid = st.tree != nil && algebra.Calls(q.Rel, "uuid")
 	showTimestamps(q)
 	st.out, st.page = q.Out, pageOf(q)
 	options := st.r.Options
@@ -620,7 +623,7 @@ func (st *statement) count(rows int) {
 }
 
 // TemporaryFiles is how many files of this process wait to be closed, most how many may.
-func (*Runner) TemporaryFiles() (n, most int) { return exec.Closing() }
+func (*Runner) TemporaryFiles() (n, most int) { return tempfile.Waiting() }
 
 // encoder makes the encoder of the result.
 func (st *statement) encoder() *result.Encoder {

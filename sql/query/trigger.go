@@ -14,6 +14,7 @@ import (
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/program"
 	"github.com/godwitdb/godwit/sql/rights"
+	"github.com/godwitdb/godwit/sql/rowlist"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 )
@@ -558,9 +559,10 @@ func (w *writer) guess(ctx *sql.Context, s *session.Session, i int) error {
 	env.Warn = nil
 	st.env = &env
 	c.statement, c.failure, c.targets = &st, nil, []*target{&t}
-	p := w.pending[i]
+	p := *w.pending.At(i)
 	p.vals = slices.Clone(p.vals)
-	t.pending, t.routine = []pending{p}, nil
+	t.pending, t.routine = rowlist.List[pending]{}, nil
+	t.pending.Add(p)
 	defer c.endFiring()
 	s.Stmt.PerRow, s.Stmt.Planned = true, true
 	if t.refs != nil {

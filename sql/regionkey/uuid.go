@@ -46,6 +46,24 @@ func (u *Maker) next(r base.RegionID, now time.Time) (uuid.UUID, error) {
 	return id, nil
 }
 
+// Text is a key of a region as UUID() shows it.
+func (u *Maker) Text(r base.RegionID) (string, error) {
+	id, err := u.next(r, time.Now())
+	return id.String(), err
+}
+
+// Keys makes what UUID() answers in a change of a region: random keys, unless there are several
+// regions.
+func (u *Maker) Keys(several func() bool) func(base.RegionID) (string, error) {
+	return func(r base.RegionID) (string, error) {
+		if several() {
+			return u.Text(r)
+		}
+		id, err := uuid.NewRandom()
+		return id.String(), err
+	}
+}
+
 // homeUUID is UUID() in the values of an INSERT.
 type homeUUID struct {
 	function.UUIDFunc
@@ -54,13 +72,7 @@ type homeUUID struct {
 }
 
 // Eval implements sql.Expression.
-func (h *homeUUID) Eval(*sql.Context, sql.Row) (any, error) {
-	id, err := h.m.next(h.r, time.Now())
-	if err != nil {
-		return nil, err
-	}
-	return id.String(), nil
-}
+func (h *homeUUID) Eval(*sql.Context, sql.Row) (any, error) { return h.m.Text(h.r) }
 
 // WithChildren implements sql.Expression.
 func (h *homeUUID) WithChildren(_ *sql.Context, children ...sql.Expression) (sql.Expression, error) {

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"encoding/binary"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/dolthub/vitess/go/sqltypes"
@@ -41,6 +42,25 @@ func (d *ColumnDesc) Unpadded() bool { return !d.Padded && d.pads() }
 // Pad has keys of the column disregard spaces at the end, if its collation does. None may have been
 // written.
 func (d *ColumnDesc) Pad() { d.Padded = d.pads() }
+
+// Unpad has keys of the columns that old has not, or has without that, keep spaces at the end of
+// texts: for clusters with nodes that know no other keys.
+func (d *TableDesc) Unpad(old *TableDesc) {
+	for i := range d.Cols {
+		c := &d.Cols[i]
+		if old != nil {
+			if j := old.Col(c.ID); j >= 0 && old.Cols[j].Padded {
+				continue
+			}
+		}
+		c.Padded = false
+	}
+}
+
+// Pads reports whether keys of a column disregard spaces at the end of texts.
+func (d *TableDesc) Pads() bool {
+	return slices.ContainsFunc(d.Cols, func(c ColumnDesc) bool { return c.Padded })
+}
 
 // padded is a text in the order of a collation with the attribute PAD SPACE.
 func (c *Column) padded(s []byte) []byte {

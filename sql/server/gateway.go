@@ -139,7 +139,7 @@ func newGateway(cfg Config) *gateway {
 	if missing := rules.Install(a); len(missing) > 0 {
 		panic(fmt.Sprintf("the engine has no rules %q any more, which package rules mends", missing))
 	}
-	a.Catalog.StatsProvider = analyzing{a.Catalog.StatsProvider, g.tableEnv()}
+	a.Catalog.StatsProvider = ddl.Analyzing{StatsProvider: a.Catalog.StatsProvider, Env: g.tableEnv()}
 	g.prefetch = prefetch.New(g.tableEnv(), a)
 	keeps := &bound.Builder{Overrides: overrides}
 	a.ExecBuilder = rowexec.NewBuilder(&builder{g: g, base: a, pre: g.prefetch, bound: keeps}, overrides)
@@ -153,6 +153,7 @@ func newGateway(cfg Config) *gateway {
 	g.query.Whole = g.whole
 	g.query.Fallbacks.On, g.query.Where, g.query.Meter = cfg.OnFallback, g.explained, measured
 	g.View = g.query.CheckView
+	g.query.Keys = g.uuids.Keys(func() bool { return len(g.DB.Topology().Regions) > 1 })
 	a.Runner = audited.Runner{Engine: g.engine, Audit: g.audit}
 	g.query.Prefetch = g.prefetch
 	g.query.Inner = audited.Runner{Engine: g.engine, Audit: g.audit}

@@ -132,3 +132,60 @@ func TestManyUnions(t *testing.T) {
 	refused(t, k, 1235, "INSERT INTO t (a, b) SELECT q.a, q.b FROM ("+all+") q")
 	expect(t, k, "SELECT COUNT(*) FROM ("+strings.Join(texts[:100], " UNION ALL ")+") q", "4000")
 }
+
+// TestLongDocuments: a JSON document of an aggregate that is longer than max_allowed_packet is
+// NULL, whichever engine makes it.
+func TestLongDocuments(t *testing.T) {
+	s, root := newServer(t)
+	exec(t, root, "CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(200))")
+	rows := make([]string, 1000)
+	for i := range rows {
+		rows[i] = "(" + strconv.Itoa(1000+i) + ", REPEAT('\\\\', 98))"
+	}
+	exec(t, root, "INSERT INTO t VALUES "+strings.Join(rows, ", "))
+	was := query(t, root, "SELECT @@GLOBAL.max_allowed_packet")[0]
+	defer exec(t, root, "SET GLOBAL max_allowed_packet = "+was)
+	for _, engine := range []string{"SELECT 1", toEngine} {
+		for _, k := range []struct {
+			kib     int // the array has 200,000 bytes, the object 208,000
+			q, want string
+		}{
+			{196, "SELECT JSON_LENGTH(JSON_ARRAYAGG(b)) FROM t", "1000"},
+			{195, "SELECT JSON_LENGTH(JSON_ARRAYAGG(b)) FROM t", "NULL"},
+			{195, "SELECT SUM(j IS NULL) FROM (SELECT JSON_ARRAYAGG(b) AS j FROM t GROUP BY a > 1005) q", "0"},
+			{204, "SELECT JSON_LENGTH(JSON_OBJECTAGG(a, b)) FROM t", "1000"},
+			{203, "SELECT JSON_LENGTH(JSON_OBJECTAGG(a, b)) FROM t", "NULL"},
+		} {
+			exec(t, root, "SET GLOBAL max_allowed_packet = "+strconv.Itoa(k.kib<<10))
+			c := conn(t, openDSN(t, "root@tcp("+s.Addr().String()+")/test"))
+			exec(t, c, engine)
+			expect(t, c, k.q, k.want)
+			want := "0"
+			if k.want == "NULL" {
+				want = "1"
+			}
+			if n := query(t, c, "SHOW WARNINGS"); strconv.Itoa(len(n)) != want {
+				t.Errorf("%s: %d warnings: %v", k.q, len(n), n)
+			}
+		}
+	}
+}
+
+// TestGroupConcatLength: group_concat_max_len counts in both engines, also when it is set.
+func TestGroupConcatLength(t *testing.T) {
+	_, root := newServer(t)
+	for _, engine := range []string{toOurs, toEngine} {
+		c := conn(t, root)
+		exec(t, c, engine)
+		for _, k := range []struct{ set, want string }{
+			{"SELECT 1", "1024"},
+			{"SET group_concat_max_len = 1500", "1500"},
+			{"SET group_concat_max_len = 18446744073709551615", "2000"},
+			{"SET group_concat_max_len = DEFAULT", "1024"},
+		} {
+			exec(t, c, k.set)
+			expect(t, c, "SELECT LENGTH(GROUP_CONCAT(x SEPARATOR '')) FROM (SELECT REPEAT('a', 1000) AS x UNION ALL SELECT REPEAT('b', 1000)) q",
+				k.want)
+		}
+	}
+}

@@ -115,6 +115,17 @@ func (g *gateway) readable(ctx *sql.Context, n *tableName, also ...sql.Privilege
 	return table.New(g.tableEnv(), t), nil
 }
 
+// mayAnalyze is the error for a client who may not both read and fill a table.
+func (g *gateway) mayAnalyze(ctx *sql.Context, db, name string) error {
+	mine := g.rights(ctx)
+	for _, p := range []sql.PrivilegeType{sql.PrivilegeType_Select, sql.PrivilegeType_Insert} {
+		if !mine.Table(db, name, p) {
+			return rights.Refusal(ctx, strings.ToUpper(p.String()), name)
+		}
+	}
+	return nil
+}
+
 // maintain answers as an engine does that has no such statement: the store checks and compacts what
 // it has by itself.
 func (g *gateway) maintain(ctx *sql.Context, op string, names []tableName) (rows []sql.Row, err error) {

@@ -222,6 +222,12 @@ func (s *Session) GetSessionVariable(ctx *sql.Context, name string) (any, error)
 		return strconv.FormatUint(uint64(s.token()), 10), nil
 	case lower == oldStalenessVar:
 		name = stalenessVar
+	case lower == "group_concat_max_len":
+		v, err := s.BaseSession.GetSessionVariable(ctx, name)
+		if n, ok := v.(uint64); ok && n > math.MaxInt64 {
+			v = uint64(math.MaxInt64) // the engine takes more for a negative length, and panics
+		}
+		return v, err
 	case globalOnly[lower]:
 		if _, v, ok := sql.SystemVariables.GetGlobal(lower); ok {
 			return v, nil

@@ -122,7 +122,10 @@ var allowed = map[string][]string{
 	"cluster/fence": nil,
 	// what a cluster says of itself to people follows from facts that it is told
 	"cluster/report": {"cluster/health", "mechanism/clock", "policy/placement"},
-	"cluster": append([]string{"cluster/health", "cluster/join", "cluster/report", "owner", "owner/gauge", "txn", "policy/coord",
+	// upgrades and the replacement of nodes are decided by what is known of the nodes
+	"cluster/upgrade": nil,
+	"cluster/replace": {"cluster/report"},
+	"cluster": append([]string{"cluster/health", "cluster/join", "cluster/replace", "cluster/report", "cluster/upgrade", "owner", "owner/gauge", "txn", "policy/coord",
 		"policy/placement"}, mechanisms...),
 	// layer 4: SQL
 	"sql/function": nil,
@@ -173,7 +176,8 @@ var allowed = map[string][]string{
 	"sql/changefeed": {"kv/hold", "kv/job", "sql/changefeed/event", "sql/changefeed/sink", "sql/ddl", "sql/feed", "sql/phrase", "sql/rights",
 		"sql/schema", "sql/session"},
 	// sockets know nothing of SQL
-	"sql/quick": nil,
+	"sql/quick":   nil,
+	"sql/rowlist": nil,
 	"sql/server": {"sql/admit", "sql/audited", "sql/backup", "sql/backup/place", "sql/binlog", "sql/changefeed", "sql/changefeed/sink", "sql/bound", "sql/feed", "sql/quick", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/kill", "sql/lent", "sql/named", "sql/prefetch", "sql/ddl", "sql/fast", "sql/oneshot", "sql/query", "sql/tally",
 		"sql/statements", "sql/virtual", "sql/describe", "sql/infile", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/digest", "sql/events",
 		"sql/function", "sql/stored",
@@ -211,13 +215,14 @@ var allowed = map[string][]string{
 	// order sorts whatever it is given
 	"sql/order": nil,
 	// hashing numbers keys of columns
-	"sql/exec/hashing": {"sql/expr"},
+	"sql/exec/tempfile": nil,
+	"sql/exec/hashing":  {"sql/expr"},
 	// jsontable reads a syntax, and makes rows of documents; it asks for none
 	"sql/jsontable": {"sql/expr", "sql/expr/jsondoc"},
-	"sql/exec":      {"base/sealed", "sql/admit", "sql/exec/hashing", "sql/expr", "sql/expr/fn", "sql/expr/jsondoc", "sql/jsontable", "sql/order"},
+	"sql/exec":      {"base/sealed", "sql/admit", "sql/exec/hashing", "sql/exec/tempfile", "sql/expr", "sql/expr/fn", "sql/expr/jsondoc", "sql/jsontable", "sql/order"},
 	// algebra is the form of a query: who binds, plans or describes tables meets here
 	"sql/algebra": {"sql/expr", "sql/jsontable"},
-	"sql/bind":    {"sql/algebra", "sql/bind/tree", "sql/expr", "sql/expr/fulltext", "sql/jsontable"},
+	"sql/bind":    {"sql/algebra", "sql/bind/tree", "sql/expr", "sql/expr/fn", "sql/expr/fulltext", "sql/jsontable"},
 	// tree knows texts only
 	"sql/bind/tree": {"sql/jsontable", "sql/token"},
 	// views and selected read texts, result knows batches
@@ -231,7 +236,7 @@ var allowed = map[string][]string{
 	// given makes constants of what clients send, and knows no statement
 	"sql/given": {"sql/bind", "sql/expr", "sql/schema"},
 	// query runs SELECTs and changes: the only one who knows them all
-	"sql/query": {"sql/selected", "sql/given", "sql/access", "sql/admit", "sql/algebra", "sql/assign", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar",
+	"sql/query": {"sql/exec/tempfile", "sql/selected", "sql/given", "sql/rowlist", "sql/access", "sql/admit", "sql/algebra", "sql/assign", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar",
 		"sql/expr/jsondoc", "sql/function", "sql/oneshot", "sql/opt", "sql/prefetch", "sql/program", "sql/result", "sql/rights", "sql/schema",
 		"sql/session", "sql/table", "sql/tally", "sql/token", "sql/views", "sql/weigh", "sql/zone"},
 	// access is where rows of the store become vectors: below it nobody knows of vectors, above it
@@ -247,13 +252,17 @@ var allowed = map[string][]string{
 	"node/meter": {"obs"},
 	// evacuate looks through the rows of a group for a mover, and is told the tables
 	"node/evacuate": {"owner/homing", "sql/schema"},
+	// knobs makes cluster settings of parameter structs that it is given
+	"node/knobs": {"sql/server"},
 	// early talks to clients before there is SQL
 	"node/early": nil,
+	// spare tunes the scheduler while statements wait
+	"node/spare": nil,
 	// the adviser reads which tables the text of a digest names
-	"node": append([]string{
+	"node": append([]string{"node/spare",
 		"sql/bind/tree", "sql/describe", "sql/schema",
-		"node/bundle", "node/console", "node/early", "node/evacuate", "node/meter",
-		"owner", "owner/gauge", "owner/homing", "owner/rewind", "owner/view", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "obs/audit", "obs/otlp",
+		"node/bundle", "node/console", "node/early", "node/evacuate", "node/knobs", "node/meter",
+		"owner", "owner/gauge", "owner/homing", "owner/rewind", "owner/view", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "cluster/upgrade", "obs/audit", "obs/otlp",
 		"cluster/join", "kv/hold", "sql/admit", "sql/backup", "sql/backup/place", "sql/changefeed/sink", "sql/digest", "sql/server", "policy/advice", "policy/epoch", "policy/placement", "policy/plan",
 		"mechanism/wan/overlay", "mechanism/ident",
 	}, mechanisms...),
@@ -289,7 +298,7 @@ var allowed = map[string][]string{
 	"lab/bench/faults": benchmark("mechanism/wan/wanemu"),
 	"lab/bench/tpch":   benchmark("lab/sqldiff"), "lab/bench/tpch/cmd": {"lab/bench/tpch"},
 	// sqldiff speaks to servers as a client; its command starts them, also with other batches.
-	"lab/sqldiff": nil, "lab/sqldiff/cmd": {"lab/sqldiff", "node", "policy/matrix", "sql/expr"},
+	"lab/sqldiff": nil, "lab/sqldiff/cmd": {"lab/sqldiff", "node", "policy/matrix", "sql/exec", "sql/expr"},
 	"lab/demo":     {"*"},
 	"lab/e2e":      {"*"},
 	"tools/layers": nil, "tools/measure": nil, "tools/worldmap": nil,

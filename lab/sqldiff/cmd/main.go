@@ -24,6 +24,7 @@ import (
 	"github.com/godwitdb/godwit/lab/sqldiff"
 	"github.com/godwitdb/godwit/node"
 	"github.com/godwitdb/godwit/policy/matrix"
+	"github.com/godwitdb/godwit/sql/exec"
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
@@ -60,6 +61,7 @@ func run(ctx context.Context) (wrong int, err error) {
 	flag.StringVar(&modes, "modes", "queries,changes,transactions", strings.Join(sqldiff.ModeNames, ", "))
 	flag.StringVar(&temp, "temp", "", "where both servers keep their data while they run: memory is faster")
 	flag.IntVar(&expr.BatchSize, "batch", expr.BatchSize, "rows that an operator of the nodes in this process hands on at once")
+	flag.Int64Var(&exec.SpillAbove, "spill", 0, "bytes of a statement above which the nodes in this process write files; 0: as always")
 	flag.StringVar(&profile, "profile", "", "file for a profile of the processor")
 	flag.Parse()
 	o.Modes = strings.Split(modes, ",")
@@ -114,6 +116,9 @@ func run(ctx context.Context) (wrong int, err error) {
 			fmt.Printf("%d statements on %q\n", n, name)
 		}
 		report = all
+	}
+	if exec.SpillAbove > 0 {
+		fmt.Printf("%d temporary files of statements\n", exec.Spilled.Load())
 	}
 	return report.Wrong, errors.Join(err, report.Print(os.Stdout))
 }

@@ -259,7 +259,7 @@ SELECT s, 1 FROM ci UNION SELECT s FROM ci;
 -- ! 1222
 
 -- case: a column of a primary key goes
--- wrong: ! 1105
+-- wrong: affected 0
 CREATE TABLE a(id int auto_increment primary key, name varchar(20) not null);
 -- affected 0
 INSERT INTO a VALUES (1,'x'),(2,'y');

@@ -497,7 +497,7 @@ func deriveSum(avg bool, places int) func(a *expr.Agg) error {
 			d, s := t.AsDecimal(), shown.AsDecimal()
 			a.T = expr.DecimalType(s.Precision+22, s.Scale)
 			if avg {
-				a.T = expr.DecimalType(s.Precision+places, min(s.Scale+places, expr.MaxScale))
+				a.T, a.Digits = average(t, s, places)
 			}
 			if t.Kind == expr.Decimal {
 				t = d
@@ -506,6 +506,24 @@ func deriveSum(avg bool, places int) func(a *expr.Agg) error {
 		a.Args[0] = expr.CastTo(a.Args[0], t)
 		return nil
 	}
+}
+
+// average is the type of AVG of values of t, which are shown as those of s, and how many digits
+// behind the point are shown of it.
+func average(t, s expr.Type, places int) (expr.Type, int) {
+	shown := expr.DecimalType(s.Precision+places, min(s.Scale+places, expr.MaxScale))
+	all := shown
+	all.Scale = max(shown.Scale, quotientDigits(t, places))
+	all.Precision += all.Scale - shown.Scale
+	return all, shown.Scale
+}
+
+// quotientDigits are the digits behind the point that are computed of an average of values of t.
+func quotientDigits(t expr.Type, places int) int {
+	if t.Kind != expr.Decimal {
+		t.Scale = 0
+	}
+	return expr.QuotientScale(t.Scale, 0, places)
 }
 
 // roundedArg is a quotient as it is shown.
@@ -525,11 +543,11 @@ func sumOf(avg bool, places int) func(a *expr.Agg, _ *expr.Env) (expr.Acc, error
 			return &fsumAcc{states: states[fsum]{each: 16}, avg: avg}, nil
 		}
 		t := a.Args[0].Type()
+		digits := quotientDigits(t, places)
 		if t.Kind != expr.Decimal {
 			t.Scale = 0
 		}
-		return &sumAcc{states: states[sum]{each: 32}, t: a.T, from: t, avg: avg,
-			digits: expr.QuotientScale(t.Scale, 0, places)}, nil
+		return &sumAcc{states: states[sum]{each: 32}, t: a.T, from: t, avg: avg, digits: digits}, nil
 	}
 }
 

@@ -20,14 +20,14 @@ import (
 var boxedNames = strings.Fields(`
 	aes_decrypt aes_encrypt bin_to_uuid compress uncompress uncompressed_length
 	inet_aton inet_ntoa inet6_aton inet6_ntoa is_ipv4 is_ipv4_compat is_ipv4_mapped is_ipv6 is_uuid
-	random_bytes regexp_instr regexp_like regexp_replace regexp_substr statement_digest uuid uuid_short uuid_to_bin
+	random_bytes regexp_instr regexp_like regexp_replace regexp_substr statement_digest uuid_short uuid_to_bin
 	st_area st_asbinary st_aswkb st_asgeojson st_astext st_aswkt st_dimension st_distance st_endpoint st_equals
 	st_geomcollfromtext st_geomcollfromtxt st_geomcollfromwkb st_geometryfromtext st_geomfromgeojson st_geomfromtext
 	st_geomfromwkb st_intersects st_latitude st_length st_linefromtext st_linefromwkb st_longitude st_perimeter
 	st_pointfromtext st_pointfromwkb st_polyfromtext st_polyfromwkb st_srid st_startpoint st_swapxy st_within st_x st_y
 	linestring multilinestring multipoint multipolygon point polygon geomcollection`)
 
-var volatileNames = map[string]bool{"random_bytes": true, "uuid": true, "uuid_short": true}
+var volatileNames = map[string]bool{"random_bytes": true, "uuid_short": true}
 
 var library = sync.OnceValue(func() map[string]*expr.Func {
 	all := map[string]sql.Function{}
@@ -66,6 +66,11 @@ func boxFunc(name string, f sql.Function) *expr.Func {
 				return expr.ErrArgs(name)
 			}
 			c.T = expr.FromSQL(e.Type(sql.NewEmptyContext()))
+			if c.T.Kind == expr.Text && !strings.HasPrefix(name, "regexp_") {
+				notNull := c.T.NotNull
+				c.T = expr.TextType(c.T.Length, sql.Collation_Default, expr.CoerceNumeric)
+				c.T.NotNull = notNull
+			}
 			return nil
 		},
 		Eval: func(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {

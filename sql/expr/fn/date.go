@@ -200,8 +200,22 @@ func registerNow() {
 	now("utc_time", false, expr.TimeType, func(env *expr.Env) int64 { return calendar.ClockOf(calendar.FromGo(env.Now.UTC())) })
 }
 
-func setDuration(v *expr.Vec, i int32, us int64) {
-	v.I[i] = min(max(us, -calendar.MaxDuration), calendar.MaxDuration)
+func setDuration(env *expr.Env, v *expr.Vec, i int32, us int64) { v.I[i] = clipped(env, us, v.T.Scale) }
+
+// clipped is a TIME in microseconds within its range. One beyond that is noted, with its digits.
+func clipped(env *expr.Env, us int64, digits int) int64 {
+	in := min(max(us, -calendar.MaxDuration), calendar.MaxDuration)
+	if in != us && env != nil {
+		env.Note(1292, "Truncated incorrect time value: '"+string(calendar.AppendDuration(nil, us, digits))+"'")
+	}
+	return in
+}
+
+// timed makes a rowEval that notes times beyond their range.
+func timed(f func(env *expr.Env, a []*expr.Vec, i int32, v *expr.Vec) error) func(*expr.Call, *expr.Compiler) (rowEval, error) {
+	return func(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
+		return func(a []*expr.Vec, i int32, v *expr.Vec) error { return f(k.Env, a, i, v) }, nil
+	}
 }
 
 // registerMake registers what makes dates and times of their parts or of other values, and what
@@ -214,8 +228,8 @@ func registerMake() {
 	for _, s := range []sig{
 		{names: "makedate", min: 2, max: 2, args: "i", ret: maybe(expr.TypeDate), make: plain(makeDate)},
 		{names: "from_days", min: 1, max: 1, args: "i", ret: maybe(expr.TypeDate), make: plain(fromDays)},
-		{names: "sec_to_time", min: 1, max: 1, args: "n", ret: timeOfSeconds(0), make: plain(secToTime)},
-		{names: "maketime", min: 3, max: 3, args: "iin", ret: timeOfSeconds(2), make: plain(makeTime)},
+		{names: "sec_to_time", min: 1, max: 1, args: "n", ret: timeOfSeconds(0), make: timed(secToTime)},
+		{names: "maketime", min: 3, max: 3, args: "iin", ret: timeOfSeconds(2), make: timed(makeTime)},
 		{names: "period_add", min: 2, max: 2, args: "i", ret: returns(expr.TypeInt), make: plain(periodAdd)},
 		{names: "period_diff", min: 2, max: 2, args: "i", ret: returns(expr.TypeInt), make: plain(periodDiff)},
 		{names: "datediff", min: 2, max: 2, args: "t", ret: maybe(expr.TypeInt), make: makeDateDiff},
@@ -292,16 +306,16 @@ func timeOfSeconds(arg int) func(c *expr.Call) (expr.Type, error) {
 	}
 }
 
-func secToTime(a []*expr.Vec, i int32, v *expr.Vec) error {
+func secToTime(env *expr.Env, a []*expr.Vec, i int32, v *expr.Vec) error {
 	n, us, ok := expr.NumberParts(a[0], i)
 	if !ok || n > 1e9 || n < -1e9 {
 		n, us = 1e9*int64(signOf(a[0], i)), 0
 	}
-	setDuration(v, i, n*1e6+us)
+	setDuration(env, v, i, n*1e6+us)
 	return nil
 }
 
-func makeTime(a []*expr.Vec, i int32, v *expr.Vec) error {
+func makeTime(env *expr.Env, a []*expr.Vec, i int32, v *expr.Vec) error {
 	h, m := a[0].I[i], a[1].I[i]
 	s, us, ok := expr.NumberParts(a[2], i)
 	if !ok || m < 0 || m > 59 || s < 0 || s > 59 || us < 0 {
@@ -313,7 +327,7 @@ func makeTime(a []*expr.Vec, i int32, v *expr.Vec) error {
 	if h < 0 {
 		total = -total
 	}
-	setDuration(v, i, total)
+	setDuration(env, v, i, total)
 	return nil
 }
 

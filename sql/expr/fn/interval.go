@@ -344,7 +344,8 @@ func deriveAddTime(c *expr.Call) error {
 		}
 		c.T = expr.TextType(29, sql.Collation_Default, expr.CoerceNumeric)
 	}
-	c.Args[1] = expr.CastTo(c.Args[1], expr.TimeType(6))
+	// A constant becomes a TIME here, which has to tell its digits when the call is derived again.
+	c.Args[1] = expr.CastTo(c.Args[1], expr.TimeType(literalDigitsOf(c.Args[1])))
 	return nil
 }
 
@@ -369,11 +370,11 @@ func evalAddTime(sign int64) func(c *expr.Call, k *expr.Compiler) (expr.Expr, er
 			ok := true
 			switch c.T.Kind {
 			case expr.Duration:
-				setDuration(v, i, a[0].I[i]+us)
+				setDuration(k.Env, v, i, a[0].I[i]+us)
 			case expr.Datetime:
 				v.I[i], ok = calendar.FromMicros(calendar.Micros(a[0].I[i]) + us)
 			default:
-				ok = addTimeText(a[0].S[i], us, v, i)
+				ok = addTimeText(k.Env, a[0].S[i], us, v, i)
 			}
 			if !ok {
 				v.SetNull(int(i))
@@ -383,7 +384,7 @@ func evalAddTime(sign int64) func(c *expr.Call, k *expr.Compiler) (expr.Expr, er
 	}
 }
 
-func addTimeText(s string, us int64, v *expr.Vec, i int32) bool {
+func addTimeText(env *expr.Env, s string, us int64, v *expr.Vec, i int32) bool {
 	fsp := func(x int64) int {
 		if x%1e6 != 0 {
 			return 6
@@ -397,7 +398,7 @@ func addTimeText(s string, us int64, v *expr.Vec, i int32) bool {
 		return ok
 	}
 	d, _, _, ok := calendar.ParseDuration(s)
-	d = min(max(d+us, -calendar.MaxDuration), calendar.MaxDuration)
+	d = clipped(env, d+us, fsp(d+us))
 	v.S[i] = string(calendar.AppendDuration(nil, d, fsp(d)))
 	return ok
 }
@@ -418,9 +419,9 @@ func deriveTimeDiff(c *expr.Call) error {
 			dated = parsed && p.Fields > 3
 		}
 		if dated {
-			c.Args[i] = expr.CastTo(a, expr.DatetimeType(6))
+			c.Args[i] = expr.CastTo(a, expr.DatetimeType(literalDigitsOf(a)))
 		} else {
-			c.Args[i] = expr.CastTo(a, expr.TimeType(6))
+			c.Args[i] = expr.CastTo(a, expr.TimeType(literalDigitsOf(a)))
 		}
 	}
 	c.T = expr.TimeType(fsp)
@@ -437,9 +438,9 @@ func evalTimeDiff(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
 		case x.T.Kind != y.T.Kind:
 			v.SetNull(int(i))
 		case x.T.Kind == expr.Duration:
-			setDuration(v, i, x.I[i]-y.I[i])
+			setDuration(k.Env, v, i, x.I[i]-y.I[i])
 		default:
-			setDuration(v, i, calendar.Micros(x.I[i])-calendar.Micros(y.I[i]))
+			setDuration(k.Env, v, i, calendar.Micros(x.I[i])-calendar.Micros(y.I[i]))
 		}
 		return nil
 	}), nil

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
+	"github.com/google/uuid"
 
 	"github.com/godwitdb/godwit/sql/expr"
 )
@@ -29,7 +30,7 @@ func init() {
 	fact("$last_insert_id", func(f *expr.Facts) int64 { return int64(f.LastInsertID) }, expr.TypeUint)
 	word := func(names string, of func(*expr.Facts) string) {
 		sig{names: names, nulls: true, perStatement: true,
-			ret: maybe(expr.TextType(288, sql.Collation_Default, expr.CoerceSysconst)),
+			ret: maybe(expr.TextType(288, sql.Collation_utf8mb3_general_ci, expr.CoerceSysconst)),
 			make: func(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
 				s := of(&k.Env.Facts)
 				return func(_ []*expr.Vec, i int32, v *expr.Vec) error {
@@ -45,7 +46,7 @@ func init() {
 	word("version", func(f *expr.Facts) string { return f.Version })
 	word("current_user", func(f *expr.Facts) string { return f.CurrentUser })
 	ofType := func(name string, of func(sql.CollationID) string) {
-		sig{names: name, min: 1, max: 1, args: "*", nulls: true, ret: returns(expr.TextType(64, sql.Collation_Default, expr.CoerceSysconst)),
+		sig{names: name, min: 1, max: 1, args: "*", nulls: true, ret: returns(expr.TextType(64, sql.Collation_utf8mb3_general_ci, expr.CoerceSysconst)),
 			make: func(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
 				s := of(c.Args[0].Type().Coll)
 				return func(_ []*expr.Vec, i int32, v *expr.Vec) error {
@@ -66,6 +67,17 @@ func init() {
 			return func(_ []*expr.Vec, i int32, v *expr.Vec) error {
 				v.I[i] = n
 				return nil
+			}, nil
+		}}.register()
+	sig{names: "uuid", volatile: true, ret: returns(expr.TextType(36, sql.Collation_Default, expr.CoerceNumeric)),
+		make: func(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
+			key := k.Env.UUID
+			if key == nil {
+				key = func() (string, error) { return uuid.NewString(), nil }
+			}
+			return func(_ []*expr.Vec, i int32, v *expr.Vec) (err error) {
+				v.S[i], err = key()
+				return err
 			}, nil
 		}}.register()
 	// The value of a subquery of which there must be one row; the second argument counts them.

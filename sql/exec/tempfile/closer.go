@@ -1,4 +1,4 @@
-package exec
+package tempfile
 
 import (
 	"io"
@@ -19,13 +19,6 @@ const mostClosing = 256
 
 // aside closes the temporary files of this process.
 var aside closer
-
-// Closing is how many temporary files of this process wait to be closed, most how many may.
-func Closing() (n, most int) {
-	aside.mu.Lock()
-	defer aside.mu.Unlock()
-	return len(aside.files), mostClosing
-}
 
 func (c *closer) close(f io.Closer) {
 	c.mu.Lock()

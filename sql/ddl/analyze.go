@@ -1,4 +1,4 @@
-package server
+package ddl
 
 import (
 	"github.com/dolthub/go-mysql-server/sql"
@@ -8,23 +8,23 @@ import (
 	"github.com/godwitdb/godwit/sql/table"
 )
 
-// analyzing has ANALYZE TABLE take our own estimates, too. The others are the engine's.
-type analyzing struct {
+// Analyzing has ANALYZE TABLE take our own estimates, too. The others are the engine's.
+type Analyzing struct {
 	sql.StatsProvider
-	env *table.Env
+	Env *table.Env
 }
 
 // AnalyzeTable implements sql.StatsProvider.
-func (a analyzing) AnalyzeTable(ctx *sql.Context, t sql.Table, db string) error {
+func (a Analyzing) AnalyzeTable(ctx *sql.Context, t sql.Table, db string) error {
 	if st := table.Of(t); st != nil && st.Def.HomesOf == nil {
 		kctx := ctx.Context
 		if s := session.Of(ctx); s != nil {
 			kctx = s.KVContext(ctx)
 		}
-		if err := a.env.Stats.Analyze(kctx, st.Def); err != nil {
+		if err := a.Env.Stats.Analyze(kctx, st.Def); err != nil {
 			return schema.ClientError(err)
 		}
-		if sample, _ := a.env.Stats.Sample(st.Def); sample != nil && sample.Rows == 0 {
+		if sample, _ := a.Env.Stats.Sample(st.Def); sample != nil && sample.Rows == 0 {
 			return nil // the engine divides by their number
 		}
 	}

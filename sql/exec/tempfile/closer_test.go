@@ -1,4 +1,4 @@
-package exec
+package tempfile
 
 import (
 	"sync/atomic"

@@ -1,4 +1,5 @@
-package node
+// Package knobs makes cluster settings of parameter structs.
+package knobs
 
 import (
 	"bytes"
@@ -13,16 +14,19 @@ import (
 	"github.com/godwitdb/godwit/sql/server"
 )
 
-// settings are the cluster settings: groups of parameters. Each group is a struct with JSON names,
+// Settings are the cluster settings: groups of parameters. Each group is a struct with JSON names,
 // which is set as a whole. It implements server.Settings.
-type settings struct {
+type Settings struct {
 	mu     sync.Mutex
-	groups []settingGroup
+	groups []Group
 	set    map[string]string
 }
 
-// settingGroup is a parameter struct under a prefix.
-type settingGroup struct {
+// New makes settings of groups.
+func New(groups ...Group) *Settings { return &Settings{groups: groups} }
+
+// Group is a parameter struct under a prefix.
+type Group struct {
 	prefix   string
 	defaults any               // the struct with its defaults
 	help     map[string]string // by JSON name; a field that is not named cannot be set
@@ -30,11 +34,11 @@ type settingGroup struct {
 	apply    func(data []byte) error
 }
 
-// settingsOf makes a group. read decodes and validates its parameters, and apply puts them in
+// Of makes a group. read decodes and validates its parameters, and apply puts them in
 // force.
-func settingsOf[P any](prefix string, defaults any, help map[string]string, read func(data []byte) (P, error),
-	apply func(P) error) settingGroup {
-	return settingGroup{
+func Of[P any](prefix string, defaults any, help map[string]string, read func(data []byte) (P, error),
+	apply func(P) error) Group {
+	return Group{
 		prefix: prefix, defaults: defaults, help: help,
 		check: func(data []byte) error {
 			_, err := read(data)
@@ -51,7 +55,7 @@ func settingsOf[P any](prefix string, defaults any, help map[string]string, read
 }
 
 // jsonOf is the group's struct as JSON, with the given values in place of defaults.
-func (g *settingGroup) jsonOf(values map[string]string) ([]byte, error) {
+func (g *Group) jsonOf(values map[string]string) ([]byte, error) {
 	b, err := json.Marshal(g.defaults)
 	if err != nil {
 		return nil, err
@@ -92,7 +96,7 @@ func (g *settingGroup) jsonOf(values map[string]string) ([]byte, error) {
 }
 
 // List implements server.Settings.
-func (s *settings) List() (out []server.Setting) {
+func (s *Settings) List() (out []server.Setting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.groups {
@@ -116,20 +120,20 @@ func (s *settings) List() (out []server.Setting) {
 }
 
 // Check implements server.Settings.
-func (s *settings) Check(values map[string]string) error {
-	return s.each(values, func(g *settingGroup, data []byte) error { return g.check(data) })
+func (s *Settings) Check(values map[string]string) error {
+	return s.each(values, func(g *Group, data []byte) error { return g.check(data) })
 }
 
 // Apply implements server.Settings.
-func (s *settings) Apply(values map[string]string) {
+func (s *Settings) Apply(values map[string]string) {
 	s.mu.Lock()
 	s.set = maps.Clone(values)
 	s.mu.Unlock()
 	// Check has refused bad values
-	_ = s.each(values, func(g *settingGroup, data []byte) error { return g.apply(data) })
+	_ = s.each(values, func(g *Group, data []byte) error { return g.apply(data) })
 }
 
-func (s *settings) each(values map[string]string, fn func(*settingGroup, []byte) error) error {
+func (s *Settings) each(values map[string]string, fn func(*Group, []byte) error) error {
 	var errs []error
 	for i := range s.groups {
 		data, err := s.groups[i].jsonOf(values)
