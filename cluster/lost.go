@@ -124,11 +124,10 @@ func (p *peers) lost(after time.Duration) map[base.NodeID]bool {
 }
 
 // returned takes whether a peer is lost, and reports whether it is no more.
-func (p *peers) returned(id base.NodeID, lost bool) bool {
+func (p *peers) returned(id base.NodeID, lost bool) (back bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := &p.get(id).contact
-	back := !lost && !c.here
-	c.here = !lost
+	c.here, back = !lost, !lost && !c.here
 	return back
 }

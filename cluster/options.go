@@ -75,11 +75,8 @@ type Listeners struct {
 	// OnGone is called, once, when this node has been decommissioned and holds no replica any more.
 	OnGone func()
 	// OnSilent gets a node whose process has most likely ended: nothing was heard of it for
-	// Pace.SilentAfter, or it was started again.
-	OnSilent func(base.NodeID)
-	// OnBack gets a node that is heard, and hears this one, for the first time or after it was
-	// lost.
-	OnBack func(base.NodeID)
+	// Pace.SilentAfter, or it was started again. OnBack gets one that answers, at first or again.
+	OnSilent, OnBack func(base.NodeID)
 	// OnLate gets a node that most of the others find late, this one among them, at each heartbeat
 	// at which they do: it handles late what arrives, though its heartbeats come.
 	OnLate func(base.NodeID)

@@ -31,8 +31,7 @@ func (r *Replica) leaseTerms(now time.Time) (length, age, patience time.Duration
 	return length, age, patience
 }
 
-// leasePatience is how long a lease may take to be applied before no other one is asked for,
-// besides two round trips, or twice what renewals took of late (TIME-1c).
+// leasePatience is what a lease may take to be applied beside two trips or renewals (TIME-1c).
 const leasePatience = 300 * time.Millisecond
 
 // lateTerms is leaseTerms of the last moments: each commit asks, and round trips change slowly. mu

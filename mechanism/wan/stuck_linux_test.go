@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/wan/wanemu"
@@ -48,7 +49,7 @@ func TestStuckConnectionsAreMadeAnew(t *testing.T) {
 	var dials, most atomic.Int32
 	site := func(name string, self base.NodeID) *TCP {
 		in := n.Site(name)
-		o := TCPOptions{Self: self, Region: base.RegionID(self), ClusterID: "c"}
+		o := TCPOptions{Self: self, Region: base.RegionID(self), ClusterID: "c", DeadAfter: time.Minute}
 		var err error
 		in.Do(func() { o.Listener, err = net.Listen("tcp", in.IP+":0") })
 		if err != nil {
@@ -99,7 +100,7 @@ func TestStuckConnectionsAreMadeAnew(t *testing.T) {
 		a.eachConn(func(conn net.Conn, _ base.RegionID) { tries = max(tries, backoffOf(conn).tries) })
 		return tries
 	}
-	eventually(func() bool { return stuck(a, 2) && stuck(b, 1) && kernel() >= 4 })
+	eventually(func() bool { return stuck(a, 2) && stuck(b, 1) && kernel() >= 5 })
 	if s := a.Stats()[0]; s.Connects != 1 {
 		t.Fatalf("%d connections were made over a cut path", s.Connects)
 	}
