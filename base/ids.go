@@ -3,6 +3,8 @@ package base
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // NodeID names one process of the cluster; it is never reused. 0 is no node.
@@ -52,6 +54,20 @@ func (g GroupID) String() string {
 		return "meta"
 	}
 	return fmt.Sprintf("s%d@r%d", g.Shard(), g.Region())
+}
+
+// ParseGroup reads a group's name: meta, or SHARD@REGION as in s1@r2.
+func ParseGroup(s string) (GroupID, error) {
+	if s == MetaGroup.String() {
+		return MetaGroup, nil
+	}
+	a, b, ok := strings.Cut(s, "@")
+	shard, err := strconv.ParseUint(strings.TrimPrefix(a, "s"), 10, 16)
+	region, err2 := strconv.ParseUint(strings.TrimPrefix(b, "r"), 10, 8)
+	if !ok || err != nil || err2 != nil || shard == 0 || region == 0 || region > MaxRegions {
+		return 0, Errorf(CodeInvalid, "%q is not a group: meta, or like s1@r2 (SELECT name FROM godwit.groups)", s)
+	}
+	return DataGroup(ShardID(shard), RegionID(region)), nil
 }
 
 // GroupRegions are the home regions of groups, each once.

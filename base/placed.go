@@ -73,6 +73,8 @@ type Placement struct {
 	// those with which its groups began.
 	Replicas [][]NodeID `json:"replicas"`
 	First    [][]NodeID `json:"first"`
+	// Unknown: see Region.
+	Unknown string `json:"-"`
 }
 
 // Placed is what the descriptors of the placement's tables say of it.

@@ -27,6 +27,9 @@ const (
 	// VersionAway has nodes that are silent for long be replaced: older builds place replicas
 	// there.
 	VersionAway ClusterVersion = 7
+	// VersionPlaced has placements: older builds drop them from the topology, and know neither
+	// their shards nor where the rows of their tables may lie.
+	VersionPlaced ClusterVersion = 7
 	// VersionNewest is the newest that this build knows.
 	VersionNewest ClusterVersion = 7
 )
@@ -34,7 +37,7 @@ const (
 // Brings says, for people, what a cluster can do from a version on; empty for the first.
 func (v ClusterVersion) Brings() string {
 	if v == VersionRegions {
-		return "regions come and go; nodes that are silent for long are replaced; keys of collations with PAD SPACE disregard spaces at the end of texts"
+		return "regions come and go; tables have placements; nodes that are silent for long are replaced; keys of collations with PAD SPACE disregard spaces at the end of texts"
 	}
 	return ""
 }
@@ -112,6 +115,19 @@ func (t Topology) MarshalJSON() ([]byte, error) {
 func (t *Topology) UnmarshalJSON(b []byte) (err error) {
 	type plain Topology
 	t.Unknown, err = decodeKeeping(b, (*plain)(t))
+	return err
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (p Placement) MarshalJSON() ([]byte, error) {
+	type plain Placement
+	return encodeKeeping(plain(p), p.Unknown)
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (p *Placement) UnmarshalJSON(b []byte) (err error) {
+	type plain Placement
+	p.Unknown, err = decodeKeeping(b, (*plain)(p))
 	return err
 }
 

@@ -95,7 +95,7 @@ func (a args) node() base.NodeID {
 }
 
 func (a args) group() base.GroupID {
-	g, err := ParseGroup(a.d.CmdArgs[0].Key)
+	g, err := base.ParseGroup(a.d.CmdArgs[0].Key)
 	if err != nil {
 		a.d.Fatalf(a.t, "%v", err)
 	}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/godwitdb/godwit/base"
@@ -40,33 +41,30 @@ func (c *Cluster) Register(mux *http.ServeMux) {
 		join.Reply(w, http.StatusOK, c.Status(r.Context()))
 	})
 	mux.HandleFunc("POST "+PathPromote, c.servePromote)
-	mux.HandleFunc("POST "+PathUpgrade, c.serveUpgrade)
-	mux.HandleFunc("POST "+PathDropRegion, func(w http.ResponseWriter, r *http.Request) {
-		var q DropRegionRequest
+	mux.HandleFunc("POST "+PathUpgrade, changes(func(ctx context.Context, _ struct{}) (*base.Topology, error) {
+		return c.FinalizeUpgrade(ctx)
+	}))
+	mux.HandleFunc("POST "+PathDropRegion, changes(func(ctx context.Context, q DropRegionRequest) (*base.Topology, error) {
+		return c.DropRegion(ctx, q.Region, q.Into)
+	}))
+	type decommission struct {
+		Node base.NodeID `json:"node"`
+	}
+	mux.HandleFunc("POST "+PathDecommission, changes(func(ctx context.Context, q decommission) (*base.Topology, error) {
+		return c.Decommission(ctx, q.Node)
+	}))
+}
+
+// changes serves requests that change the topology.
+func changes[Q any](do func(context.Context, Q) (*base.Topology, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var q Q
 		if err := join.Decode(r, &q); err != nil {
 			join.Reply(w, http.StatusBadRequest, join.InitReply{Error: err.Error()})
-			return
-		}
-		t, err := c.DropRegion(r.Context(), q.Region, q.Into)
-		if err != nil {
+		} else if t, err := do(r.Context(), q); err != nil {
 			join.Reply(w, http.StatusConflict, join.InitReply{Error: err.Error()})
-			return
+		} else {
+			join.Reply(w, http.StatusOK, join.InitReply{ClusterID: t.ClusterID, Topology: *t})
 		}
-		join.Reply(w, http.StatusOK, join.InitReply{ClusterID: t.ClusterID, Topology: *t})
-	})
-	mux.HandleFunc("POST "+PathDecommission, func(w http.ResponseWriter, r *http.Request) {
-		var q struct {
-			Node base.NodeID `json:"node"`
-		}
-		if err := join.Decode(r, &q); err != nil {
-			join.Reply(w, http.StatusBadRequest, join.InitReply{Error: err.Error()})
-			return
-		}
-		t, err := c.Decommission(r.Context(), q.Node)
-		if err != nil {
-			join.Reply(w, http.StatusConflict, join.InitReply{Error: err.Error()})
-			return
-		}
-		join.Reply(w, http.StatusOK, join.InitReply{ClusterID: t.ClusterID, Topology: *t})
-	})
+	}
 }

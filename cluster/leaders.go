@@ -76,7 +76,7 @@ func (c *leaderControl) SetLeaderParams(p LeaderParams) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
-	pins, _ := ParsePins(p.Pin)
+	pins, _ := leader.ParsePins(p.Pin)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old := c.params

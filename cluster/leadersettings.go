@@ -2,9 +2,7 @@ package cluster
 
 import (
 	"errors"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -47,49 +45,10 @@ func (p *LeaderParams) Validate() error {
 	if _, err := leader.New(p.policy()); err != nil {
 		errs = append(errs, err)
 	}
-	if _, err := ParsePins(p.Pin); err != nil {
+	if _, err := leader.ParsePins(p.Pin); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
-}
-
-// ParsePins reads "s1@r2=5 meta=1": groups and the nodes that are to lead them.
-func ParsePins(s string) (map[base.GroupID]base.NodeID, error) {
-	out := map[base.GroupID]base.NodeID{}
-	for _, f := range strings.Fields(s) {
-		name, node, ok := strings.Cut(f, "=")
-		g, err := ParseGroup(name)
-		n, err2 := strconv.ParseUint(node, 10, 16)
-		if !ok || err != nil || err2 != nil || n == 0 {
-			return nil, base.Errorf(base.CodeInvalid, "leader.pin: %q is not GROUP=NODE, like s1@r2=5", f)
-		}
-		out[g] = base.NodeID(n)
-	}
-	return out, nil
-}
-
-// FormatPins is the other way round.
-func FormatPins(pins map[base.GroupID]base.NodeID) string {
-	var out []string
-	for g, n := range pins {
-		out = append(out, fmt.Sprintf("%v=%d", g, n))
-	}
-	slices.Sort(out)
-	return strings.Join(out, " ")
-}
-
-// ParseGroup reads a group's name: meta, or SHARD@REGION as in s1@r2.
-func ParseGroup(s string) (base.GroupID, error) {
-	if s == base.MetaGroup.String() {
-		return base.MetaGroup, nil
-	}
-	a, b, ok := strings.Cut(s, "@")
-	shard, err := strconv.ParseUint(strings.TrimPrefix(a, "s"), 10, 16)
-	region, err2 := strconv.ParseUint(strings.TrimPrefix(b, "r"), 10, 8)
-	if !ok || err != nil || err2 != nil || shard == 0 || region == 0 || region > base.MaxRegions {
-		return 0, base.Errorf(base.CodeInvalid, "%q is not a group: meta, or like s1@r2 (SELECT name FROM godwit.groups)", s)
-	}
-	return base.DataGroup(base.ShardID(shard), base.RegionID(region)), nil
 }
 
 // mayLead reports whether the settings let a region lead.

@@ -538,14 +538,11 @@ func (c *promotions) servePromote(w http.ResponseWriter, r *http.Request) {
 	var q PromoteRequest
 	if err := join.Decode(r, &q); err != nil {
 		join.Reply(w, http.StatusBadRequest, PromoteReply{Error: err.Error()})
-		return
-	}
-	ps, err := c.Promote(r.Context(), q)
-	if err != nil {
+	} else if ps, err := c.Promote(r.Context(), q); err != nil {
 		join.Reply(w, http.StatusConflict, PromoteReply{Error: err.Error()})
-		return
+	} else {
+		join.Reply(w, http.StatusOK, PromoteReply{Promotions: c.Accounts(ps)})
 	}
-	join.Reply(w, http.StatusOK, PromoteReply{Promotions: c.Accounts(ps)})
 }
 
 // PromoteReply is what comes of a promotion.

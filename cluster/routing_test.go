@@ -22,7 +22,7 @@ func TestDirectory(t *testing.T) {
 			switch d.Cmd {
 			case "heard": // from=1 group=s1@r1 term=3 closed=10 [incarnation=1]
 				var err error
-				if g, err = ParseGroup(a.text("group")); err != nil {
+				if g, err = base.ParseGroup(a.text("group")); err != nil {
 					d.Fatalf(t, "%v", err)
 				}
 				l := &wire.GroupLead{Group: uint32(g), Term: uint64(a.numbers("term")[0]), Closed: uint64(a.numbers("closed")[0])}

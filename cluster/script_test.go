@@ -401,7 +401,7 @@ func (s *script) held(args) string {
 // # What survives, and what is read where
 
 func (a args) secondGroup() base.GroupID {
-	g, err := ParseGroup(a.d.CmdArgs[1].Key)
+	g, err := base.ParseGroup(a.d.CmdArgs[1].Key)
 	if err != nil {
 		a.d.Fatalf(a.t, "%v", err)
 	}

@@ -3,12 +3,10 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/cluster/join"
 	"github.com/godwitdb/godwit/cluster/upgrade"
 )
 
@@ -105,13 +103,4 @@ func (c *upgrades) askVersion(ctx context.Context, n base.NodeID, q upgrade.Quer
 		}
 	}
 	return r, err
-}
-
-func (c *upgrades) serveUpgrade(w http.ResponseWriter, r *http.Request) {
-	t, err := c.FinalizeUpgrade(r.Context())
-	if err != nil {
-		join.Reply(w, http.StatusConflict, join.InitReply{Error: err.Error()})
-		return
-	}
-	join.Reply(w, http.StatusOK, join.InitReply{ClusterID: t.ClusterID, Topology: *t})
 }

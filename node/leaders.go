@@ -9,6 +9,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster"
 	"github.com/godwitdb/godwit/node/knobs"
+	"github.com/godwitdb/godwit/policy/leader"
 	"github.com/godwitdb/godwit/sql/server"
 )
 
@@ -93,7 +94,7 @@ func (n *Node) serveLeader(w http.ResponseWriter, r *http.Request) {
 	if !decode(w, r, &q) {
 		return
 	}
-	g, err := cluster.ParseGroup(q.Group)
+	g, err := base.ParseGroup(q.Group)
 	if err == nil && q.Pin {
 		err = n.pinLeader(r.Context(), g, q.Node)
 	}
@@ -119,5 +120,5 @@ func (n *Node) pinLeader(ctx context.Context, g base.GroupID, node base.NodeID) 
 	if pins[g] = node; node == 0 {
 		delete(pins, g)
 	}
-	return srv.SetClusterSetting(ctx, "leader.pin", cluster.FormatPins(pins))
+	return srv.SetClusterSetting(ctx, "leader.pin", leader.FormatPins(pins))
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster/placed"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/policy/home"
 	"github.com/godwitdb/godwit/sql/backup"
@@ -109,17 +110,17 @@ func (s show) EnableAsync(ctx context.Context) error { return s.n.cluster.Enable
 
 // CreatePlacement implements server.Cluster.
 func (s show) CreatePlacement(ctx context.Context, name string, regions []string) error {
-	return s.n.cluster.CreatePlacement(ctx, name, regions)
+	return placed.Create(ctx, s.n.cluster, name, regions)
 }
 
 // DropPlacement implements server.Cluster.
 func (s show) DropPlacement(ctx context.Context, name string) error {
-	return s.n.cluster.DropPlacement(ctx, name)
+	return placed.Drop(ctx, s.n.cluster, name)
 }
 
 // PlacementNamed implements server.Cluster.
 func (s show) PlacementNamed(ctx context.Context, name string) (base.Placed, error) {
-	return s.n.cluster.PlacementNamed(ctx, name)
+	return placed.Named(ctx, s.n.cluster, name)
 }
 
 // AwaitHeld implements server.Cluster.

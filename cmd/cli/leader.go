@@ -21,7 +21,7 @@ func leaderArgs(args []string, none bool) (q cluster.LeaderRequest, err error) {
 	if len(args) != 2 {
 		return q, usagef("give a group and a node, like s1@r2 5; SELECT name FROM godwit.groups names the groups")
 	}
-	if _, err := cluster.ParseGroup(args[0]); err != nil {
+	if _, err := base.ParseGroup(args[0]); err != nil {
 		return q, usageError{err}
 	}
 	q.Group = args[0]

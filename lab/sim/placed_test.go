@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster/placed"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -124,12 +125,12 @@ func TestPlacementWaits(t *testing.T) {
 				make := func(within time.Duration) error {
 					ctx, cancel := context.WithTimeout(context.Background(), within)
 					defer cancel()
-					return s.hosts[0].up().node.Cluster().CreatePlacement(ctx, "p", []string{"r1", "r2", "r3"})
+					return placed.Create(ctx, s.hosts[0].up().node.Cluster(), "p", []string{"r1", "r2", "r3"})
 				}
 				down := s.hosts[3]
 				down.crash()
 				err := make(10 * time.Second)
-				if _, uses := s.hosts[1].up().node.Cluster().PlacementNamed(context.Background(), "p"); (uses == nil) != hasty {
+				if _, uses := placed.Named(context.Background(), s.hosts[1].up().node.Cluster(), "p"); (uses == nil) != hasty {
 					t.Errorf("while a node is down the placement is said to be usable: %v (%v)", uses, err)
 				}
 				if hasty {
@@ -142,7 +143,7 @@ func TestPlacementWaits(t *testing.T) {
 				if err := make(30 * time.Second); err != nil {
 					t.Error(err)
 				}
-				if p, err := down.up().node.Cluster().PlacementNamed(context.Background(), "p"); err != nil || p.First != 1 {
+				if p, err := placed.Named(context.Background(), down.up().node.Cluster(), "p"); err != nil || p.First != 1 {
 					t.Errorf("%+v (%v)", p, err)
 				}
 			})

@@ -9,6 +9,9 @@ import (
 
 // Add adds a placement to a topology, or takes the groups of one that was dropped.
 func Add(t *base.Topology, name string, names []string) error {
+	if !t.Allows(base.VersionPlaced) {
+		return t.NotYet("CREATE PLACEMENT", base.VersionPlaced)
+	}
 	if t.Concurrency.Ordered() {
 		return base.Errorf(base.CodeInvalid, "placements are not for clusters that order transactions by timestamps")
 	}

@@ -10,7 +10,9 @@ import (
 
 // TestPlacements: where the replicas of a placement are, and what becomes of it.
 func TestPlacements(t *testing.T) {
-	topo := Place(basetest.Topology(4, 3, 2, 1, 2))
+	first := basetest.Topology(4, 3, 2, 1, 2)
+	first.ClusterVersion = base.VersionNewest
+	topo := Place(first)
 	name := func(r base.RegionID) string { return topo.RegionName(r) }
 	add := func(p string, regions ...string) error {
 		if err := Add(&topo, p, regions); err != nil {
@@ -37,6 +39,8 @@ func TestPlacements(t *testing.T) {
 	must(add("three", name(1), name(2), name(4))) // it is opening: the statement goes on
 	refused(add("THREE", name(2)), "already")
 	refused(add("four"), "needs a region")
+	old := basetest.Topology(4, 3)
+	refused(Add(&old, "p", []string{old.RegionName(1)}), "CREATE PLACEMENT")
 	refused(add("four", "nowhere"), "there is no region")
 	for p, c := range map[string]struct{ groups, replicas int }{"one": {1, 3}, "two": {2, 3}, "three": {3, 3}} {
 		pl := topo.PlacementByName(p)

@@ -124,6 +124,7 @@ var allowed = map[string][]string{
 	"cluster/report": {"cluster/health", "mechanism/clock", "policy/placement"},
 	// upgrades and the replacement of nodes are decided by what is known of the nodes
 	"cluster/upgrade": nil,
+	"cluster/placed":  {"policy/placement"},
 	"cluster/replace": {"cluster/report", "policy/placement"},
 	"cluster": append([]string{"cluster/health", "cluster/join", "cluster/replace", "cluster/report", "cluster/upgrade", "owner", "owner/gauge", "txn", "policy/coord",
 		"policy/placement"}, mechanisms...),
@@ -266,7 +267,7 @@ var allowed = map[string][]string{
 	"node": append([]string{"node/spare",
 		"sql/bind/tree", "sql/describe", "sql/schema",
 		"node/bundle", "node/console", "node/early", "node/evacuate", "node/knobs", "node/memory", "node/meter", "node/residency",
-		"owner", "owner/gauge", "owner/homing", "owner/rewind", "owner/view", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "cluster/replace", "cluster/upgrade", "obs/audit", "obs/otlp",
+		"owner", "owner/gauge", "owner/homing", "owner/rewind", "owner/view", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "cluster/placed", "cluster/replace", "cluster/upgrade", "obs/audit", "obs/otlp",
 		"cluster/join", "kv/hold", "sql/admit", "sql/backup", "sql/backup/place", "sql/changefeed/sink", "sql/digest", "sql/server", "policy/advice", "policy/epoch", "policy/placement", "policy/plan",
 		"mechanism/wan/overlay", "mechanism/ident",
 	}, mechanisms...),
