@@ -10,9 +10,7 @@ import (
 
 // TestPlacements: where the replicas of a placement are, and what becomes of it.
 func TestPlacements(t *testing.T) {
-	first := basetest.Topology(4, 3, 2, 1, 2)
-	first.ClusterVersion = base.VersionNewest
-	topo := Place(first)
+	topo := Place(basetest.Topology(4, 3, 2, 1, 2))
 	name := func(r base.RegionID) string { return topo.RegionName(r) }
 	add := func(p string, regions ...string) error {
 		if err := Add(&topo, p, regions); err != nil {
@@ -40,6 +38,7 @@ func TestPlacements(t *testing.T) {
 	refused(add("THREE", name(2)), "already")
 	refused(add("four"), "needs a region")
 	old := basetest.Topology(4, 3)
+	old.ClusterVersion = base.VersionFirst
 	refused(Add(&old, "p", []string{old.RegionName(1)}), "CREATE PLACEMENT")
 	refused(add("four", "nowhere"), "there is no region")
 	for p, c := range map[string]struct{ groups, replicas int }{"one": {1, 3}, "two": {2, 3}, "three": {3, 3}} {

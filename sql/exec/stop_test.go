@@ -41,11 +41,11 @@ func TestSortsStop(t *testing.T) {
 			if limit > 0 && name == "group" {
 				continue // it does not go to files
 			}
-			whole := &asked{most: 1 << 40}
+			whole := &asked{Context: context.Background(), most: 1 << 40}
 			if err := drain(t, plan(), whole, limit); err != nil {
 				t.Fatal(err)
 			}
-			scan := &asked{most: 1 << 40}
+			scan := &asked{Context: context.Background(), most: 1 << 40}
 			if err := drain(t, table.scan(), scan, 0); err != nil {
 				t.Fatal(err)
 			}
@@ -53,7 +53,7 @@ func TestSortsStop(t *testing.T) {
 				t.Errorf("%s, limit %d: asks %d times more than who only reads", name, limit, more)
 			}
 			for k := 1; k < 20; k++ {
-				stop := &asked{most: whole.n * k / 20}
+				stop := &asked{Context: context.Background(), most: whole.n * k / 20}
 				if err := drain(t, plan(), stop, limit); err == nil || stop.n > stop.most+1 {
 					t.Errorf("%s, limit %d, stopped after %d: %v, asked %d times", name, limit, stop.most, err, stop.n)
 				}
