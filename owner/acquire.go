@@ -39,8 +39,7 @@ func (r *Replica) Leading(term, first uint64) {
 	default:
 		l.To(lead.Acquiring)
 		l.Successor, l.Candidacy = 0, nil
-		l.ForgetRequest()
-		l.LeaseEnd = 0
+		l.Requested, l.RequestedUntil, l.LeaseEnd = 0, time.Time{}, 0
 	}
 	l.Acquisition = &lead.Acquisition{Term: term, Began: time.Now(), Promised: l.Candidacy}
 	go r.acquire(l.Acquisition)

@@ -143,7 +143,7 @@ func (r *Replica) proposeTransfer(t *lead.Transfer) (chan sealStep, error) {
 	if virtual {
 		from = max(from, l.Floor)
 	}
-	length, _, _ := r.leaseTerms(time.Now())
+	length, _ := r.leaseTerms(time.Now())
 	end := max(from.Add(length), l.LeaseEnd, l.Requested)
 	cmd.LeaseTransfer = &wire.LeaseTransfer{Target: uint32(t.Target), End: uint64(end), LengthNs: uint64(length),
 		Virtual: virtual}

@@ -9,18 +9,14 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// leaseTerms is how long a lease is to be, at what age it is renewed (TIME-1a), and how long one is
-// waited for before another one is asked for (TIME-1c). A lease of the
+// leaseTerms is how long a lease is to be, and at what age it is renewed (TIME-1a). A lease of the
 // meta group's leader must also cover the time for which it promises that the catalog holds. mu is
 // held.
-func (r *Replica) leaseTerms(now time.Time) (length, age, patience time.Duration) {
+func (r *Replica) leaseTerms(now time.Time) (length, age time.Duration) {
 	length = r.cfg.Lease
-	patience = length
 	if r.cfg.Farthest != nil {
 		if path, trip := r.cfg.Farthest(); trip > 0 {
-			took := r.renewals.Most(now)
-			length = r.cfg.LeaseOver(path, trip, took)
-			patience = leasePatience + 2*max(path, trip, took)
+			length = r.cfg.LeaseOver(path, trip, r.renewals.Most(now))
 		}
 	}
 	age = length / 3
@@ -28,18 +24,15 @@ func (r *Replica) leaseTerms(now time.Time) (length, age, patience time.Duration
 		age = min(age, metaRenew)
 		length = min(max(length, r.cfg.Hold()+metaRenew+tickInterval), r.cfg.Lease)
 	}
-	return length, age, patience
+	return length, age
 }
-
-// leasePatience is what a lease may take to be applied beside two trips or renewals (TIME-1c).
-const leasePatience = 300 * time.Millisecond
 
 // lateTerms is leaseTerms of the last moments: each commit asks, and round trips change slowly. mu
 // is held.
 func (r *Replica) lateTerms(now time.Time) (length, age time.Duration) {
 	if t := &r.terms; now.Sub(t.at) >= termsFor {
 		t.at = now
-		t.length, t.age, t.patience = r.leaseTerms(now)
+		t.length, t.age = r.leaseTerms(now)
 	}
 	return r.terms.length, r.terms.age
 }
@@ -50,8 +43,8 @@ const termsFor = tickInterval / 4
 
 // leaseTerms is what leaseTerms said at a moment.
 type leaseTerms struct {
-	at                    time.Time
-	length, age, patience time.Duration
+	at          time.Time
+	length, age time.Duration
 }
 
 // metaRenew is the age at which a lease of the meta group is renewed, at most.
@@ -70,9 +63,6 @@ func (r *Replica) addLease(c *wire.Command) bool {
 		from = max(from, l.Floor)
 	}
 	length, age := r.lateTerms(now)
-	if !r.cfg.AsksInVain && l.InVain(r.terms.patience, length, now) {
-		return false
-	}
 	if !r.cfg.LeasesShrink {
 		length = l.AtLeast(length, now)
 	}

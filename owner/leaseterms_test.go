@@ -46,7 +46,7 @@ func TestLeaseTerms(t *testing.T) {
 		r.cfg.Farthest = func() (path, trip time.Duration) { return min(c.rtt, 90*time.Millisecond), c.rtt }
 		r.cfg.Hold = func() time.Duration { return c.hold }
 		r.renewals.Add(now, c.late)
-		if length, age, _ := r.leaseTerms(now); length != c.length || age.Round(time.Millisecond) != c.renews {
+		if length, age := r.leaseTerms(now); length != c.length || age.Round(time.Millisecond) != c.renews {
 			t.Errorf("%s: leases of %v, renewed after %v; want %v and %v", c.name, length, age, c.length, c.renews)
 		}
 	}

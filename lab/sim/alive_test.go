@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,7 @@ func TestVigilBites(t *testing.T) {
 		var o *Outcome
 		bubble(t, cfg.Seed, func(*testing.T) { o = Run(cfg) })
 		if found := o.Err != nil && strings.Contains(o.Err.Error(),
-			"not written for 6s though a majority is whole"); found != silent {
+			fmt.Sprintf("not written for %s though a majority is whole", wholeBound)); found != silent {
 			t.Errorf("without logs %v: %v", silent, o.Err)
 		}
 	}

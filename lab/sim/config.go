@@ -128,8 +128,6 @@ type Break struct {
 	// NoRelease has new leaders ask nobody to release a lease, ServesOn has those who have released
 	// one serve on, and Forgetful has them say that they have served nothing (TIME-1b).
 	NoRelease, ServesOn, Forgetful bool
-	// AsksInVain has leaders ask for leases though none is applied (TIME-1c).
-	AsksInVain bool
 	// RemoteLocks makes owners take no locks for gateways on other nodes.
 	RemoteLocks bool
 	// LyingDisk makes a crash lose commits of the last moments although they were synced.

@@ -325,7 +325,6 @@ func (w *world) tuneOwners(l *life, ho *group.HostOptions, oc *owner.Config) {
 	oc.HoldRest = w.cfg.HoldRest
 	oc.EarlySuccessors, oc.NoRefusal = b.EarlySuccessors, b.NoRefusal
 	oc.NoRelease, oc.ServesOn, oc.Forgetful = b.NoRelease, b.ServesOn, b.Forgetful
-	oc.AsksInVain = b.AsksInVain
 	if b.LongLeases {
 		oc.Farthest = nil
 	}

@@ -282,19 +282,16 @@ type OwnLease struct {
 	Requested      base.Timestamp // end of the newest lease proposed in this term
 	RequestedUntil time.Time      // when that one ends by the monotonic clock
 	latest         time.Time      // when the last of all of them ends by the monotonic clock
-	requestedAt    time.Time      // when the newest one was proposed
-	waits          time.Time      // when the oldest one was that is not applied; zero: all are
 	// leases proposed in this term and not applied yet, the oldest first
 	requests []leaseRequest
 }
 
 // leaseRequest is a lease on its way. until is when it ends by the monotonic clock, counted from
-// before it was proposed, at; due is when it was time for it.
+// before it was proposed; due is when it was time for it.
 type leaseRequest struct {
 	end   base.Timestamp
 	until time.Time
 	due   time.Time
-	at    time.Time
 }
 
 // maxRequests bounds the leases that are remembered until they are applied; one is proposed a
@@ -323,14 +320,11 @@ func (l *OwnLease) Request(end base.Timestamp, now time.Time, length, age time.D
 	}
 	until := now.Add(binding(length))
 	l.Requested, l.RequestedUntil = end, until
-	if l.requestedAt = now; l.waits.IsZero() {
-		l.waits = now
-	}
 	l.Binds(until)
 	if len(l.requests) >= maxRequests {
 		l.requests = slices.Delete(l.requests, 0, 1)
 	}
-	l.requests = append(l.requests, leaseRequest{end, until, due, now})
+	l.requests = append(l.requests, leaseRequest{end, until, due})
 }
 
 // Binds notes that this node may serve until then, by the monotonic clock.
@@ -348,9 +342,6 @@ func (l *OwnLease) Granted(end base.Timestamp, now time.Time) (late time.Duratio
 		if a.end == end {
 			l.Until = a.until
 			l.requests = slices.Delete(l.requests, 0, i+1)
-			if l.waits = (time.Time{}); len(l.requests) > 0 {
-				l.waits = l.requests[0].at
-			}
 			return now.Sub(a.due)
 		}
 	}
@@ -358,15 +349,7 @@ func (l *OwnLease) Granted(end base.Timestamp, now time.Time) (late time.Duratio
 }
 
 // ForgetRequest has the next lease proposed although an older one may be on its way.
-func (l *OwnLease) ForgetRequest() {
-	l.Requested, l.RequestedUntil, l.waits = 0, time.Time{}, time.Time{}
-}
-
-// InVain reports whether a lease that was asked for has not been applied for longer than patience:
-// then no other one is asked for before the length of a lease has passed (TIME-1c).
-func (l *OwnLease) InVain(patience, length time.Duration, now time.Time) bool {
-	return !l.waits.IsZero() && now.Sub(l.waits) > patience && now.Sub(l.requestedAt) < length
-}
+func (l *OwnLease) ForgetRequest() { l.Requested, l.RequestedUntil = 0, time.Time{} }
 
 // Due reports whether it is time for a lease that would end at end: leases have a length, and are
 // renewed at an age. The monotonic clock decides, too: the other one may stand still, or have been
