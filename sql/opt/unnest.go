@@ -452,10 +452,16 @@ func (o *optimizer) marks(a *algebra.Apply, cmp string, sides []expr.Node, rel a
 		return a, mark
 	}
 	a.Also = on
-	if o.err != nil || !anyNull(on) {
+	switch {
+	case o.err != nil:
 		return a, mark
+	case anyNull(on):
+		return o.unknownMark(a, on, mark)
 	}
-	return o.unknownMark(a, on, mark)
+	// It is unknown where an equality of the subquery's own conditions is: no such row counts.
+	mark, err := call("istrue", mark)
+	o.fail(err)
+	return a, mark
 }
 
 // unknownMark adds a second mark: whether a comparison of ANY is unknown, where none is TRUE.

@@ -472,3 +472,16 @@ SELECT SUBSTRING_INDEX(IF(id, a, b), 'o', 1) FROM t;
 -- ! 1267
 SELECT TRIM(IF(id, a, b)), LPAD(IF(id, a, b), 5, 'o') FROM t;
 -- no rows
+
+-- case: ANY and ALL of no row, where the subquery's own condition compares NULL
+CREATE TABLE t (id INT PRIMARY KEY, c INT);
+-- affected 0
+INSERT INTO t VALUES (1, NULL), (2, 1), (3, 7);
+-- affected 3
+SELECT id, 1 <= ANY (SELECT 2 FROM t a WHERE a.c = o.c) AS x, 1 > ALL (SELECT 2 FROM t a WHERE a.c = o.c) AS y FROM t o ORDER BY id;
+-- = 1|0|1
+-- = 2|1|0
+-- = 3|1|0
+SELECT id FROM t o WHERE (1 <= ANY (SELECT 2 FROM t a WHERE a.c = o.id)) XOR 1 ORDER BY id;
+-- = 2
+-- = 3
