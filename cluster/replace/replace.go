@@ -280,7 +280,7 @@ func noPlace(t *base.Topology, s *report.Status, id base.NodeID, answers map[bas
 	}
 	for _, g := range s.Groups {
 		voters, _ := placement.Members(t, g.ID)
-		if have, want := slices.Sorted(slices.Values(g.Voters)), slices.Sorted(slices.Values(voters)); !slices.Equal(have, want) {
+		if !report.Same(g.Voters, voters) {
 			return fmt.Sprintf("replicas of group %s are still on the move", g.Name)
 		}
 	}
