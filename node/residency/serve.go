@@ -1,7 +1,6 @@
 package residency
 
 import (
-	"encoding/json"
 	"net/http"
 
 	"github.com/godwitdb/godwit/base"
@@ -16,21 +15,12 @@ const Path = "/residency"
 func Handler(s *store.Store, topology func() *base.Topology, self base.NodeID) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var q Request
-		refuse := func(code int, err error) {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(code)
-			_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()})
-		}
 		if err := join.Decode(r, &q); err != nil {
-			refuse(http.StatusBadRequest, err)
-			return
+			join.Reply(w, http.StatusBadRequest, join.InitReply{Error: err.Error()})
+		} else if got, err := Audit(r.Context(), s, topology(), self, q); err != nil {
+			join.Reply(w, http.StatusConflict, join.InitReply{Error: err.Error()})
+		} else {
+			join.Reply(w, http.StatusOK, got)
 		}
-		got, err := Audit(r.Context(), s, topology(), self, q)
-		if err != nil {
-			refuse(http.StatusConflict, err)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(got)
 	}
 }
