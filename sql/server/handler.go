@@ -23,6 +23,7 @@ import (
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/statements"
+	"github.com/godwitdb/godwit/sql/weigh"
 )
 
 // handler stands between the protocol and the engine: it retries autocommit
@@ -260,6 +261,12 @@ func bitsAreBytes(r *sqltypes.Result) {
 	}
 }
 
+// ComInitDB implements mysql.Handler: it is USE, with the same errors.
+func (h *handler) ComInitDB(c *mysql.Conn, db string) error {
+	return h.ComQuery(context.Background(), c, "USE `"+strings.ReplaceAll(db, "`", "``")+"`",
+		func(*sqltypes.Result, bool) error { return nil })
+}
+
 // ComPrepare implements mysql.Handler.
 func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p *mysql.PrepareData) ([]*querypb.Field, error) {
 	var f []*querypb.Field
@@ -274,7 +281,7 @@ func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p
 		defer done()
 		s.RefreshRoles(h.g.engine.Analyzer.Catalog.MySQLDb)
 	}
-	err := h.mayPrepare(s, c)
+	err := cmp.Or(weigh.Placeholders(query), h.mayPrepare(s, c))
 	if err == nil {
 		err = h.guarded(func() (err error) {
 			f, err = h.Handler.ComPrepare(ctx, c, query, p)

@@ -3,8 +3,7 @@ package hashing
 import "encoding/binary"
 
 // chunks hold byte strings. None of them is moved when there are more: to copy hundreds of MiB
-// would
-// hold up a statement that is to end, and take twice the memory.
+// would hold up a statement that is to end, and take twice the memory.
 type chunks struct {
 	list  [][]byte
 	bytes int64 // their memory
