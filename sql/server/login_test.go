@@ -362,7 +362,8 @@ func TestDatabaseOfALogin(t *testing.T) {
 	}
 }
 
-// TestManyPlaceholders: a statement has 65,528 of them at most, since the protocol library reads no more.
+// TestManyPlaceholders: a statement has 65,528 of them at most, since the protocol library reads no
+// more.
 func TestManyPlaceholders(t *testing.T) {
 	_, c := newServer(t)
 	q := func(n int) string { return "SELECT COALESCE(?" + strings.Repeat(",?", n-1) + ")" }
