@@ -42,7 +42,7 @@ var (
 	reRegionName    = regexp.MustCompile(`^(?:'([^']+)'|"([^"]+)"|([\w.-]+))$`)
 )
 
-// PlacementStatement is a statement about placements.
+// PlacementStatement is a statement about placements, or ALTER CLUSTER.
 type PlacementStatement struct {
 	Name   string
 	Auth   sqlparser.AuthInformation
@@ -83,7 +83,7 @@ func ParsePlacement(q string) *PlacementStatement {
 		})
 	}
 	if !rePlacements.MatchString(q) {
-		return nil
+		return parseCluster(q)
 	}
 	if m := reCreatePlacement.FindStringSubmatch(q); m != nil {
 		return does("CREATE PLACEMENT", super, func(ctx *sql.Context, g *Env) error {

@@ -10,8 +10,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// TestHangUp: a statement whose client goes away ends, wherever it is: it computes, waits for a lock
-// of a row or of a name, is parsed, or waits until it may begin. What it holds is let go.
+// TestHangUp: a statement whose client goes away ends, wherever it is: it computes, waits for
+// a lock of a row or of a name, is parsed, or waits until it may begin. What it holds is let go.
 func TestHangUp(t *testing.T) {
 	s, c := newServer(t)
 	exec(t, c, "CREATE TABLE t (a INT PRIMARY KEY, b INT)")
