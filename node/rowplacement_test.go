@@ -123,7 +123,7 @@ func rowPlacement(t *testing.T) {
 					t.Errorf("node %d, in %s, has %s: %v", i+1, names[i], text, got)
 				}
 			}
-			r, err := residency.Audit(t.Context(), n.store, n.Cluster().Topology(), n.ident.Node, residency.Request{})
+			r, err := residency.Audit(t.Context(), n.store, n.Cluster().Topology(), n.ident.Node, residency.Request{Belongs: n.belongs})
 			if err != nil || len(r.Findings) > 0 {
 				t.Errorf("node %d: %v (%v)", i+1, r, err)
 			}
@@ -173,6 +173,19 @@ func rowPlacement(t *testing.T) {
 	}
 	same(cs[0], "SELECT COUNT(DISTINCT id) FROM a", "6")
 	same(cs[0], "SELECT SUM(n) FROM a WHERE d < '2020-06-01'", "3")
+	mustExec(t, cs[0], "CREATE TABLE w (id INT, country CHAR(2), v INT, PRIMARY KEY (id, country), KEY (v))")
+	mustExec(t, cs[0], "INSERT INTO w VALUES (1, 'DE', 1), (1, 'US', 2), (2, 'JP', 4)")
+	mustExec(t, cs[0], "CREATE TABLE k (country CHAR(2), id INT PRIMARY KEY)")
+	refused(t, cs[0], "ALTER TABLE k SET "+by, "must be part of the primary key")
+	refused(t, cs[0], "ALTER TABLE w SET PLACEMENT BY (v) ((1) IN eu)", "must be part of the primary key")
+	refused(t, cs[0], "ALTER TABLE w SET PLACEMENT BY (country) (('DE') IN eu, ('US') IN us)", "no placement for value 'JP'")
+	same(cs[3], "SELECT SUM(v) FROM w", "7")
+	for _, as := range []string{by, "PLACEMENT BY (country) (('US') IN eu, DEFAULT IN us)", "PLACEMENT us", "PLACEMENT NONE"} {
+		mustExec(t, cs[0], "ALTER TABLE w SET "+as)
+		same(cs[3], "SELECT SUM(v) FROM w", "7")
+		same(cs[1], "SELECT country FROM w FORCE INDEX (v) WHERE v IN (1, 4) ORDER BY v", "DE; JP")
+		mustExec(t, cs[2], "UPDATE w SET v = v WHERE id = 1")
+	}
 	mustExec(t, cs[0], "ALTER TABLE s SET PLACEMENT eu")
 	same(cs[0], "SELECT SUM(v) FROM s", "3")
 	mustExec(t, cs[0], "DROP DATABASE d")

@@ -80,8 +80,11 @@ func (g *Env) rewriteAs(ctx *sql.Context, db, table, kind string, as func(old sc
 		return err
 	}
 	next := d.Clone()
-	next.Locality = l
+	next.Locality, next.Next = l, nil
 	if err := m.contained(next); err != nil {
+		return err
+	}
+	if _, err := schema.NewTable(next); err != nil {
 		return err
 	}
 	if l.Kind == schema.MultiMaster {

@@ -21,7 +21,7 @@ import (
 //	DROP PLACEMENT [IF EXISTS] p
 //	SHOW PLACEMENTS
 //	CREATE TABLE t (...) PLACEMENT p [LOCALITY REGIONAL ...]
-//	ALTER TABLE t SET PLACEMENT {p | NONE}
+//	ALTER TABLE t SET PLACEMENT {p | NONE | BY (column) (...)}
 //	ALTER DATABASE d SET PLACEMENT {p | NONE}    (where new tables lie that do not say so)
 
 const (
@@ -37,7 +37,7 @@ var (
 		`\s+REGIONS\s*\(([^()]*)\)$`)
 	reDropPlacement = regexp.MustCompile("(?is)^DROP\\s+PLACEMENT\\s+(IF\\s+EXISTS\\s+)?" + nameRE + "$")
 	reShowPlacement = regexp.MustCompile(`(?is)^SHOW\s+PLACEMENTS$`)
-	reTablePlaced   = regexp.MustCompile("(?is)^ALTER\\s+TABLE\\s+" + ofNameRE + "\\s+SET\\s+PLACEMENT\\s+" + nameRE + "$")
+	reTablePlaced   = regexp.MustCompile("(?is)^ALTER\\s+TABLE\\s+" + ofNameRE + "\\s+SET\\s+(" + partsForms + "|PLACEMENT\\s+(?:`[^`]+`|[\\w$]+))$")
 	reDBPlaced      = regexp.MustCompile("(?is)^ALTER\\s+(?:DATABASE|SCHEMA)\\s+" + nameRE + "\\s+SET\\s+PLACEMENT\\s+" + nameRE + "$")
 	reRegionName    = regexp.MustCompile(`^(?:'([^']+)'|"([^"]+)"|([\w.-]+))$`)
 )
@@ -244,15 +244,27 @@ func (d *database) placeNew(ctx *sql.Context, m *mutation, desc *schema.TableDes
 // setPlacement changes in which regions a table may lie: its rows are written again in other
 // shards.
 func (g *Env) setPlacement(ctx *sql.Context, db, name, to string) error {
+	t, err := g.Lookup(ctx, db, name)
+	if err != nil {
+		return err
+	}
 	var placed base.Placed
+	var parts *schema.PartsDesc
+	kind := "SET PLACEMENT BY"
 	if _, err := kv.Run(ctx, g.DB, kv.Options{}, func(k kv.Txn) (err error) {
+		if reParts.MatchString(to) {
+			parts, err = g.partsOf(ctx, k, t.Def.Desc, to)
+			return err
+		}
+		to := rePlaceName.ReplaceAllString(to, "")
+		kind = "SET PLACEMENT " + unquoted(to)
 		placed, err = g.placedIn(ctx, k, to)
 		return err
 	}); err != nil {
 		return schema.ClientError(err)
 	}
-	return g.rewriteAs(ctx, db, name, "SET PLACEMENT "+unquoted(to), func(l schema.Locality) schema.Locality {
-		l.Placed, l.Parts = placed, nil
+	return g.rewriteAs(ctx, db, name, kind, func(l schema.Locality) schema.Locality {
+		l.Placed, l.Parts = placed, parts
 		return l
 	})
 }

@@ -266,6 +266,23 @@ func (t *Table) PlacedAt(s base.ShardID) base.Placed {
 	return t.parts.places[t.partAt(s)]
 }
 
+// Belongs is the shard in which a row with a key has to lie by its column of PLACEMENT BY; 0: it is
+// an index entry, or the table has no such column.
+func (t *Table) Belongs(ctx context.Context, key base.Key, value []byte) base.ShardID {
+	if t.parts == nil || key.Index() != 0 || len(value) == 0 {
+		return 0
+	}
+	row := make(sql.Row, len(t.Cols))
+	if t.DecodeRow(ctx, value, row) != nil {
+		return 0
+	}
+	ref, err := t.RefOf(ctx, row)
+	if err != nil {
+		return 0
+	}
+	return ref.Shard
+}
+
 // Prefix is that of the keys of an index, as keys have its number, in a shard; home is that of an
 // index by home.
 func (t *Table) Prefix(s base.ShardID, ix base.IndexID, home base.RegionID) base.Key {
