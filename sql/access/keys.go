@@ -226,6 +226,9 @@ func (k keyer) same(j int, lo, hi expr.Value) ([]byte, error) {
 // point reports whether a range is one key that one row has at most.
 func (k keyer) point(s exec.Span, r schema.KeyRange) bool {
 	n := len(k.i.Positions)
+	if k.i.Def.PartCol() >= 0 && r.Parts == nil {
+		return false // its placement is not known
+	}
 	if !k.i.IsUnique() || s.LoOpen || s.HiOpen || len(s.Lo) != n || len(s.Hi) != n || r.First == nil {
 		return false
 	}
