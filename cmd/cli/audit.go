@@ -59,7 +59,7 @@ The exit status is 0 if all nodes have answered and nothing was found.`,
 				}
 				x := audited{Report: &residency.Report{Node: n.ID, Region: s.Topology.RegionName(n.Region)}}
 				at := e
-				at.addr = n.Addr
+				at.addr = n.AdminAddr()
 				var got residency.Report
 				if err := at.call(c.Context(), residency.Path, q, &got); err != nil {
 					x.Error = err.Error()
