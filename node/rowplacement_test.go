@@ -278,7 +278,7 @@ func alike(t *testing.T, cs []*sql.Conn, rnd *rand.Rand, steps int, by string) {
 		case 8:
 			return "SELECT a.id, a.country, b.n FROM @ a JOIN @ b ON a.id = b.n AND a.country = b.country ORDER BY 1, 2, 3, b.id, b.country"
 		case 9:
-			return "SELECT country, COUNT(*), SUM(n) FROM @ WHERE " + cond() + " GROUP BY country ORDER BY country"
+			return "SELECT UPPER(country), COUNT(*), SUM(n) FROM @ WHERE " + cond() + " GROUP BY country ORDER BY country"
 		}
 		return fmt.Sprintf("SELECT * FROM @ WHERE %s ORDER BY %s LIMIT %d", cond(), order(), 1+rnd.IntN(30))
 	}
