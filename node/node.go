@@ -318,7 +318,7 @@ func (n *Node) Register(mux *http.ServeMux) {
 	mux.HandleFunc("POST "+cluster.PathClock, n.serveClockMode)
 	mux.HandleFunc("POST "+cluster.PathLeader, n.serveLeader)
 	mux.HandleFunc("POST "+cluster.PathResetRoot, n.serveResetRoot)
-	mux.HandleFunc("POST "+residency.Path, residency.Handler(n.store, n.cluster.Topology, n.ident.Node))
+	mux.HandleFunc("POST "+residency.Path, residency.Handler(n.store, n.cluster.Topology, n.ident.Node, n.belongs))
 	mux.HandleFunc("POST "+cluster.PathEpochsCopy, n.serveEpochsCopy)
 	reg.MustRegister(n.stats, n.turns, clockCollector{n}, healthCollector{n}, epochCollector{n}, mapCollector{n}, auditCollector(n.audit),
 		n.tracer.Collector(),

@@ -30,7 +30,8 @@ func auditResidencyCommand() *cobra.Command {
 		Use:   "residency",
 		Short: "List what lies at nodes whose regions may not have it",
 		Long: `Read the stores of all nodes and list what lies where it may not: rows, old versions, logs and records of groups
-that belong to a placement (CREATE PLACEMENT) in whose regions the node is not. With --find a text is looked for in keys
+that belong to a placement (CREATE PLACEMENT) in whose regions the node is not, and rows of tables with PLACEMENT BY
+whose column names a placement in whose regions the node is not. With --find a text is looked for in keys
 and values as well, at all nodes outside of the placement that --placement names: write rows with a text that nothing else
 has, and look for it.
 
