@@ -23,9 +23,9 @@ const (
 )
 
 // WatchGone has kill end the statements of clients that have gone away, until ctx ends: wherever a
-// statement is, in a queue, in a planner, or at another node, nobody waits for it. each goes through
-// all clients, with the ids of their connections. To look at those whose statements run is cheaper
-// than a timer for each statement.
+// statement is, in a queue, in a planner, or at another node, nobody waits for it. each goes
+// through all clients, with the ids of their connections. To look at those whose statements run is
+// cheaper than a timer for each statement.
 func WatchGone(ctx context.Context, each func(func(id uint32, c Client)), kill func(id uint32)) {
 	timer := time.NewTimer(idlePause)
 	defer timer.Stop()
