@@ -118,8 +118,8 @@ func TestKillAtTheGate(t *testing.T) {
 	})
 }
 
-// TestKillBetweenAttempts: a statement that waits for its next attempt, or is about to, ends when it
-// is killed.
+// TestKillBetweenAttempts: a statement that waits for its next attempt, or is about to, ends when
+// it is killed.
 func TestKillBetweenAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		variables.InitStatusVariables()
