@@ -13,8 +13,8 @@ type Client interface {
 	Gone() bool
 }
 
-// While statements run, clients are looked at each busyPause, and else each idlePause. Both keep the
-// end of a statement within 100 ms of that of its client.
+// While statements run, clients are looked at each busyPause, and else each idlePause. Both keep
+// the end of a statement within 100 ms of that of its client.
 const (
 	busyPause = 15 * time.Millisecond
 	idlePause = 40 * time.Millisecond
