@@ -46,6 +46,7 @@ func TestHorizon(t *testing.T) {
 		h.needed(time.Now(), near[0], time.Minute, false)
 		h.needed(time.Now(), near[0], time.Minute, false)
 		want("a bound", h.get(time.Now(), near, 0, false), maxMetaMargin)
+		want("a first try of many writes", h.get(time.Now(), far[:0], 200_000, true), metaMargin+200_000*perWriteFirst)
 		want("a bound of large transactions", h.get(time.Now(), near, 500_000, false), mostMargin)
 		time.Sleep(4 * time.Second)
 		want("forgotten", h.get(time.Now(), far, 0, false), metaMargin)
