@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/maphash"
+	"math/bits"
 	"os"
 	"slices"
 
@@ -51,26 +52,30 @@ func live(dead []ban, seq uint32) bool {
 // those change.
 func (b *Buffer) spill() {
 	stays := func(w *Write) bool { return w.Patch != nil || w.Draft != 0 }
+	b.tidy()
 	var out, keep []*Write
-	for _, w := range b.byKey {
+	for _, w := range b.order {
 		if stays(w) {
 			keep = append(keep, w)
 		} else {
 			out = append(out, w)
 		}
 	}
+	sorted := len(out)
 	for _, u := range b.log {
 		if u.old != nil && !u.old.stored && !stays(u.old) {
 			out = append(out, u.old)
 		}
 	}
-	slices.SortFunc(out, func(x, y *Write) int {
-		if c := x.Key.Compare(y.Key); c != 0 {
-			return c
-		}
-		return cmp.Compare(y.seq, x.seq)
-	})
-	out = slices.CompactFunc(out, func(x, y *Write) bool { return x.seq == y.seq && x.Key.Compare(y.Key) == 0 })
+	if len(out) > sorted {
+		slices.SortFunc(out, func(x, y *Write) int {
+			if c := x.Key.Compare(y.Key); c != 0 {
+				return c
+			}
+			return cmp.Compare(y.seq, x.seq)
+		})
+		out = slices.CompactFunc(out, func(x, y *Write) bool { return x.seq == y.seq && x.Key.Compare(y.Key) == 0 })
+	}
 	r, err := newRun(out)
 	if err != nil {
 		b.err = errors.Join(b.err, base.Errorf(base.CodeOther, "a file for what a transaction writes: %v", err))
@@ -414,21 +419,31 @@ func (b *Buffer) Each(fn func(*Write) error) (err error) {
 	return errors.Join(err, bad)
 }
 
-// filter says which keys are certainly not in a run.
+// filter says which keys are certainly not in a run. A wrong guess costs a block that is read and
+// decoded, so it is to be rarer than in the tables of a store: 1 of 1,000.
 type filter struct {
 	seed maphash.Seed
 	bits []uint64
 }
 
+const (
+	bitsAKey = 16
+	probes   = 6
+)
+
 func newFilter(keys int) filter {
-	return filter{maphash.MakeSeed(), make([]uint64, keys*10/64+1)}
+	return filter{maphash.MakeSeed(), make([]uint64, keys*bitsAKey/64+1)}
 }
 
-// places are three bits of a key.
-func (f *filter) places(key base.Key) [3]uint64 {
+// places are the bits of a key.
+func (f *filter) places(key base.Key) (out [probes]uint64) {
 	h := maphash.Bytes(f.seed, key)
-	n := uint64(len(f.bits)) * 64
-	return [3]uint64{h % n, (h>>21 ^ h<<11) % n, (h>>42 ^ h*0x9e3779b97f4a7c15) % n}
+	n, step := uint64(len(f.bits))*64, h>>32|1
+	for i := range out {
+		out[i], _ = bits.Mul64(h*0x9e3779b97f4a7c15, n) // as h % n, without the division
+		h += step<<32 | step
+	}
+	return out
 }
 
 func (f *filter) add(key base.Key) {
