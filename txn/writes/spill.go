@@ -5,8 +5,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
-	"hash/maphash"
-	"math/bits"
 	"os"
 	"slices"
 
@@ -25,6 +23,7 @@ type run struct {
 	f      *os.File
 	key    *sealed.Stream
 	blocks []block
+	bounds bounds
 	filter filter
 	// last is the block that was read last.
 	last    int
@@ -171,9 +170,11 @@ func newRun(ws []*Write) (r *run, err error) {
 			}
 			r.blocks = append(r.blocks, block{first: w.Key.Clone(), off: off})
 		}
+		r.bounds.add(w.Key)
 		r.filter.add(w.Key)
 		buf = w.append(buf)
 	}
+	r.bounds.keep()
 	if len(ws) > 0 {
 		err = flush()
 	}
@@ -210,7 +211,7 @@ func (r *run) read(i int) ([]*Write, error) {
 
 // get is the newest write of a key that is not banned.
 func (r *run) get(key base.Key, dead []ban) (*Write, error) {
-	if !r.filter.has(key) {
+	if !r.bounds.has(key) || !r.filter.has(key) {
 		return nil, nil
 	}
 	i, found := slices.BinarySearchFunc(r.blocks, key, func(b block, k base.Key) int { return b.first.Compare(k) })
@@ -417,48 +418,6 @@ func (b *Buffer) Each(fn func(*Write) error) (err error) {
 		return err == nil
 	})
 	return errors.Join(err, bad)
-}
-
-// filter says which keys are certainly not in a run. A wrong guess costs a block that is read and
-// decoded, so it is to be rarer than in the tables of a store: 1 of 1,000.
-type filter struct {
-	seed maphash.Seed
-	bits []uint64
-}
-
-const (
-	bitsAKey = 16
-	probes   = 6
-)
-
-func newFilter(keys int) filter {
-	return filter{maphash.MakeSeed(), make([]uint64, keys*bitsAKey/64+1)}
-}
-
-// places are the bits of a key.
-func (f *filter) places(key base.Key) (out [probes]uint64) {
-	h := maphash.Bytes(f.seed, key)
-	n, step := uint64(len(f.bits))*64, h>>32|1
-	for i := range out {
-		out[i], _ = bits.Mul64(h*0x9e3779b97f4a7c15, n) // as h % n, without the division
-		h += step<<32 | step
-	}
-	return out
-}
-
-func (f *filter) add(key base.Key) {
-	for _, p := range f.places(key) {
-		f.bits[p/64] |= 1 << (p % 64)
-	}
-}
-
-func (f *filter) has(key base.Key) bool {
-	for _, p := range f.places(key) {
-		if f.bits[p/64]&(1<<(p%64)) == 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // The flags of an encoded write.

