@@ -71,7 +71,7 @@ func (byStage) look(ctx context.Context, e *evaluation) error {
 			continue
 		}
 		e.cover = evaluate.Cover(e.q.Writes, e.Handover)
-		if e.r.cfg.Unlocked || len(missing.gaps) == 0 && len(missing.soft) == 0 {
+		if e.r.cfg.Unlocked || len(missing.Gaps) == 0 && len(missing.Soft) == 0 {
 			return e.r.awaitArrivals(ctx, &e.arrivals)
 		}
 		if err := e.lockCover(ctx, e.cover); err != nil {

@@ -48,8 +48,8 @@ func (b *bounds) has(key base.Key) bool {
 }
 
 // filter says which keys are certainly not in a run. A wrong guess costs a block that is read and
-// decoded, so it is to be rarer than in the tables of a store: about 1 of 500. All bits of a key are
-// in one line of the processor's cache.
+// decoded, so it is to be rarer than in the tables of a store: about 1 of 500. All bits of a key
+// are in one line of the processor's cache.
 type filter struct {
 	seed  maphash.Seed
 	lines [][lineWords]uint64
