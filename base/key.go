@@ -21,6 +21,10 @@ const (
 	TableRegionBits = 4
 	// ByHome marks an index whose entries are keyed by home region.
 	ByHome IndexID = 1 << 31
+	// MaxIndexID bounds the numbers of indexes: the bits above are those of [IndexID.BegunIn].
+	MaxIndexID IndexID = 1<<begunShift - 1
+	begunShift         = 24
+	begunMask  IndexID = (1<<TableRegionBits - 1) << begunShift
 	// ShardPrefixLen is the length of the shard part of a key; what follows
 	// orders the rows of a table across shards.
 	ShardPrefixLen = 2
@@ -61,6 +65,11 @@ func (t TableID) IsSpace() bool { return t>>TableRegionBits >= FirstSpace }
 // Region is the default owner of the table's gaps.
 func (t TableID) Region() RegionID { return RegionID(t & (1<<TableRegionBits - 1)) }
 
+// BegunIn is the index as it is in the keys of a section whose first gaps a region owns, instead of
+// that of the table id: rows of one table lie in several placements, and no region is in all of
+// them (docs/protocol.md, PLACE-6).
+func (i IndexID) BegunIn(r RegionID) IndexID { return i&^begunMask | IndexID(r)<<begunShift&begunMask }
+
 // IndexPrefix is the key prefix of one index of a table within a shard. home
 // is used only for [ByHome] indexes.
 func IndexPrefix(s ShardID, t TableID, i IndexID, home RegionID) Key {
@@ -93,12 +102,19 @@ func (k Key) Table() TableID {
 // InCatalog reports whether the key is of the catalog.
 func (k Key) InCatalog() bool { return k.Shard() == MetaShard && k.Table() == CatalogTable }
 
-// Index is the index of a key; 0 if the key is too short to name one.
+// Index is the index of a key, whoever owns its first gaps; 0 if the key is too short to name one.
 func (k Key) Index() IndexID {
+	i, _ := k.begun()
+	return i
+}
+
+// begun is the index of a key, and the region that owns its first gaps if the key says so, else 0.
+func (k Key) begun() (i IndexID, r RegionID) {
 	if len(k) < IndexPrefixLen {
-		return 0
+		return 0, 0
 	}
-	return IndexID(binary.BigEndian.Uint32(k[10:]))
+	i = IndexID(binary.BigEndian.Uint32(k[10:]))
+	return i &^ begunMask, RegionID(i & begunMask >> begunShift)
 }
 
 // Section is the part of the key space within which a label covers the gap
@@ -122,8 +138,12 @@ func (k Key) DefaultOwner() GroupID {
 	if s == MetaShard {
 		return MetaGroup
 	}
-	if k.Index()&ByHome != 0 && len(k) > IndexPrefixLen {
+	i, begun := k.begun()
+	switch {
+	case i&ByHome != 0 && len(k) > IndexPrefixLen:
 		return DataGroup(s, RegionID(k[IndexPrefixLen]))
+	case begun != 0:
+		return DataGroup(s, begun)
 	}
 	return DataGroup(s, k.Table().Region())
 }

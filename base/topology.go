@@ -1,6 +1,7 @@
 package base
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -42,6 +43,8 @@ type Node struct {
 	Region RegionID `json:"region"`
 	Addr   string   `json:"addr"`     // cluster transport and HTTP, host:port
 	SQL    string   `json:"sql_addr"` // MySQL protocol, host:port
+	// Admin is the address for requests of administrators, host:port. Empty: they go to Addr.
+	Admin string `json:"admin_addr,omitempty"`
 	// UUID identified the process before it had an id.
 	UUID string `json:"uuid,omitempty"`
 	// Gone marks a node that was removed for good; its id is never reused.
@@ -51,6 +54,9 @@ type Node struct {
 	Away    bool   `json:"away,omitempty"`
 	Unknown string `json:"-"`
 }
+
+// AdminAddr is where administrators ask the node, host:port.
+func (n *Node) AdminAddr() string { return cmp.Or(n.Admin, n.Addr) }
 
 // Topology is an immutable snapshot of the regions, the nodes and their roles. Version grows with
 // every change; the meta shard holds the newest one.

@@ -30,6 +30,9 @@ const (
 	// VersionPlaced has placements: older builds drop them from the topology, and know neither
 	// their shards nor where the rows of their tables may lie.
 	VersionPlaced ClusterVersion = 7
+	// VersionRowPlaced has tables whose rows lie in several placements: older builds take a row's
+	// key for that of an index entry, and do not know who owns the gap in front of it.
+	VersionRowPlaced ClusterVersion = 7
 	// VersionNewest is the newest that this build knows.
 	VersionNewest ClusterVersion = 7
 )
@@ -37,7 +40,7 @@ const (
 // Brings says, for people, what a cluster can do from a version on; empty for the first.
 func (v ClusterVersion) Brings() string {
 	if v == VersionRegions {
-		return "regions come and go; tables have placements; nodes that are silent for long are replaced; keys of collations with PAD SPACE disregard spaces at the end of texts"
+		return "regions come and go; tables, and rows, have placements; nodes that are silent for long are replaced; keys of collations with PAD SPACE disregard spaces at the end of texts"
 	}
 	return ""
 }

@@ -40,7 +40,7 @@ func (e *env) Admit(ctx context.Context, j join.Joiner) (*join.Identity, error) 
 	t := e.Topology()
 	if n := t.ByUUID(j.UUID); n != nil {
 		e.Moved(j.UUID, j.Addr, true)
-		if !n.Gone && n.Addr == j.Addr && n.SQL == j.SQL && t.RegionName(n.Region) == j.Region {
+		if !n.Gone && j.At(n) && t.RegionName(n.Region) == j.Region {
 			id.Node, id.First = n.ID, *t
 			return id, nil
 		}
@@ -90,10 +90,10 @@ func addNode(t *base.Topology, j join.Joiner, live func(base.NodeID) bool) error
 		n.Addr = ""
 	}
 	if member != nil {
-		member.Addr, member.SQL = j.Addr, j.SQL
+		member.Addr, member.SQL, member.Admin = j.Addr, j.SQL, j.Admin
 		return nil
 	}
-	t.Nodes = append(t.Nodes, base.Node{ID: last + 1, Region: region, Addr: j.Addr, SQL: j.SQL, UUID: j.UUID})
+	t.Nodes = append(t.Nodes, base.Node{ID: last + 1, Region: region, Addr: j.Addr, SQL: j.SQL, Admin: j.Admin, UUID: j.UUID})
 	return nil
 }
 

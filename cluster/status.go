@@ -100,7 +100,7 @@ func (c *Cluster) askParts(ctx context.Context, t *base.Topology) []*part {
 
 // nodeStatus is what a node says of itself, or what is known of one that does not answer.
 func (c *Cluster) nodeStatus(t *base.Topology, n base.Node, p *part) NodeStatus {
-	s := NodeStatus{ID: n.ID, Region: t.RegionName(n.Region), Addr: n.Addr, SQL: n.SQL}
+	s := NodeStatus{ID: n.ID, Region: t.RegionName(n.Region), Addr: n.Addr, SQL: n.SQL, Admin: n.Admin}
 	if p != nil {
 		s = p.Node
 		s.Live, s.Knows = true, p.Node.Knows.OrFirst()
@@ -140,7 +140,7 @@ func (c *Cluster) part() *part {
 	t := c.Topology()
 	p := &part{}
 	if n := t.Node(c.self); n != nil {
-		p.Node = NodeStatus{ID: n.ID, Region: t.RegionName(n.Region), Addr: n.Addr, SQL: n.SQL, Live: true}
+		p.Node = NodeStatus{ID: n.ID, Region: t.RegionName(n.Region), Addr: n.Addr, SQL: n.SQL, Admin: n.Admin, Live: true}
 	}
 	p.Node.Knows, p.Upgrade, p.Replace = c.knows, c.UpgradeWaits(), c.ReplaceWaits()
 	p.Node.Clock, p.Node.Health, p.Node.Cut = c.Clock(), c.Health(), c.cutPaths()

@@ -5,10 +5,10 @@
 package node
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"path/filepath"
 	"time"
 
@@ -31,11 +31,14 @@ type Config struct {
 	Region string `yaml:"region"` // name of this node's region
 	Store  string `yaml:"store"`  // directory of its data
 	// cluster transport and HTTP (status, metrics, pprof)
-	Listen       string   `yaml:"listen"`
-	Advertise    string   `yaml:"advertise"`     // how others reach Listen; default Listen
-	SQLListen    string   `yaml:"sql-listen"`    // MySQL protocol
-	SQLAdvertise string   `yaml:"sql-advertise"` // default SQLListen
-	Join         []string `yaml:"join"`          // cluster addresses of some other nodes
+	Listen    string `yaml:"listen"`
+	Advertise string `yaml:"advertise"`  // how others reach Listen; default Listen
+	SQLListen string `yaml:"sql-listen"` // MySQL protocol
+	// requests of administrators, metrics and the console, if not at Listen
+	AdminListen    string   `yaml:"admin-listen"`
+	AdminAdvertise string   `yaml:"admin-advertise"` // default AdminListen
+	SQLAdvertise   string   `yaml:"sql-advertise"`   // default SQLListen
+	Join           []string `yaml:"join"`            // cluster addresses of some other nodes
 	// folder of the cluster's authority, default [DefaultCerts]; the node's own certificate is in
 	// the store
 	Certs string `yaml:"certs"`
@@ -93,10 +96,9 @@ type Config struct {
 	// https://HOST[:PORT][/PATH]
 	ChangefeedSinks []string `yaml:"changefeed-sink"`
 
-	audit   *audit.Log
-	recent  *bundle.Recent                                       // the newest lines of the log
-	console http.Handler                                         // nil: there is none
-	tune    func(*group.HostOptions, *owner.Config, *txn.Config) // Parts.Tune, for tests
+	audit  *audit.Log
+	recent *bundle.Recent                                       // the newest lines of the log
+	tune   func(*group.HostOptions, *owner.Config, *txn.Config) // Parts.Tune, for tests
 }
 
 // Defaults of a real node.
@@ -121,6 +123,7 @@ func (c *Config) Fill() {
 	def(&c.Advertise, c.Listen)
 	def(&c.SQLListen, DefaultSQLListen)
 	def(&c.SQLAdvertise, c.SQLListen)
+	def(&c.AdminAdvertise, c.AdminListen)
 	def(&c.LogLevel, "info")
 	def(&c.LogFormat, "text")
 	if c.LogFileMB == 0 {
@@ -214,6 +217,14 @@ func (c *Config) validateAddresses() (errs []error) {
 			errs = append(errs, fmt.Errorf("%s: %q is not HOST:PORT (%v)", a.name, a.addr, err))
 		}
 	}
+	for _, a := range []struct{ name, addr string }{{"admin-listen", c.AdminListen}, {"admin-advertise", c.AdminAdvertise}} {
+		if _, _, err := net.SplitHostPort(a.addr); a.addr != "" && err != nil {
+			errs = append(errs, fmt.Errorf("%s: %q is not HOST:PORT (%v)", a.name, a.addr, err))
+		}
+	}
+	if c.AdminListen == "" && c.AdminAdvertise != "" {
+		errs = append(errs, errors.New("admin-advertise: it goes with --admin-listen"))
+	}
 	if host, _, err := net.SplitHostPort(c.Advertise); err == nil && (host == "" || host == "0.0.0.0" || host == "::") {
 		errs = append(errs, fmt.Errorf("advertise: %q is no address that other nodes can dial; "+
 			"set --advertise to this machine's name or address", c.Advertise))
@@ -225,9 +236,9 @@ func (c *Config) validateSecurity() (errs []error) {
 	switch {
 	case c.Insecure && c.Token != "":
 		errs = append(errs, errors.New("token: a node with --insecure has no certificate"))
-	case c.Insecure && !c.InsecureAnywhere && !loopback(c.Listen):
+	case c.Insecure && !c.InsecureAnywhere && !(loopback(c.Listen) && (c.AdminListen == "" || loopback(c.AdminListen))):
 		errs = append(errs, fmt.Errorf("insecure: whoever reaches %s would be an administrator; listen on 127.0.0.1, leave out "+
-			"--insecure, or add --insecure-anywhere if only machines that you trust reach it", c.Listen))
+			"--insecure, or add --insecure-anywhere if only machines that you trust reach it", cmp.Or(c.AdminListen, c.Listen)))
 	case c.InsecureAnywhere && !c.Insecure:
 		errs = append(errs, errors.New("insecure-anywhere: it goes with --insecure"))
 	case c.EncryptionOldKey != "" && c.EncryptionKey == "":

@@ -310,3 +310,16 @@ func (n *Node) homeSettings() knobs.Group {
 		return n.homes.SetParams(p, n.clock.Latest())
 	})
 }
+
+// belongs is the shard in which a row has to lie by the column of PLACEMENT BY; 0: it is of another
+// table, or this node does not know that.
+func (n *Node) belongs(key base.Key, row []byte) base.ShardID {
+	srv, err := n.server()
+	if err != nil {
+		return 0
+	}
+	if snap := srv.Catalog().Loaded(); snap != nil && snap.ByID[key.Table()] != nil {
+		return snap.ByID[key.Table()].Belongs(context.Background(), key, row)
+	}
+	return 0
+}

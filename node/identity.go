@@ -18,6 +18,7 @@ import (
 	"github.com/godwitdb/godwit/cluster/join"
 	"github.com/godwitdb/godwit/mechanism/ident"
 	"github.com/godwitdb/godwit/mechanism/store"
+	"github.com/godwitdb/godwit/node/web"
 )
 
 // This file finds the certificate of a real node. It lies in the store's folder certs. If there is
@@ -152,9 +153,6 @@ func (n *Node) getCertificate(ctx context.Context, cfg *Config, dir, uuid string
 	return ca.Create(dir, ident.Node, ident.Name{Role: ident.RoleNode, ID: uuid, Region: cfg.Region}, ident.NodeLife)
 }
 
-// pathEnrol gives a certificate to a node with a token.
-const pathEnrol = "/cluster/enrol"
-
 const (
 	enrolEvery = 500 * time.Millisecond
 	// enrolTimeout bounds one attempt.
@@ -211,7 +209,7 @@ func askEnrol(ctx context.Context, c *http.Client, addr string, q ident.Enrol) (
 	if err != nil {
 		return a, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+addr+pathEnrol, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+addr+web.PathEnrol, bytes.NewReader(body))
 	if err != nil {
 		return a, err
 	}
@@ -245,13 +243,13 @@ func (n *Node) serveEnrol(certs string) http.HandlerFunc {
 		a, err := ca.Enrol(q, join.NewUUID)
 		if err != nil {
 			n.log.Warn("no certificate for a node that asks", "from", r.RemoteAddr, "region", q.Region, "err", err)
-			n.audit.Write(requestEvent(r, err))
+			n.audit.Write(web.Event(r, err))
 			a = ident.Enrolled{Error: err.Error(), Final: true}
 			join.Reply(w, http.StatusForbidden, a)
 			return
 		}
 		n.log.Info("a node got its certificate by a token", "from", r.RemoteAddr, "region", q.Region, "uuid", a.UUID)
-		e := requestEvent(r, nil)
+		e := web.Event(r, nil)
 		e.Detail = "certificate by a token for the store " + a.UUID + " in region " + q.Region
 		n.audit.Write(e)
 		join.Reply(w, http.StatusOK, a)

@@ -18,6 +18,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/node/console"
+	"github.com/godwitdb/godwit/node/web"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/policy/matrix"
 	"github.com/godwitdb/godwit/policy/placement"
@@ -188,12 +189,12 @@ func (l *Local) serveHTTP() error {
 	}
 	l.addr = ln.Addr().String()
 	// The nodes of a demo have no certificates; but web pages have no business here either.
-	web := &Config{Insecure: true, Pprof: true}
+	pages := &web.Options{Insecure: true, Pprof: true}
 	if l.indoor != nil {
 		l.console = l.nodes[0].openConsole(l.indoor, l.cfg.HTTPListen)
-		web.console = l.console
+		pages.Console = l.console
 	}
-	l.http = web.webServer(mux)
+	l.http = pages.Server(mux, web.Shared)
 	go l.http.Serve(ln)
 	return nil
 }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -119,6 +120,8 @@ type front struct {
 	pace    backup.Pace
 	sql     *server.Server
 	sqlAddr string
+	// adminAddr is that of the admin port; empty: there is none.
+	adminAddr string
 	// answers of the catalog about a row: may the home policy move it, and is its table homed as a
 	// whole
 	movable    atomic.Pointer[func(base.Key) bool]
@@ -241,6 +244,9 @@ func (n *Node) SQLAddr() string {
 // Addr is the cluster address that the node listens on.
 func (n *Node) Addr() string { return n.addr }
 
+// AdminAddr is the address at which the node answers administrators.
+func (n *Node) AdminAddr() string { return cmp.Or(n.adminAddr, n.addr) }
+
 // ID is the node's id.
 func (n *Node) ID() base.NodeID { return n.ident.Node }
 
@@ -312,7 +318,7 @@ func (n *Node) Register(mux *http.ServeMux) {
 	mux.HandleFunc("POST "+cluster.PathClock, n.serveClockMode)
 	mux.HandleFunc("POST "+cluster.PathLeader, n.serveLeader)
 	mux.HandleFunc("POST "+cluster.PathResetRoot, n.serveResetRoot)
-	mux.HandleFunc("POST "+residency.Path, residency.Handler(n.store, n.cluster.Topology, n.ident.Node))
+	mux.HandleFunc("POST "+residency.Path, residency.Handler(n.store, n.cluster.Topology, n.ident.Node, n.belongs))
 	mux.HandleFunc("POST "+cluster.PathEpochsCopy, n.serveEpochsCopy)
 	reg.MustRegister(n.stats, n.turns, clockCollector{n}, healthCollector{n}, epochCollector{n}, mapCollector{n}, auditCollector(n.audit),
 		n.tracer.Collector(),

@@ -195,6 +195,15 @@ func placementBackups(t *testing.T) {
 	if got := one(t, cs[2], "BACKUP DATABASE d INTO"+to); got[2] != "2" || got[3] != "3" {
 		t.Errorf("BACKUP says %q", got)
 	}
+	// A table whose rows have placements of their own is in none, wherever it is asked for.
+	mustExec(t, cs[1], "CREATE DATABASE e")
+	mustExec(t, cs[1], "CREATE TABLE e.r (id INT, c INT, PRIMARY KEY (id, c)) PLACEMENT BY (c) ((1) IN p, DEFAULT IN NONE)")
+	mustExec(t, cs[1], "INSERT INTO e.r VALUES (1, 1), (2, 2)")
+	refused(t, cs[1], "BACKUP DATABASE e INTO"+to, "e.r (with PLACEMENT BY)")
+	refused(t, cs[1], "CREATE CHANGEFEED FOR TABLE e.r INTO"+to, "one of a placement")
+	refused(t, cs[1], "FLASHBACK TABLE e.r TO TIMESTAMP '-1s'", "has PLACEMENT BY")
+	mustExec(t, cs[1], "DROP TABLE e.r")
+	refused(t, cs[1], "UNDROP TABLE e.r", "PLACEMENT BY")
 	other, oc := startBackups(t, 3, dir)
 	refused(t, oc[0], "RESTORE DATABASE d FROM"+to, "CREATE PLACEMENT of them first")
 	mustExec(t, oc[0], "CREATE PLACEMENT q REGIONS ('"+names[2]+"', '"+names[1]+"')")

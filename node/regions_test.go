@@ -1,6 +1,7 @@
 package node
 
 import (
+	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,9 +71,29 @@ func TestRegionComesAndGoes(t *testing.T) {
 	us.exec(t, "ALTER TABLE d.bound SET LOCALITY REGIONAL BY TABLE IN 'asia'")
 	refused(`{"region":"us","into":"us"}`, "cannot take over")
 	refused(`{"region":"us","into":"mars"}`, "cannot take over")
-	if err := drop(`{"region":"us","into":"asia"}`); err != nil {
+	// In SQL it is the same.
+	mere := w.procs[0].sql(t)
+	mustExec(t, mere, "CREATE USER mere IDENTIFIED BY 'x'")
+	for q, why := range map[string]string{
+		"ALTER CLUSTER DROP REGION mars":        "there is no region",
+		"ALTER CLUSTER DROP REGION us INTO us":  "cannot take over",
+		"ALTER CLUSTER DROP REGION us, asia":    "what can be changed so",
+		"ALTER CLUSTER ADD REGION venus":        "a region is added by a node",
+		"ALTER CLUSTER DROP REGION IF EXISTS 7": "",
+	} {
+		if _, err := mere.Exec(q); why == "" && err != nil || why != "" && (err == nil || !strings.Contains(err.Error(), why)) {
+			t.Errorf("%s: %v, want %q", q, err, why)
+		}
+	}
+	poor, err := sql.Open("mysql", "mere:x@tcp("+w.procs[0].n.SQLAddr()+")/")
+	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := poor.Exec("ALTER CLUSTER DROP REGION us"); err == nil || !strings.Contains(err.Error(), "1227") {
+		t.Errorf("without SUPER: %v", err)
+	}
+	poor.Close()
+	mustExec(t, mere, "ALTER CLUSTER DROP REGION 'us' INTO `asia`")
 	refused(`{"region":"us"}`, "is being dropped already")
 	us.ends(t, "was decommissioned and holds no replica any more")
 	w.procs[0].settled(t)

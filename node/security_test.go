@@ -17,6 +17,7 @@ import (
 	"github.com/godwitdb/godwit/cluster/join"
 	"github.com/godwitdb/godwit/mechanism/ident"
 	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/node/web"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -32,7 +33,7 @@ func single(t *testing.T, change func(*Config)) *proc {
 	if p.cfg.Insecure {
 		scheme = "http://"
 	}
-	res, err := admin(t).Post(scheme+p.n.Addr()+join.PathInit, "application/json", strings.NewReader("{}"))
+	res, err := admin(t).Post(scheme+p.n.AdminAddr()+join.PathInit, "application/json", strings.NewReader("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +191,7 @@ func TestRights(t *testing.T) {
 		{"POST", join.PathJoin, `{"uuid":"other","region":"eu","addr":"127.0.0.1:1"}`, ""},
 		{"POST", join.PathJoin, `{"uuid":"phantom","region":"us","addr":"127.0.0.1:1"}`, ""},
 		{"POST", join.PathJoin, fmt.Sprintf(`{"uuid":%q,"region":"eu","addr":"127.0.0.1:1"}`, uuid), ""},
-		{"POST", pathEnrol, `{"token":"gwt1-AAAA","region":"eu"}`, ""},
+		{"POST", web.PathEnrol, `{"token":"gwt1-AAAA","region":"eu"}`, ""},
 		{"GET", "/nowhere", "", "admin"},
 	} {
 		for _, who := range []string{"plain", "nobody", "node", "admin"} {

@@ -123,6 +123,15 @@ func (s show) PlacementNamed(ctx context.Context, name string) (base.Placed, err
 	return placed.Named(ctx, s.n.cluster, name)
 }
 
+// DropRegion implements server.Cluster.
+func (s show) DropRegion(ctx context.Context, name, into string) (string, error) {
+	t, err := s.n.cluster.DropRegion(ctx, name, into)
+	if err != nil {
+		return "", err
+	}
+	return t.RegionName(t.HomeFor(t.RegionByName(name))), nil
+}
+
 // AwaitHeld implements server.Cluster.
 func (s show) AwaitHeld(ctx context.Context) error { return s.n.cluster.AwaitHeld(ctx) }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/godwitdb/godwit/node/early"
 	"github.com/godwitdb/godwit/node/memory"
 	"github.com/godwitdb/godwit/node/spare"
+	"github.com/godwitdb/godwit/node/web"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/obs/audit"
 )
@@ -111,20 +112,24 @@ func (n *Node) start(startCtx context.Context, cfg Config, st *store.Store) erro
 		return errors.Join(fmt.Errorf("listen for MySQL clients: %w (choose another --sql-listen if another process "+
 			"has that address)", err), ln.Close())
 	}
-	calls := newIndoor(early.New(sqlLn.(*net.TCPListener)))
-	n.addr, n.sqlAddr = ln.Addr().String(), sqlLn.Addr().String()
-	cfg.adopt(n.addr, n.sqlAddr)
-	if err := n.startTraces(&cfg); err != nil {
+	admins, err := web.OpenAdmin(cfg.AdminListen)
+	if err != nil {
 		return errors.Join(err, ln.Close(), sqlLn.Close())
+	}
+	calls := newIndoor(early.New(sqlLn.(*net.TCPListener)))
+	n.addr, n.sqlAddr, n.adminAddr = ln.Addr().String(), sqlLn.Addr().String(), admins.Addr()
+	cfg.adopt(n.addr, n.sqlAddr, n.adminAddr)
+	if err := n.startTraces(&cfg); err != nil {
+		return errors.Join(err, ln.Close(), sqlLn.Close(), admins.Close())
 	}
 	split := wan.SplitOptions{Logger: n.log}
 	if files != nil {
 		split.TLS = files.Server()
 	}
-	frames, web := wan.SplitHTTP(ln, split)
+	frames, requests := wan.SplitHTTP(ln, split)
 	n.port = frames
 	mux := http.NewServeMux()
-	self := join.Joiner{UUID: uuid, Region: cfg.Region, Addr: cfg.Advertise, SQL: cfg.SQLAdvertise, Knows: st.Knows(),
+	self := join.Joiner{UUID: uuid, Region: cfg.Region, Addr: cfg.Advertise, SQL: cfg.SQLAdvertise, Admin: cfg.AdminAdvertise, Knows: st.Knows(),
 		Process: rand.Uint64() | 1}
 	boot := join.NewBootstrap(self, cfg.Join, stored, httpClient(files), n.log,
 		func(id *join.Identity) error { return saveJSON(st, recIdentity, id) })
@@ -134,24 +139,26 @@ func (n *Node) start(startCtx context.Context, cfg Config, st *store.Store) erro
 	boot.Need(st.Format)
 	if files != nil {
 		boot.Secure(isJoiner)
-		mux.HandleFunc("POST "+pathEnrol, n.serveEnrol(cfg.Certs))
+		mux.HandleFunc("POST "+web.PathEnrol, n.serveEnrol(cfg.Certs))
 	}
 	boot.Register(mux)
 	n.registerHealth(mux)
 	mux.Handle("POST "+bundle.Path, n.bundles(cfg))
+	pages := cfg.pages()
 	if !cfg.NoConsole {
-		con := n.openConsole(calls, cfg.Listen, cfg.Advertise)
-		cfg.console = con
+		con := n.openConsole(calls, cfg.Listen, cfg.Advertise, cfg.AdminListen, cfg.AdminAdvertise)
+		pages.Console = con
 		n.closeFirst(con.Close)
 	}
-	srv := cfg.webServer(mux)
-	go srv.Serve(web)
+	srv := pages.Server(mux, pages.NodesPort())
+	go srv.Serve(requests)
+	stopAdmins := admins.Serve(pages, mux, split)
 	ctx, cancel := context.WithCancel(context.Background())
 	running := make(chan struct{})
 	n.closeFirst(func() error {
 		cancel()
 		<-running
-		return srv.Close()
+		return errors.Join(srv.Close(), stopAdmins())
 	}, frames.Close, calls.Close)
 	go func() {
 		defer close(running)
@@ -266,12 +273,18 @@ func (n *Node) join(ctx context.Context, j joining) error {
 // lostEvery is the time between two checks whether this node has lost its cluster.
 const lostEvery = 5 * time.Second
 
+// pages are the options of the HTTP interface.
+func (c *Config) pages() *web.Options {
+	return &web.Options{Insecure: c.Insecure, Pprof: c.Pprof, OpenMetrics: c.OpenMetrics, Audit: c.audit, Nodes: c.Advertise,
+		Admins: c.AdminAdvertise}
+}
+
 // adopt fills in ports that the system chose.
-func (c *Config) adopt(addr, sqlAddr string) {
+func (c *Config) adopt(addr, sqlAddr, adminAddr string) {
 	for _, p := range []struct {
 		adv    *string
 		actual string
-	}{{&c.Advertise, addr}, {&c.SQLAdvertise, sqlAddr}} {
+	}{{&c.Advertise, addr}, {&c.SQLAdvertise, sqlAddr}, {&c.AdminAdvertise, adminAddr}} {
 		host, port, _ := net.SplitHostPort(*p.adv)
 		if port == "0" {
 			_, port, _ = net.SplitHostPort(p.actual)

@@ -57,6 +57,8 @@ type Joiner struct {
 	Region string `json:"region"`
 	Addr   string `json:"addr"`
 	SQL    string `json:"sql_addr"`
+	// Admin is where administrators ask, if not at Addr.
+	Admin string `json:"admin_addr,omitempty"`
 	// ClusterID is set by a process that belongs to a cluster already: it tells where it is now.
 	ClusterID string `json:"cluster_id,omitempty"`
 	// Process names the process among all that run, or ran, with this store; 0: it is not compared.
@@ -65,6 +67,11 @@ type Joiner struct {
 	Claim *fence.Claim `json:"claim,omitempty"`
 	// Knows is the newest cluster version that the process knows; 0: its build says nothing of it.
 	Knows base.ClusterVersion `json:"knows,omitempty"`
+}
+
+// At reports whether the topology has the addresses of the process.
+func (j Joiner) At(n *base.Node) bool {
+	return n.Addr == j.Addr && n.SQL == j.SQL && n.Admin == j.Admin
 }
 
 func (j Joiner) validate() error {
@@ -387,7 +394,7 @@ func Found(nodes []Joiner, shards int) (*Identity, error) {
 		inRegion++
 		largest = max(largest, inRegion)
 		t.Nodes = append(t.Nodes, base.Node{ID: base.NodeID(i + 1), Region: base.RegionID(len(t.Regions)), Addr: j.Addr,
-			SQL: j.SQL, UUID: j.UUID})
+			SQL: j.SQL, Admin: j.Admin, UUID: j.UUID})
 	}
 	if t.Shards = shards; shards == 0 {
 		t.Shards = max(2, largest)
@@ -485,7 +492,7 @@ func takeHearsay(c Cluster, r answered) {
 // recorded sees to it that the topology has this node's addresses, and reports whether it has.
 func (b *Bootstrap) recorded(ctx context.Context, c Cluster, self Joiner) bool {
 	n := c.Topology().ByUUID(self.UUID)
-	if n == nil || n.Gone || n.Addr == self.Addr && n.SQL == self.SQL {
+	if n == nil || n.Gone || self.At(n) {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, announceTimeout)

@@ -41,6 +41,7 @@ type NodeStatus struct {
 	Region     string        `json:"region"`
 	Addr       string        `json:"addr"`
 	SQL        string        `json:"sql_addr"`
+	Admin      string        `json:"admin_addr,omitempty"` // empty: Addr
 	Live       bool          `json:"live"`
 	LastHeard  time.Duration `json:"last_heard_ns"` // since the asked node heard of it
 	RTT        time.Duration `json:"rtt_ns"`        // from the asked node, smoothed

@@ -30,7 +30,8 @@ func auditResidencyCommand() *cobra.Command {
 		Use:   "residency",
 		Short: "List what lies at nodes whose regions may not have it",
 		Long: `Read the stores of all nodes and list what lies where it may not: rows, old versions, logs and records of groups
-that belong to a placement (CREATE PLACEMENT) in whose regions the node is not. With --find a text is looked for in keys
+that belong to a placement (CREATE PLACEMENT) in whose regions the node is not, and rows of tables with PLACEMENT BY
+whose column names a placement in whose regions the node is not. With --find a text is looked for in keys
 and values as well, at all nodes outside of the placement that --placement names: write rows with a text that nothing else
 has, and look for it.
 
@@ -58,7 +59,7 @@ The exit status is 0 if all nodes have answered and nothing was found.`,
 				}
 				x := audited{Report: &residency.Report{Node: n.ID, Region: s.Topology.RegionName(n.Region)}}
 				at := e
-				at.addr = n.Addr
+				at.addr = n.AdminAddr()
 				var got residency.Report
 				if err := at.call(c.Context(), residency.Path, q, &got); err != nil {
 					x.Error = err.Error()

@@ -202,7 +202,7 @@ func (d *collection) sources(ctx context.Context) (out []source, id string, err 
 	}
 	for _, n := range s.Topology.Nodes {
 		if !n.Gone {
-			out = append(out, source{ID: n.ID, Region: s.Topology.RegionName(n.Region), Addr: n.Addr, Live: live[n.ID]})
+			out = append(out, source{ID: n.ID, Region: s.Topology.RegionName(n.Region), Addr: n.AdminAddr(), Live: live[n.ID]})
 		}
 	}
 	if len(out) == 0 {

@@ -82,6 +82,10 @@ func startFlags(f *pflag.FlagSet, cfg *node.Config) {
 	f.StringVar(&cfg.Store, "store", def.Store, "directory of the node's data; made if it does not exist")
 	f.StringVar(&cfg.Listen, "listen", def.Listen, "HOST:PORT for the cluster's traffic and HTTP")
 	f.StringVar(&cfg.Advertise, "advertise", "", "HOST:PORT at which other nodes reach --listen (default --listen)")
+	f.StringVar(&cfg.AdminListen, "admin-listen", "", "HOST:PORT for administrators, metrics and the console alone; --listen "+
+		"then answers other nodes only (default: --listen answers all of them)")
+	f.StringVar(&cfg.AdminAdvertise, "admin-advertise", "", "HOST:PORT at which administrators reach --admin-listen (default "+
+		"--admin-listen)")
 	f.StringVar(&cfg.SQLListen, "sql-listen", def.SQLListen, "HOST:PORT for MySQL clients")
 	f.StringVar(&cfg.SQLAdvertise, "sql-advertise", "",
 		"HOST:PORT at which clients reach --sql-listen, shown by status (default --sql-listen)")
@@ -156,6 +160,9 @@ func serve(c *cobra.Command, cfg node.Config, drain time.Duration) error {
 	}
 	out := c.OutOrStdout()
 	fmt.Fprintf(out, "godwit: node of region %s listens at %s, store %s\n", cfg.Region, n.Addr(), cfg.Store)
+	if n.AdminAddr() != n.Addr() {
+		fmt.Fprintf(out, "godwit: administrators are answered at %s\n", n.AdminAddr())
+	}
 	failed := make(chan error, 1)
 	go func() { failed <- n.Wait() }()
 	ready := n.Ready()

@@ -24,6 +24,9 @@ type Config struct {
 	// Placed, above 0, has a placement of so many regions, the first ones, with registers of its
 	// own.
 	Placed int
+	// RowPlaced, with Placed, has a second placement of the other regions, and registers of one
+	// table whose rows lie in the one, in the other or everywhere, and move between them.
+	RowPlaced bool
 	// Upgrade has the nodes be of two builds, and raises the version of the cluster; see
 	// upgrade.go.
 	Upgrade bool
@@ -177,6 +180,10 @@ type Break struct {
 	NoLeaving bool
 	// AnyPath lets messages between two regions of a placement go over others (PLACE-3).
 	AnyPath bool
+	// NoBegun leaves the owners of the first gaps of RowPlaced to the table id (PLACE-6).
+	NoBegun bool
+	// Astray has rows of RowPlaced written in the shards of all regions (PLACE-5).
+	Astray bool
 	// NoHedges has no read be asked of a second node.
 	NoHedges bool
 	// EarlyCopies makes survivors of a lost region claim to hold more of it than they do.

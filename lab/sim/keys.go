@@ -23,6 +23,8 @@ type keyspace struct {
 	sections []*section
 	keys     map[string]base.Key
 	names    map[string]string
+	// belongs are the placements, by section, of tables whose rows have several.
+	belongs map[string]base.PlacementID
 }
 
 // Sequence numbers of the tables, far from those of the system.
@@ -32,21 +34,27 @@ const (
 	tableBank  = 1002
 	tableMeta  = 1003
 	tableProbe = 1004
+	tableRows  = 1005
 )
 
 func newKeyspace() *keyspace {
-	return &keyspace{keys: map[string]base.Key{}, names: map[string]string{}}
+	return &keyspace{keys: map[string]base.Key{}, names: map[string]string{}, belongs: map[string]base.PlacementID{}}
 }
 
 // add makes a section of n keys.
 func (ks *keyspace) add(name string, seq uint64, shard base.ShardID, home base.RegionID, n int) *section {
 	s := &section{name: name, prefix: base.IndexPrefix(shard, base.MakeTableID(seq, home), 0, 0), home: home}
+	ks.fill(s, n)
+	return s
+}
+
+// fill gives a section n keys.
+func (ks *keyspace) fill(s *section, n int) {
 	ks.sections = append(ks.sections, s)
 	for i := range n {
 		k := base.AppendInt64(s.prefix.Clone(), int64(i))
 		ks.keys[s.key(i)], ks.names[string(k)] = k, s.key(i)
 	}
-	return s
 }
 
 // parts groups all sections that one read covers: all at once, or apart. If every read goes to an

@@ -19,12 +19,18 @@ type mixed struct {
 	registers []*section
 	lists     []*section
 	meta      *section
+	rows      []*section // registers of one table, in several placements
 	keys      int
 	perHome   int // lists
 }
 
 func newMixed(ks *keyspace, cfg *Config) func(*client) func() {
 	regs := ks.grid("x", tableMixed, cfg, cfg.Keys)
+	var rows []*section
+	if cfg.RowPlaced {
+		rows = ks.rowPlaced(cfg, cfg.Keys)
+		regs = append(regs, rows...)
+	}
 	perHome := 1
 	if cfg.ShipOnly {
 		perHome = 6
@@ -32,7 +38,7 @@ func newMixed(ks *keyspace, cfg *Config) func(*client) func() {
 	lists := ks.grid("l", tableList, cfg, perHome)
 	meta := ks.add("m", tableMeta, base.MetaShard, 0, 3)
 	return func(c *client) func() {
-		m := &mixed{perHome: perHome, client: c, registers: regs, lists: lists, meta: meta, keys: cfg.Keys}
+		m := &mixed{perHome: perHome, client: c, registers: regs, lists: lists, meta: meta, rows: rows, keys: cfg.Keys}
 		return m.one
 	}
 }
@@ -89,6 +95,10 @@ func (m *mixed) lock() kv.LockMode {
 func (m *mixed) one() {
 	if m.rng.IntN(100) < m.w.cfg.Moves {
 		m.moves()
+		return
+	}
+	if m.rows != nil && m.rng.IntN(4) == 0 {
+		m.relocates()
 		return
 	}
 	if m.rng.IntN(100) < m.w.cfg.Programs {

@@ -69,6 +69,50 @@ func TestPlacedPathsBite(t *testing.T) {
 	t.Errorf("%d seeds pass", biteSeeds)
 }
 
+// rowPlacedConfig is a run with a table whose rows lie in one of two placements, or everywhere.
+func rowPlacedConfig(seed uint64) Config {
+	c := placedConfig(seed)
+	c.RowPlaced = true
+	return c
+}
+
+// TestRowPlaced: rows of one table lie in the first regions, in the others or everywhere, and move
+// between these, in transactions with other rows, while faults strike. As in TestPlaced no value is
+// found, or sent, where it may not be.
+func TestRowPlaced(t *testing.T) {
+	for _, n := range seeds([]uint64{0, 2}) {
+		seed(t, rowPlacedConfig(9_300_000+n))
+	}
+}
+
+// TestRowPlacedSoak is TestRowPlaced for many seeds: -first and -seeds, as TestSoak.
+func TestRowPlacedSoak(t *testing.T) {
+	needsSeeds(t)
+	for i := range uint64(*flagSeeds) {
+		seed(t, rowPlacedConfig(*flagFirst+i))
+	}
+}
+
+// TestRowPlacedBites: without PLACE-5 rows are found where they may not be, and without PLACE-6
+// nobody can write into the first gap of a placement that lacks the region of the table id.
+func TestRowPlacedBites(t *testing.T) {
+	for what, breaks := range map[string]Break{"outside of the placement": {Astray: true}, "cannot be read": {NoBegun: true}} {
+		bites := false
+		for s := range uint64(biteSeeds) {
+			cfg := rowPlacedConfig(4 * s)
+			cfg.Break, cfg.Faults = breaks, 0
+			if _, err := runSeed(t, cfg); err != nil && strings.Contains(err.Error(), what) {
+				t.Logf("seed %d: %.300v", s, err)
+				bites = true
+				break
+			}
+		}
+		if !bites {
+			t.Errorf("%q is not noticed: %d seeds pass", what, biteSeeds)
+		}
+	}
+}
+
 // TestPlacedBytes: in a cluster of nine regions a write of a row in a placement of three takes
 // copies to two regions, and another one's to eight. docs/figures/placements.md has the bytes.
 func TestPlacedBytes(t *testing.T) {

@@ -21,6 +21,8 @@ type Record struct {
 	Key, Value []byte
 	// Command is what a log record has for the state machine; nil if it is for the group itself.
 	Command []byte
+	// Row is the value that a version gives its key; nil if it deletes it.
+	Row []byte
 }
 
 var areaNames = map[byte]string{areaLocal: "local", areaState: "state", areaTxn: "transaction", areaLog: "log",
@@ -48,6 +50,10 @@ func (s *Store) Walk(fn func(Record) error) error {
 			}
 		case areaVersion, areaMark:
 			r.Shard = base.Key(body).Shard()
+			var v Version
+			if ek[0] == areaVersion && decodeVersionValue(val, &v) && !v.Tombstone {
+				r.Row = v.Value
+			}
 		case areaStaging:
 			if len(body) >= 2 {
 				r.Shard, r.Key = base.ShardID(binary.BigEndian.Uint16(body)), body[2:]

@@ -21,9 +21,11 @@ type Finding struct {
 	Placement string       `json:"placement,omitempty"` // whose it is; empty: only a text was found
 	Shard     base.ShardID `json:"shard"`
 	Table     base.TableID `json:"table,omitempty"` // of rows
-	What      string       `json:"what"`            // the kind of the records (store.Record)
-	Records   int64        `json:"records"`
-	Bytes     int64        `json:"bytes"` // of keys and values, not compressed
+	// What is the kind of the records (store.Record), or says that the columns of rows name another
+	// placement than the shard in which they lie.
+	What    string `json:"what"`
+	Records int64  `json:"records"`
+	Bytes   int64  `json:"bytes"` // of keys and values, not compressed
 }
 
 // Report is what was read at a node, and what was found.
@@ -43,6 +45,9 @@ type Request struct {
 	Find string `json:"find,omitempty"`
 	// Placement is the one whose regions may have the text; it goes with Find.
 	Placement string `json:"placement,omitempty"`
+	// Belongs is the shard in which a row has to lie by its own columns (PLACE-5); 0: they do not
+	// say. Nil: no row is looked into.
+	Belongs func(key base.Key, row []byte) base.ShardID `json:"-"`
 }
 
 // Audit reads the store of a node in the topology.
@@ -62,9 +67,15 @@ func Audit(ctx context.Context, s *store.Store, t *base.Topology, self base.Node
 		shard base.ShardID
 		table base.TableID
 		what  string
-		text  bool
 	}
 	found := map[place]*Finding{}
+	note := func(p place, placement string, size int64) {
+		if found[p] == nil {
+			found[p] = &Finding{Placement: placement, Shard: p.shard, Table: p.table, What: p.what}
+		}
+		found[p].Records++
+		found[p].Bytes += size
+	}
 	err := s.Walk(func(r store.Record) error {
 		size := int64(len(r.Key) + len(r.Value))
 		if out.Records++; out.Records%4096 == 0 && ctx.Err() != nil {
@@ -75,24 +86,21 @@ func Audit(ctx context.Context, s *store.Store, t *base.Topology, self base.Node
 			if t.MayHold(at.Shard(), self) {
 				continue
 			}
-			p := place{at.Shard(), at.Table(), r.Area, false}
-			if found[p] == nil {
-				found[p] = &Finding{Placement: t.PlacementOf(p.shard).Name, Shard: p.shard, Table: p.table, What: p.what}
-			}
-			found[p].Records++
-			found[p].Bytes += size
+			note(place{at.Shard(), at.Table(), r.Area}, t.PlacementOf(at.Shard()).Name, size)
 			return nil
 		}
+		if r.Row != nil && q.Belongs != nil {
+			if s := q.Belongs(r.Key, r.Row); s != 0 && !t.MayHold(s, self) {
+				note(place{r.Shard, base.Key(r.Key).Table(), "misplaced row"}, t.PlacementOf(s).Name, size)
+				return nil
+			}
+		}
 		if len(find) > 0 && (bytes.Contains(r.Key, find) || bytes.Contains(r.Value, find)) {
-			p := place{r.Shard, base.Key(r.Key).Table(), r.Area, true}
+			p := place{r.Shard, base.Key(r.Key).Table(), r.Area + " with the text"}
 			if r.Area != "version" && r.Area != "mark" {
 				p.table = 0
 			}
-			if found[p] == nil {
-				found[p] = &Finding{Shard: p.shard, Table: p.table, What: p.what + " with the text"}
-			}
-			found[p].Records++
-			found[p].Bytes += size
+			note(p, "", size)
 		}
 		return nil
 	})

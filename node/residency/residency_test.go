@@ -57,6 +57,9 @@ func TestAudit(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "log"},
+		{"a row whose columns name the placement", func(_ *testing.T, _ *store.Store, b *store.Batch) {
+			b.PutVersion(store.Version{Key: key(2), TS: 10, Writer: base.GroupIndex{Region: 1, Index: 1}, Value: []byte("DE")})
+		}, "misplaced row"},
 		{"a text", func(_ *testing.T, _ *store.Store, b *store.Batch) {
 			b.PutVersion(store.Version{Key: key(1), TS: 10, Writer: base.GroupIndex{Region: 1, Index: 1}, Value: []byte("a canary flew")})
 		}, "version with the text"},
@@ -74,7 +77,13 @@ func TestAudit(t *testing.T) {
 				t.Fatal(err)
 			}
 			for node, want := range map[base.NodeID]string{1: "", 3: c.want} {
-				r, err := Audit(t.Context(), s, &topo, node, Request{Find: "canary", Placement: "eu"})
+				r, err := Audit(t.Context(), s, &topo, node, Request{Find: "canary", Placement: "eu",
+					Belongs: func(_ base.Key, row []byte) base.ShardID {
+						if string(row) == "DE" {
+							return placed
+						}
+						return 0
+					}})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -172,16 +172,38 @@ func (k keyer) span(s exec.Span) (schema.KeyRange, error) {
 	if r.Empty || len(s.Lo) == 0 || len(s.Hi) == 0 {
 		return r, nil
 	}
-	if r.First, err = k.first(s.Lo[0], s.Hi[0]); err != nil {
+	if r.First, err = k.same(0, s.Lo[0], s.Hi[0]); err != nil {
+		return r, err
+	}
+	if err := k.bind(&r, s); err != nil || r.Empty {
 		return r, err
 	}
 	r.Point = k.point(s, r)
 	return r, nil
 }
 
-// first is the encoded first column if both bounds have the same value there.
-func (k keyer) first(lo, hi expr.Value) ([]byte, error) {
-	c, cut := k.i.Def.Cols[k.i.Positions[0]], k.i.PrefixLength(0)
+// bind notes the placement of the rows of a span that has one value of the column of PLACEMENT BY.
+func (k keyer) bind(r *schema.KeyRange, s exec.Span) error {
+	col := k.i.Def.PartCol()
+	if col < 0 {
+		return nil
+	}
+	for j := range min(len(s.Lo), len(s.Hi)) {
+		key, err := k.same(j, s.Lo[j], s.Hi[j])
+		if err != nil || key == nil {
+			return err
+		}
+		if k.i.Positions[j] == col {
+			k.i.Def.Bind(r, col, key)
+			return nil
+		}
+	}
+	return nil
+}
+
+// same is an encoded column of the index if both bounds have the same value there.
+func (k keyer) same(j int, lo, hi expr.Value) ([]byte, error) {
+	c, cut := k.i.Def.Cols[k.i.Positions[j]], k.i.PrefixLength(j)
 	a, cmpA, inA, err := k.fit(c, lo)
 	if err != nil || inA != sql.InRange || cmpA != 0 {
 		return nil, err
@@ -204,6 +226,9 @@ func (k keyer) first(lo, hi expr.Value) ([]byte, error) {
 // point reports whether a range is one key that one row has at most.
 func (k keyer) point(s exec.Span, r schema.KeyRange) bool {
 	n := len(k.i.Positions)
+	if k.i.Def.PartCol() >= 0 && r.Parts == nil {
+		return false // its placement is not known
+	}
 	if !k.i.IsUnique() || s.LoOpen || s.HiOpen || len(s.Lo) != n || len(s.Hi) != n || r.First == nil {
 		return false
 	}
@@ -231,6 +256,9 @@ func joined(rs []schema.KeyRange) []schema.KeyRange {
 		}
 		if !bytes.Equal(last.First, r.First) {
 			last.First = nil
+		}
+		if !slices.Equal(last.Parts, r.Parts) {
+			last.Parts = nil
 		}
 	}
 	return out

@@ -34,6 +34,7 @@ type rows struct {
 	left    int64           // rows that are still wanted, with a limit
 	pending []kv.Row
 	reads   reads
+	within  []int     // the placements in which rows can lie that the statement wants; nil: all
 	skip    *skipping // with exec.WaitSkip
 	// computing are the columns that are not stored; nil: none of them is wanted.
 	computing *computing
@@ -70,6 +71,14 @@ func (t *Table) Start(ctx *exec.Ctx, read exec.Read) (exec.Rows, error) {
 	}
 	r.dec = newDecoder(t.s.ctx, r.src.Table.Def, cols, typs)
 	r.entries = r.entriesOf()
+	if read.Within != nil && r.src.Table.Def.PartCol() >= 0 {
+		if r.within, err = r.t.places(read.Within); err != nil {
+			return nil, err
+		}
+	}
+	if r.within != nil && len(r.within) == 0 {
+		return r, nil // no placement has such rows
+	}
 	if err := r.plan(keyer{ctx: t.s.ctx, i: r.index}); err != nil {
 		return nil, err
 	}
@@ -179,17 +188,18 @@ func (r *rows) scan(krs []schema.KeyRange) {
 	var spans []base.Span
 	single := true
 	for _, k := range krs {
+		k = k.In(r.within)
 		var s []base.Span
 		if r.index != nil {
 			s = r.index.Spans(regions, k)
 		} else {
-			for _, sh := range def.Shards() {
-				p := base.IndexPrefix(sh, def.Desc.ID, 0, 0)
-				s = append(s, base.Span{Start: p, End: p.PrefixEnd()})
-			}
+			s = def.RowSpans(k.Parts)
 		}
 		single = single && len(s) == 1
 		spans = append(spans, s...)
+	}
+	if len(spans) == 0 {
+		return
 	}
 	ordered := r.read.Ordered || r.read.Reverse
 	if single && r.read.Reverse {

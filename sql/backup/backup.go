@@ -274,7 +274,8 @@ func (t *taking) choose(snap *schema.Snapshot) ([]*schema.Table, error) {
 
 func noMultiMaster(tables []string) error {
 	return schema.Invalid("MULTI MASTER tables have no reads of the past, and so no backup: " + strings.Join(tables, ", ") +
-		". (Tables with a placement are read by a BACKUP at a node of its regions alone, by no schedule and no log.) " +
+		". (Tables with a placement are read by a BACKUP at a node of its regions alone, by no schedule and no log; " +
+		"those with PLACEMENT BY by none.) " +
 		"Leave them out: WITH SKIP_MULTI_MASTER")
 }
 
@@ -357,7 +358,7 @@ func (c *choice) tables() (out []*schema.Table, multi []string) {
 		for _, tn := range slices.Sorted(maps.Keys(db.Tables)) {
 			switch t := db.Tables[tn]; {
 			case !c.whole[name] && !c.parts[name][tn]:
-			case t.Desc.Locality.Kind == schema.MultiMaster, !t.Desc.Locality.Placed.Allows(c.here):
+			case t.Desc.Locality.Kind == schema.MultiMaster, t.Desc.Locality.Parts != nil, !t.Desc.Locality.Placed.Allows(c.here):
 				multi = append(multi, unread(t.Desc))
 			default:
 				out = append(out, t)
@@ -369,6 +370,9 @@ func (c *choice) tables() (out []*schema.Table, multi []string) {
 
 // unread names a table that is left out.
 func unread(d *schema.TableDesc) string {
+	if d.Locality.Parts != nil {
+		return d.DB + "." + d.Name + " (with PLACEMENT BY)"
+	}
 	if d.Locality.Placed.ID != 0 {
 		return d.DB + "." + d.Name + " (with a placement)"
 	}

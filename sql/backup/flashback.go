@@ -64,6 +64,10 @@ func (g *Env) replace(ctx context.Context, o *order) error {
 		if t.Desc.Locality.Kind == schema.MultiMaster {
 			return noMultiMaster([]string{o.Tables[0].String()})
 		}
+		if t.Desc.Locality.Parts != nil {
+			return schema.Invalid("table " + o.Tables[0].String() + " has PLACEMENT BY: read it AS OF a time instead, with INSERT " +
+				"... SELECT")
+		}
 	}
 	return nil
 }

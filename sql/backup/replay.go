@@ -113,7 +113,7 @@ func (r *replaying) apply(ctx context.Context) error {
 	batches := map[base.RegionID][]*change{}
 	var todo [][]*change
 	for _, c := range r.changes {
-		home := c.t.def.HomeFor(r.f.home(c.rec.Home))
+		home := c.t.def.HomeFor(c.shard, r.f.home(c.rec.Home))
 		b := append(batches[home], c)
 		if len(b) >= batchRows/2 {
 			todo, b = append(todo, b), nil
@@ -149,14 +149,14 @@ func (r *replaying) put(ctx context.Context, list []*change) error {
 			writes = append(writes, write{k, c})
 			bytes += len(k) + len(c.rec.Value)
 		}
-		if !c.rec.Deleted && c.t.def.HomeFor(1) != 0 {
+		if !c.rec.Deleted && c.t.def.HomeFor(c.shard, 1) != 0 {
 			keys, of = append(keys, where[0]), append(of, c)
 		}
 	}
 	if err := r.p.g.Pace.wait(ctx, bytes); err != nil {
 		return err
 	}
-	home := func(c *change) base.RegionID { return c.t.def.HomeFor(r.home(c)) }
+	home := func(c *change) base.RegionID { return c.t.def.HomeFor(c.shard, r.home(c)) }
 	err := r.f.write(ctx, func(_ context.Context, k kv.Txn) error {
 		for _, w := range writes {
 			if w.c.rec.Deleted {

@@ -537,7 +537,7 @@ func (f *filling) row(ctx context.Context, dec *archive.Decoder, r *archive.Reco
 		}
 	}
 	def := f.t.def
-	home := def.HomeFor(f.home(r.Home))
+	home := def.HomeFor(0, f.home(r.Home)) // in all shards the same: tables with PLACEMENT BY are in no backup
 	if f.rowsOnly {
 		ref, err := def.RefIn(ctx, row, schema.RowRef{PK: r.PK})
 		if err != nil {

@@ -100,7 +100,7 @@ func (t *Table) fill(ctx *sql.Context, cur *schema.Table, id base.IndexID) (err 
 	snap := t.g.DB.Begin(kv.Options{ReadOnly: true, Trace: s.Trace})
 	defer snap.Rollback(context.Background())
 	for _, shard := range cur.Shards() {
-		p := base.IndexPrefix(shard, cur.Desc.ID, 0, 0)
+		p := cur.Prefix(shard, 0, 0)
 		req := &kv.ScanRequest{Spans: []base.Span{{Start: p, End: p.PrefixEnd()}}, Limit: fillRows(cur)}
 		for req != nil {
 			res, err := snap.Scan(kctx, *req)
@@ -280,7 +280,7 @@ func (t *Table) entriesOf(ctx context.Context, cur *schema.Table, x *schema.Inde
 		}
 		home := r.Home
 		if home == 0 {
-			home = cur.HomeFor(kv.HomeRegion(t.g.DB))
+			home = cur.HomeFor(r.Key.Shard(), kv.HomeRegion(t.g.DB))
 		}
 		key, value, err := cur.IndexEntry(ctx, x, row, schema.RefOfKey(r.Key), home)
 		if err != nil {
@@ -329,18 +329,28 @@ func takenBy(ctx context.Context, k kv.Txn, es []entry) (sql.Row, error) {
 
 // garbageDesc tells what to remove: all rows of a table id, or of one index of it.
 type garbageDesc struct {
-	V           int            `json:"v"`
-	Table       base.TableID   `json:"table"`
-	Index       *base.IndexID  `json:"index,omitempty"` // as in keys; nil is the whole table
-	All         []base.IndexID `json:"all,omitempty"`   // the indexes of the table, as in keys
-	Shards      int            `json:"shards"`
-	Global      bool           `json:"global,omitempty"`
-	Async       bool           `json:"async,omitempty"`
-	Placed      base.Placed    `json:"placed,omitzero"`
-	MultiMaster bool           `json:"multi,omitempty"`
-	Since       time.Time      `json:"since"`
+	V      int            `json:"v"`
+	Table  base.TableID   `json:"table"`
+	Index  *base.IndexID  `json:"index,omitempty"` // as in keys; nil is the whole table
+	All    []base.IndexID `json:"all,omitempty"`   // the indexes of the table, as in keys
+	Shards int            `json:"shards"`
+	Global bool           `json:"global,omitempty"`
+	Async  bool           `json:"async,omitempty"`
+	Placed base.Placed    `json:"placed,omitzero"`
+	// Parts are the placements of the rows, if they have several, in place of Placed.
+	Parts       []base.Placed `json:"parts,omitempty"`
+	MultiMaster bool          `json:"multi,omitempty"`
+	Since       time.Time     `json:"since"`
 	// Node is set while a rewrite is filling the table; it is garbage only if that fails.
 	Node base.NodeID `json:"node,omitempty"`
+}
+
+// partsOfGarbage are the placements of the rows of a table whose rows have several.
+func partsOfGarbage(d *schema.TableDesc) []base.Placed {
+	if d.Locality.Parts == nil {
+		return nil
+	}
+	return d.Locality.Places()
 }
 
 func garbageKey(id base.TableID, ix uint64) base.Key {
@@ -353,7 +363,7 @@ func GarbageOf(t *schema.Table) *garbageDesc {
 	g := &garbageDesc{
 		V: t.Desc.Format(), Table: t.Desc.ID, All: []base.IndexID{0}, Shards: t.Desc.Shards, Async: t.Desc.Locality.Async,
 		Global: t.Desc.Locality.Kind == schema.Global, MultiMaster: t.Desc.Locality.Kind == schema.MultiMaster,
-		Placed: t.Desc.Locality.Placed, Since: time.Now().UTC(),
+		Placed: t.Desc.Locality.Placed, Parts: partsOfGarbage(t.Desc), Since: time.Now().UTC(),
 	}
 	for _, x := range t.Indexes {
 		if x.Desc.Stored() {
@@ -396,7 +406,8 @@ func (m *mutation) discardIndex(d *schema.TableDesc, x *schema.IndexDesc) {
 	m.put(garbageKey(d.ID, uint64(k)), schema.Marshal(&garbageDesc{
 		V: d.Format(), Table: d.ID, Index: &k, Shards: d.Shards, Async: d.Locality.Async,
 		Global:      d.Locality.Kind == schema.Global,
-		MultiMaster: d.Locality.Kind == schema.MultiMaster, Placed: d.Locality.Placed, Since: time.Now().UTC(),
+		MultiMaster: d.Locality.Kind == schema.MultiMaster, Placed: d.Locality.Placed, Parts: partsOfGarbage(d),
+		Since: time.Now().UTC(),
 	}))
 	m.txn.After = append(m.txn.After, m.g.GC.Kick)
 }

@@ -104,31 +104,10 @@ func (c *Collector) remove(ctx context.Context, key base.Key, d *garbageDesc) er
 	if d.Index != nil {
 		indexes = []base.IndexID{*d.Index}
 	}
-	shards := []base.ShardID{base.MetaShard}
-	switch {
-	case d.MultiMaster:
-		shards[0] = base.EpochShard
-	case !d.Global:
-		shards = shards[:0]
-		for i := range d.Shards {
-			shards = append(shards, base.ShardID(schema.Locality{Async: d.Async, Placed: d.Placed}.FirstShard(d.Shards)+i+1))
-		}
-	}
 	for _, ix := range indexes {
-		for _, s := range shards {
-			homes := []base.RegionID{0}
-			if ix&base.ByHome != 0 {
-				homes = homes[:0]
-				for _, r := range c.g.DB.Topology().Regions {
-					if d.Placed.Allows(r.ID) {
-						homes = append(homes, r.ID)
-					}
-				}
-			}
-			for _, h := range homes {
-				if err := c.clear(ctx, base.IndexPrefix(s, d.Table, ix, h)); err != nil {
-					return err
-				}
+		for _, p := range d.prefixes(ix, c.g.DB.Topology().Regions) {
+			if err := c.clear(ctx, p); err != nil {
+				return err
 			}
 		}
 	}
@@ -137,6 +116,50 @@ func (c *Collector) remove(ctx context.Context, key base.Key, d *garbageDesc) er
 		return nil
 	})
 	return err
+}
+
+// prefixes are those of the keys of an index of the table.
+func (d *garbageDesc) prefixes(ix base.IndexID, regions []base.Region) (out []base.Key) {
+	places := d.Parts
+	if places == nil {
+		places = []base.Placed{d.Placed}
+	}
+	for _, place := range places {
+		in := ix
+		if d.Parts != nil {
+			in = schema.BegunIn(ix, place)
+		}
+		homes := []base.RegionID{0}
+		if ix&base.ByHome != 0 {
+			homes = homes[:0]
+			for _, r := range regions {
+				if place.Allows(r.ID) {
+					homes = append(homes, r.ID)
+				}
+			}
+		}
+		for _, s := range d.shards(place) {
+			for _, h := range homes {
+				out = append(out, base.IndexPrefix(s, d.Table, in, h))
+			}
+		}
+	}
+	return out
+}
+
+// shards are those of the table in a placement.
+func (d *garbageDesc) shards(place base.Placed) (out []base.ShardID) {
+	switch {
+	case d.MultiMaster:
+		return []base.ShardID{base.EpochShard}
+	case d.Global:
+		return []base.ShardID{base.MetaShard}
+	}
+	before := schema.Locality{Async: d.Async, Placed: place}.FirstShard(d.Shards)
+	for i := range d.Shards {
+		out = append(out, base.ShardID(before+i+1))
+	}
+	return out
 }
 
 // clear removes all rows below a prefix. Nobody writes there any more: transactions that

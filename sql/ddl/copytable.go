@@ -160,7 +160,7 @@ func (c *Copier) fill(ctx context.Context, n *schema.Table) error {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			p := base.IndexPrefix(shard, n.Prev.Desc.ID, 0, 0)
+			p := n.Prev.Prefix(shard, 0, 0)
 			span := base.Span{Start: p, End: p.PrefixEnd()}
 			for span.Start != nil && ctx.Err() == nil {
 				var err error
@@ -297,7 +297,7 @@ func (c *Copier) copyRow(ctx context.Context, k kv.Txn, n *schema.Table, r kv.Ro
 	if home == 0 {
 		home = kv.HomeRegion(c.G.DB)
 	}
-	ws, err := n.RowWrites(ctx, row, r.Value, schema.RefOfKey(to), n.HomeFor(home))
+	ws, err := n.RowWrites(ctx, row, r.Value, schema.RefOfKey(to), n.HomeFor(to.Shard(), home))
 	if err != nil {
 		return err
 	}

@@ -274,7 +274,7 @@ func (d *database) place(ctx *sql.Context, m *mutation, desc *schema.TableDesc) 
 	if desc.Comment == "" {
 		desc.Comment = opts.Comment
 	}
-	if desc.Locality = opts.Locality; desc.Locality == (schema.Locality{}) {
+	if desc.Locality = opts.Locality; desc.Locality.Same(schema.Locality{}) {
 		desc.Locality = d.g.Usual
 	}
 	if opts.Replication == "" && desc.Locality.Kind != schema.Global && desc.Locality.Kind != schema.MultiMaster {

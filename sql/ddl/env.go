@@ -44,6 +44,9 @@ type Nodes interface {
 	CreatePlacement(ctx context.Context, name string, regions []string) error
 	DropPlacement(ctx context.Context, name string) error
 	PlacementNamed(ctx context.Context, name string) (base.Placed, error)
+	// DropRegion begins to drop a region, whose rows move into another one, the nearest if none is
+	// named. It returns the name of that.
+	DropRegion(ctx context.Context, name, into string) (string, error)
 	// AwaitHeld waits until other regions hold all that asynchronous groups have committed until
 	// now.
 	AwaitHeld(ctx context.Context) error

@@ -45,7 +45,7 @@ func (g *Env) Lookup(ctx *sql.Context, db, tab string) (*Table, error) {
 func (g *Env) SetLocality(ctx *sql.Context, db, table string, l schema.Locality) error {
 	return g.rewriteAs(ctx, db, table, "SET LOCALITY "+g.LocalityText(l), func(old schema.Locality) schema.Locality {
 		l.Async = old.Async && l.Kind != schema.MultiMaster
-		l.Placed = old.Placed
+		l.Placed, l.Parts = old.Placed, old.Parts
 		return l
 	})
 }
@@ -64,13 +64,13 @@ func (g *Env) rewriteAs(ctx *sql.Context, db, table, kind string, as func(old sc
 	}
 	l := as(d.Locality)
 	switch {
-	case d.Next != nil && d.Locality == l:
+	case d.Next != nil && d.Locality.Same(l):
 		m.txn.Rollback()
 		m.txn.Reset()
 		return schema.ClientError(g.callOff(m.s.KVContext(ctx), d.Next.ID))
 	case d.Next != nil:
 		return schema.ClientError(busy(d))
-	case d.Locality == l:
+	case d.Locality.Same(l):
 		return nil
 	}
 	if err := l.Check(); err != nil {
@@ -80,8 +80,11 @@ func (g *Env) rewriteAs(ctx *sql.Context, db, table, kind string, as func(old sc
 		return err
 	}
 	next := d.Clone()
-	next.Locality = l
+	next.Locality, next.Next = l, nil
 	if err := m.contained(next); err != nil {
+		return err
+	}
+	if _, err := schema.NewTable(next); err != nil {
 		return err
 	}
 	if l.Kind == schema.MultiMaster {

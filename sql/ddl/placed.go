@@ -21,7 +21,7 @@ import (
 //	DROP PLACEMENT [IF EXISTS] p
 //	SHOW PLACEMENTS
 //	CREATE TABLE t (...) PLACEMENT p [LOCALITY REGIONAL ...]
-//	ALTER TABLE t SET PLACEMENT {p | NONE}
+//	ALTER TABLE t SET PLACEMENT {p | NONE | BY (column) (...)}
 //	ALTER DATABASE d SET PLACEMENT {p | NONE}    (where new tables lie that do not say so)
 
 const (
@@ -37,12 +37,12 @@ var (
 		`\s+REGIONS\s*\(([^()]*)\)$`)
 	reDropPlacement = regexp.MustCompile("(?is)^DROP\\s+PLACEMENT\\s+(IF\\s+EXISTS\\s+)?" + nameRE + "$")
 	reShowPlacement = regexp.MustCompile(`(?is)^SHOW\s+PLACEMENTS$`)
-	reTablePlaced   = regexp.MustCompile("(?is)^ALTER\\s+TABLE\\s+" + ofNameRE + "\\s+SET\\s+PLACEMENT\\s+" + nameRE + "$")
+	reTablePlaced   = regexp.MustCompile("(?is)^ALTER\\s+TABLE\\s+" + ofNameRE + "\\s+SET\\s+(" + partsForms + "|PLACEMENT\\s+(?:`[^`]+`|[\\w$]+))$")
 	reDBPlaced      = regexp.MustCompile("(?is)^ALTER\\s+(?:DATABASE|SCHEMA)\\s+" + nameRE + "\\s+SET\\s+PLACEMENT\\s+" + nameRE + "$")
 	reRegionName    = regexp.MustCompile(`^(?:'([^']+)'|"([^"]+)"|([\w.-]+))$`)
 )
 
-// PlacementStatement is a statement about placements.
+// PlacementStatement is a statement about placements, or ALTER CLUSTER.
 type PlacementStatement struct {
 	Name   string
 	Auth   sqlparser.AuthInformation
@@ -83,7 +83,7 @@ func ParsePlacement(q string) *PlacementStatement {
 		})
 	}
 	if !rePlacements.MatchString(q) {
-		return nil
+		return parseCluster(q)
 	}
 	if m := reCreatePlacement.FindStringSubmatch(q); m != nil {
 		return does("CREATE PLACEMENT", super, func(ctx *sql.Context, g *Env) error {
@@ -123,7 +123,9 @@ func showPlacements(ctx *sql.Context, g *Env) (out []sql.Row, err error) {
 	tables := map[base.PlacementID]int64{}
 	for _, d := range g.Catalog.Loaded().ByID {
 		if d.Prev == nil && g.Sees(ctx, d.Desc.DB, d.Desc.Name) {
-			tables[d.Desc.Locality.Placed.ID]++
+			for _, p := range d.Desc.Locality.Places() {
+				tables[p.ID]++
+			}
 		}
 	}
 	for i := range t.Placements {
@@ -186,9 +188,9 @@ func (g *Env) dropPlacement(ctx *sql.Context, name string, lenient bool) error {
 			}
 		}
 		for _, t := range snap.ByID {
-			if p != nil && t.Desc.Locality.Placed.ID == p.ID {
-				return base.Errorf(base.CodeInvalid, "table %s.%s lies in placement %s: drop it, or ALTER TABLE ... SET PLACEMENT, "+
-					"first", t.Desc.DB, t.Desc.Name, name)
+			if p != nil && liesIn(t.Desc.Locality, p.ID) {
+				return base.Errorf(base.CodeInvalid, "table %s.%s, or rows of it, lies in placement %s: drop it, or ALTER TABLE ... "+
+					"SET PLACEMENT, first", t.Desc.DB, t.Desc.Name, name)
 			}
 		}
 		return g.Nodes.DropPlacement(ctx, name)
@@ -226,26 +228,43 @@ func (d *database) placeNew(ctx *sql.Context, m *mutation, desc *schema.TableDes
 		}
 		asked = p.Name
 	}
-	placed, err := d.g.placedIn(m.s.KVContext(ctx), m.kv, asked)
+	kctx := m.s.KVContext(ctx)
+	var err error
+	if reParts.MatchString(asked) {
+		l.Parts, err = d.g.partsOf(kctx, m.kv, desc, asked)
+	} else {
+		l.Placed, err = d.g.placedIn(kctx, m.kv, rePlaceName.ReplaceAllString(asked, ""))
+	}
 	if err != nil {
 		return schema.ClientError(err)
 	}
-	l.Placed = placed
 	return l.Check()
 }
 
 // setPlacement changes in which regions a table may lie: its rows are written again in other
 // shards.
 func (g *Env) setPlacement(ctx *sql.Context, db, name, to string) error {
+	t, err := g.Lookup(ctx, db, name)
+	if err != nil {
+		return err
+	}
 	var placed base.Placed
+	var parts *schema.PartsDesc
+	kind := "SET PLACEMENT BY"
 	if _, err := kv.Run(ctx, g.DB, kv.Options{}, func(k kv.Txn) (err error) {
+		if reParts.MatchString(to) {
+			parts, err = g.partsOf(ctx, k, t.Def.Desc, to)
+			return err
+		}
+		to := rePlaceName.ReplaceAllString(to, "")
+		kind = "SET PLACEMENT " + unquoted(to)
 		placed, err = g.placedIn(ctx, k, to)
 		return err
 	}); err != nil {
 		return schema.ClientError(err)
 	}
-	return g.rewriteAs(ctx, db, name, "SET PLACEMENT "+unquoted(to), func(l schema.Locality) schema.Locality {
-		l.Placed = placed
+	return g.rewriteAs(ctx, db, name, kind, func(l schema.Locality) schema.Locality {
+		l.Placed, l.Parts = placed, parts
 		return l
 	})
 }
@@ -302,6 +321,9 @@ func (m *mutation) contained(d *schema.TableDesc) error {
 		return schema.Invalid("foreign key " + fk.Name + " leads from table " + fk.Table + " to table " + fk.ParentTable +
 			", which lie in different placements: its values would lie in both. Give both tables one placement, or drop the key")
 	}
+	if err := m.unreferenced(d); err != nil {
+		return err
+	}
 	for i := range d.FKs {
 		fk := &d.FKs[i]
 		if schema.SameName(fk.ParentTable, d.Name) && schema.SameName(fk.ParentDatabase, d.DB) {
@@ -322,7 +344,7 @@ func (m *mutation) contained(d *schema.TableDesc) error {
 		}
 	}
 	if d.Locality.Placed.ID == 0 {
-		return nil
+		return d.Parted()
 	}
 	for i := range d.Indexes {
 		if d.Indexes[i].Fulltext != nil {
@@ -343,6 +365,9 @@ func (g *Env) placedClause(p base.Placed) string {
 
 // PlacementClause is what SHOW CREATE TABLE says of the placement of a table; nil: nothing.
 func (g *Env) PlacementClause(t *table.Table) (clause []string) {
+	if t.Def.PartCol() >= 0 {
+		return []string{g.partsClause(t.Def)}
+	}
 	if c := g.placedClause(t.Def.Desc.Locality.Placed); c != "" {
 		return []string{c}
 	}

@@ -18,7 +18,7 @@ const (
 		`REGIONAL\s+BY\s+TABLE(?:\s+IN\s+(?:PRIMARY\s+REGION|'[^']*'|"[^"]*"|[\w.-]+))?)`
 	replicationForms = `REPLICATION\s+(?:SYNC|ASYNC)`
 	livesForms       = `(?:` + localityForms + `(?:\s+` + replicationForms + `)?|` + replicationForms + `)`
-	placedForms      = "PLACEMENT\\s+(?:`[^`]+`|[\\w$]+)"
+	placedForms      = "(?:" + partsForms + "|PLACEMENT\\s+(?:`[^`]+`|[\\w$]+))"
 	placementForms   = `(?:` + placedForms + `(?:\s+` + livesForms + `)?|` + livesForms + `)`
 	LocalityMark     = "/*!99999 "
 	// LocalityOption carries the clause through the grammar, which lacks it, to the plan.
@@ -36,9 +36,14 @@ var (
 	RePlaced         = regexp.MustCompile(`(?is)^` + placementForms + `$`)
 	reCreateDatabase = regexp.MustCompile(`(?is)^(\s*CREATE\s+(?:DATABASE|SCHEMA)\b.*?)(/\*!99999\s+(` +
 		replicationForms + `)\s*\*/|\b(` + replicationForms + `))\s*;?\s*$`)
-	// RePlacement takes such a text apart: 1 is the placement, 2 the locality, 3 the replication.
-	RePlacement = regexp.MustCompile("(?is)^(?:PLACEMENT\\s+(`[^`]+`|[\\w$]+)\\s*)?(?:LOCALITY\\s+(.+?))?\\s*" +
-		`(?:REPLICATION\s+(\w+))?$`)
+	// RePlacement takes such a text apart: 1 is the placement, or all of PLACEMENT BY, 2 the
+	// locality, 3 the replication.
+	RePlacement = regexp.MustCompile("(?is)^(?:(" + partsForms + "|PLACEMENT\\s+(?:`[^`]+`|[\\w$]+))\\s*)?" +
+		`(?:LOCALITY\s+(.+?))?\s*(?:REPLICATION\s+(\w+))?$`)
+	rePartsFirst = regexp.MustCompile(`(?is)^PLACEMENT\s+BY\s*\(`)
+	reParts      = regexp.MustCompile(`(?is)^` + partsForms + `$`)
+	// rePlaceName is the name of the placement of a whole table.
+	rePlaceName = regexp.MustCompile(`(?is)^PLACEMENT\s+`)
 )
 
 // RewriteCreate turns the locality clause of a CREATE TABLE into a table option.
@@ -61,7 +66,12 @@ func RewriteCreate(q string) string {
 	if re == rePlainClause {
 		end = m[3]
 	}
-	clause := strings.ReplaceAll(q[m[2]:m[3]], `"`, "'")
+	clause := q[m[2]:m[3]]
+	if rePartsFirst.MatchString(clause) { // its texts keep their quotes
+		clause = strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(clause)
+	} else {
+		clause = strings.ReplaceAll(clause, `"`, "'")
+	}
 	return q[:m[0]] + LocalityOption + ` = "` + clause + `"` + q[end:]
 }
 

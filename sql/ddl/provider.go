@@ -301,6 +301,9 @@ func (m *mutation) putTable(d *schema.TableDesc) (*schema.Table, error) {
 	if err := m.contained(d); err != nil {
 		return nil, err
 	}
+	if err := reachable(d); err != nil {
+		return nil, err
+	}
 	d.V = d.Format()
 	m.put(t.Key, schema.Marshal(d))
 	if d.Locality.Kind == schema.MultiMaster {

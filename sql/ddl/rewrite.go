@@ -170,6 +170,9 @@ func (t *Table) rewrite(ctx *sql.Context, m *mutation, d *schema.TableDesc, kind
 	d.Shards = t.g.DB.Topology().Shards
 	redefineIndexes(d)
 	t.g.fit(d, t.Def.Desc)
+	if err := m.contained(d); err != nil { // before a row is written where it may not lie
+		return nil, err
+	}
 	nt, err := schema.NewTable(d)
 	if err != nil {
 		return nil, err

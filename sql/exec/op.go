@@ -94,6 +94,9 @@ type Read struct {
 	// instead: the distinct values of the first len(Keys.Cols) key columns, none of them NULL.
 	Spans []Span
 	Keys  *expr.Batch
+	// Within are, if not nil, the values that the column of PLACEMENT BY has in all rows that are
+	// wanted: spans of this one column. The source may yield others.
+	Within []Span
 	// Cols are the columns that are wanted, by their position in the table; batches have them in
 	// this order.
 	Cols []int

@@ -47,8 +47,10 @@ type ScanSpec struct {
 	Read   Read
 	// Spans replace Read.Spans, unless they are nil.
 	Spans []SpanExpr
-	Cols  []expr.ColID
-	Types []expr.Type
+	// Within replaces Read.Within, unless it is nil.
+	Within []SpanExpr
+	Cols   []expr.ColID
+	Types  []expr.Type
 	// Filter drops rows.
 	Filter []expr.Node
 }
@@ -81,6 +83,15 @@ func (s *scan) Open(ctx *Ctx) (err error) {
 			return err
 		}
 		if len(r.Spans) == 0 {
+			s.rows = nil
+			return nil
+		}
+	}
+	if s.spec.Within != nil {
+		if r.Within, err = evalSpans(s.spec.Within, ctx.Env); err != nil {
+			return err
+		}
+		if len(r.Within) == 0 {
 			s.rows = nil
 			return nil
 		}

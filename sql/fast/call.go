@@ -590,6 +590,9 @@ func (f *Call) find(ctx *sql.Context, p *boundPlan, st *table.Table, vals values
 		row[pos] = vals.at(p.pk[i])
 	}
 	ref, err := p.t.RefOf(ctx, row)
+	if schema.NoPart(err) {
+		return nil, nil, nil // no row has the value
+	}
 	if err != nil {
 		return nil, nil, schema.ClientError(err)
 	}

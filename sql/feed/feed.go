@@ -174,7 +174,7 @@ func unfit(t *schema.Table) string {
 		return "MULTI MASTER"
 	case l.Async:
 		return "REPLICATION ASYNC"
-	case l.Placed.ID != 0:
+	case l.Restricted():
 		return "one of a placement, whose rows would leave its regions"
 	}
 	return ""

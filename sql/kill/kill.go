@@ -31,7 +31,7 @@ var ErrInterrupted = mysql.NewSQLError(1317, "70100", "Query execution was inter
 // is one where none runs.
 type State struct {
 	state atomic.Int32
-	stop  atomic.Pointer[context.CancelCauseFunc] // ends the wait at the gate; nil: there is none
+	stop  atomic.Pointer[context.CancelCauseFunc] // ends a wait outside of the engine's list; nil: there is none
 }
 
 const (
@@ -65,21 +65,46 @@ func (r *State) Enter(ctx context.Context, g *admit.Gate, user string, first boo
 	if p, ok := g.TryEnter(); ok {
 		return p, nil
 	}
+	ctx, done := r.interruptible(ctx)
+	defer done()
+	return g.Enter(ctx, user, first)
+}
+
+// Wait waits between two attempts of the statement, for d. KILL ends that: the error is
+// [ErrInterrupted] then, and there must be no other attempt.
+func (r *State) Wait(ctx context.Context, d time.Duration) error {
+	ctx, done := r.interruptible(ctx)
+	defer done()
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+	if r.state.Load() == killed {
+		return ErrInterrupted
+	}
+	return nil
+}
+
+// interruptible is a context that KILL ends. done must be called.
+func (r *State) interruptible(ctx context.Context) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	r.stop.Store(&cancel)
-	defer r.stop.Store(nil)
 	if r.state.Load() == killed {
 		cancel(ErrInterrupted)
 	}
-	return g.Enter(ctx, user, first)
+	return ctx, func() {
+		r.stop.Store(nil)
+		cancel(nil)
+	}
 }
 
 func (r *State) kill() {
 	if !r.state.CompareAndSwap(runs, killed) {
 		return
 	}
-	// Enter stores it before it looks whether the statement was killed.
+	// interruptible stores it before it looks whether the statement was killed.
 	if stop := r.stop.Load(); stop != nil {
 		(*stop)(ErrInterrupted)
 	}

@@ -117,3 +117,74 @@ func TestKillAtTheGate(t *testing.T) {
 		}
 	})
 }
+
+// TestKillBetweenAttempts: a statement that waits for its next attempt, or is about to, ends when it
+// is killed.
+func TestKillBetweenAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		variables.InitStatusVariables()
+		l := &kill.List{ProcessList: sqle.NewProcessList(), Sessions: &sync.Map{}}
+		s := &session{BaseSession: sql.NewBaseSessionWithClientServer("", sql.Client{}, 7)}
+		l.Sessions.Store(uint32(7), s)
+		s.Begin(t.Context(), 0, nil)
+		begin := time.Now()
+		if err := s.Wait(t.Context(), 20*time.Millisecond); err != nil || time.Since(begin) != 20*time.Millisecond {
+			t.Errorf("%v after %v", err, time.Since(begin))
+		}
+		time.AfterFunc(5*time.Millisecond, func() { l.Kill(7) })
+		for range 2 {
+			if err := s.Wait(t.Context(), time.Hour); err != kill.ErrInterrupted || time.Since(begin) != 25*time.Millisecond {
+				t.Errorf("killed: %v after %v", err, time.Since(begin))
+			}
+		}
+	})
+}
+
+// guest is a client of a test.
+type guest struct{ runs, gone bool }
+
+func (g *guest) Runs() bool { return g.runs }
+func (g *guest) Gone() bool { return g.gone }
+
+// TestWatchGone: a statement ends within 60 ms of its client's going, and of its own begin; others
+// go on. Who is at rest is left alone.
+func TestWatchGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		clients := map[uint32]*guest{1: {}, 2: {gone: true}, 3: {}}
+		ended := map[uint32]time.Duration{}
+		ctx, cancel := context.WithCancel(t.Context())
+		begin := time.Now()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			kill.WatchGone(ctx, func(each func(uint32, kill.Client)) {
+				mu.Lock()
+				defer mu.Unlock()
+				for id, c := range clients {
+					each(id, c)
+				}
+			}, func(id uint32) {
+				if ended[id] == 0 {
+					ended[id] = time.Since(begin)
+				}
+			})
+		})
+		change := func(at time.Duration, f func()) {
+			time.Sleep(time.Until(begin.Add(at)))
+			mu.Lock()
+			defer mu.Unlock()
+			f()
+		}
+		change(100*time.Millisecond, func() { clients[1].runs, clients[3].runs = true, true })
+		change(161*time.Millisecond, func() { clients[1].gone = true })
+		change(300*time.Millisecond, func() { clients[2].runs = true })
+		change(time.Second, func() { clients[3].runs, clients[3].gone = false, true })
+		time.Sleep(time.Second)
+		cancel()
+		wg.Wait()
+		if len(ended) != 2 || ended[1] < 161*time.Millisecond || ended[1] > 180*time.Millisecond || ended[2] < 300*time.Millisecond ||
+			ended[2] > 345*time.Millisecond {
+			t.Errorf("ended: %v", ended)
+		}
+	})
+}

@@ -171,7 +171,7 @@ func (b *builder) scan(p *Plan, conds []expr.Node) (exec.Op, error) {
 	if !ok {
 		return nil, left("table without a source")
 	}
-	s := exec.ScanSpec{Source: src, Read: p.Read, Spans: p.Spans, Filter: conds}
+	s := exec.ScanSpec{Source: src, Read: p.Read, Spans: p.Spans, Within: p.Within, Filter: conds}
 	s.Read.Cols = p.Reads
 	s.Read.Ordered = s.Read.Ordered || b.ordered
 	s.Cols, s.Types = tableCols(p.Scan, p.Reads)

@@ -20,6 +20,8 @@ type Access struct {
 	Key, Ref          string
 	Rows, Filtered    float64
 	Extra             []string
+	// Partitions are the placements that are read, of tables whose rows have several.
+	Partitions []string
 }
 
 // Accesses are the rows of EXPLAIN in MySQL's columns, in the order of the joins.
@@ -148,7 +150,7 @@ func (p *Plan) access(id int, kind string) Access {
 	default:
 		a.Type, a.Ref = p.rangeType()
 	}
-	a.Extra = p.covering()
+	a.Extra, a.Partitions = p.covering(), p.Partitions()
 	a.Possible = possible(p.Scan, p.scanConds)
 	if a.Key != "" && !slices.Contains(a.Possible, a.Key) && a.Type != "index" {
 		a.Possible = append(a.Possible, a.Key)
@@ -210,7 +212,7 @@ func (p *Plan) lookupAccess(id int, kind string) Access {
 			a.Type, a.Rows = "eq_ref", 1
 		}
 	}
-	a.Extra = p.covering()
+	a.Extra, a.Partitions = p.covering(), p.Partitions()
 	return a
 }
 

@@ -99,6 +99,9 @@ func (p *Plan) scanLine() string {
 			s = fmt.Sprintf("Index range scan on %s using %s over %s", p.Scan.Alias, p.Index, spansText(p.Spans))
 		}
 	}
+	if in := p.Partitions(); in != nil {
+		s += " in placements " + strings.Join(in, ", ")
+	}
 	if p.Read.Reverse {
 		s += " (reverse)"
 	}

@@ -56,7 +56,7 @@ func never(n expr.Node) bool {
 // readAll reads the whole table.
 func (o *optimizer) readAll(s *algebra.Scan, conds []expr.Node, need set) *Plan {
 	p := &Plan{Op: OpScan, Scan: s, Read: exec.Read{Index: -1, Lock: lockOf(s.Lock), Wait: waitOf(s)},
-		Rows: tableRows(s.Table), scanConds: conds}
+		Rows: tableRows(s.Table), Within: o.within(s, conds), scanConds: conds}
 	want := need.clone().addNodes(conds...)
 	for i, id := range s.IDs {
 		if want[id] {

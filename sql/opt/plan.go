@@ -45,7 +45,9 @@ type Plan struct {
 	Scan  *algebra.Scan // of OpScan, and the right side of OpLookupJoin
 	Read  exec.Read
 	Spans []span
-	Index string // that is read; empty: the table as it lies
+	// Within are the values of the column by which the table's rows have placements; nil: all.
+	Within []span
+	Index  string // that is read; empty: the table as it lies
 	// Covered: the entries of the index have all that is read of the table.
 	Covered bool
 	// Reads are the columns of Scan that are read, by position.

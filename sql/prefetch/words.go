@@ -92,7 +92,7 @@ func (e *noteEditor) IndexedAccess(ctx *sql.Context, l sql.IndexLookup) sql.Inde
 	i, ok := l.Index.(*schema.EngineIndex)
 	ranges, rok := l.Ranges.(sql.MySQLRangeCollection)
 	if ok && rok && len(ranges) == 1 {
-		if k, err := i.KeyRangeOf(ctx, ranges[0]); err == nil && k.Point {
+		if k, err := i.KeyRangeOf(ctx, ranges[0]); err == nil && k.Point && !k.Empty {
 			e.n.note(e.Table, i.PointKey(k))
 		}
 	}

@@ -683,7 +683,7 @@ func (t *target) arrange() {
 	t.pending.Sort(func(a, b pending) int {
 		x, _ := access.StoredRow(a.stored)
 		y, _ := access.StoredRow(b.stored)
-		return bytes.Compare(x.Key[base.ShardPrefixLen:], y.Key[base.ShardPrefixLen:])
+		return bytes.Compare(x.Key[base.IndexPrefixLen:], y.Key[base.IndexPrefixLen:])
 	})
 }
 

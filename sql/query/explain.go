@@ -160,7 +160,7 @@ func columnsOfPlan(p *opt.Plan, notes []string) *sqltypes.Result {
 			a.Extra = append(a.Extra, notes...)
 		}
 		row := []sqltypes.Value{
-			number(float64(a.ID)), text(a.SelectType), text(a.Table), sqltypes.NULL, text(a.Type),
+			number(float64(a.ID)), text(a.SelectType), text(a.Table), text(strings.Join(a.Partitions, ",")), text(a.Type),
 			text(strings.Join(a.Possible, ",")), text(a.Key), sqltypes.NULL,
 			text(a.Ref), sqltypes.NULL, sqltypes.NULL, text(strings.Join(a.Extra, "; ")),
 		}

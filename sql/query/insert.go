@@ -648,4 +648,5 @@ func (w *writer) ignored(err error) error {
 // ignorable are the errors of a row that IGNORE makes warnings.
 var ignorable = map[int]bool{
 	errNull: true, schema.ErrDupEntry: true, 1451: true, 1452: true, errCheck: true, errOutOfRange: true, errViewCheck: true,
+	schema.ErrNoPart: true,
 }

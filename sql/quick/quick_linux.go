@@ -1,14 +1,10 @@
 package quick
 
 import (
-	"context"
 	"crypto/tls"
-	"errors"
 	"io"
 	"net"
-	"sync/atomic"
 	"syscall"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -101,14 +97,9 @@ func (q *quickConn) Write(b []byte) (int, error) {
 	return done, nil
 }
 
-// gonePause is how often a connection is looked at while the engine works for it.
-const gonePause = 30 * time.Millisecond
-
-var errGone = errors.New("the client has closed its connection")
-
-// WhileThere is a context that ends when the client of a connection has gone away: what the engine
-// does for it may take long. stop must be called.
-func WhileThere(ctx context.Context, c net.Conn) (_ context.Context, stop func()) {
+// Gone reports whether the client of a connection has gone away, while the server computes for it
+// and does not read. It is not known of connections that are not of a [Listener].
+func Gone(c net.Conn) bool {
 	secured, isTLS := c.(*tls.Conn)
 	if isTLS {
 		c = secured.NetConn()
@@ -117,30 +108,13 @@ func WhileThere(ctx context.Context, c net.Conn) (_ context.Context, stop func()
 		c = u.Under()
 	}
 	q, ok := c.(*quickConn)
-	if !ok {
-		return ctx, func() {}
+	switch {
+	case !ok:
+		return false
+	case isTLS:
+		return q.hungUp()
 	}
-	gone := q.gone
-	if isTLS {
-		gone = q.hungUp
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	var over atomic.Bool
-	var t atomic.Pointer[time.Timer]
-	look := func() {
-		if gone() {
-			cancel(errGone)
-		} else if !over.Load() {
-			t.Load().Reset(gonePause)
-		}
-	}
-	t.Store(time.AfterFunc(time.Hour, look)) // look needs t
-	t.Load().Reset(gonePause)
-	return ctx, func() {
-		over.Store(true)
-		t.Load().Stop()
-		cancel(nil)
-	}
+	return q.gone()
 }
 
 // gone reports whether the other side has closed the connection. Bytes that wait to be read hide

@@ -22,6 +22,7 @@ import (
 //	4: MULTI MASTER tables, whose descriptors only have it
 //	5: stored functions, which older nodes do not see
 //	6: tables with a placement, and databases that give them one
+//	7: tables whose rows have placements by a column
 const (
 	DescVersion     = 1
 	asyncVersion    = 2
@@ -29,7 +30,8 @@ const (
 	MultiVersion    = 4
 	functionVersion = 5
 	placedVersion   = 6
-	NewestVersion   = placedVersion
+	partsVersion    = 7
+	NewestVersion   = partsVersion
 )
 
 // DatabaseDesc describes a database.
@@ -60,6 +62,8 @@ type Locality struct {
 	Async bool `json:"async,omitempty"`
 	// Placed says in which regions the rows may lie: in shards of their own, if not in all.
 	Placed base.Placed `json:"placed,omitzero"`
+	// Parts gives each row a placement, by a column, in place of Placed; nil: no.
+	Parts *PartsDesc `json:"parts,omitempty"`
 }
 
 // LocalityKind says what decides where a row of the table lives.
@@ -294,6 +298,8 @@ func (t *TableDesc) Format() int {
 	switch {
 	case t.Locality.Kind == MultiMaster:
 		return MultiVersion
+	case t.Locality.Parts != nil || t.Next != nil && t.Next.Locality.Parts != nil:
+		return partsVersion
 	case t.Locality.Placed.ID != 0 || t.Next != nil && t.Next.Locality.Placed.ID != 0:
 		return placedVersion
 	case t.Next != nil:
@@ -401,7 +407,10 @@ func (l Locality) Check() error {
 		return Invalid("MULTI MASTER tables are replicated by epochs: REPLICATION ASYNC does not apply to them")
 	}
 	switch {
-	case l.Placed.ID == 0:
+	case l.Parts != nil && l.Kind == ByTable:
+		return Invalid("rows of a table with PLACEMENT BY live in the regions of their own placements: REGIONAL BY TABLE, which " +
+			"is one region, does not apply to it")
+	case l.Placed.ID == 0 && l.Parts == nil:
 	case l.Kind == Global, l.Kind == MultiMaster:
 		return Invalid("GLOBAL and MULTI MASTER tables lie in all regions: they have no placement, and tables with one get no " +
 			"such locality (ALTER TABLE ... SET PLACEMENT NONE first)")

@@ -138,7 +138,7 @@ func TestHomes(t *testing.T) {
 		if got := tab.Desc.Home(); got != k.fresh {
 			t.Errorf("%+v: a new row is at home in %d", k.l, got)
 		}
-		if got := tab.HomeFor(3); got != k.from {
+		if got := tab.HomeFor(1, 3); got != k.from {
 			t.Errorf("%+v: a row from region 3 is at home in %d", k.l, got)
 		}
 	}

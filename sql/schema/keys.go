@@ -145,7 +145,7 @@ func (c *Column) appendDecimalKey(k []byte, d decimal.Decimal) []byte {
 // temporaryShard is the shard in the keys of temporary tables. No shard has their rows.
 const temporaryShard base.ShardID = 1
 
-// ShardOf hashes an encoded distribution value to a data shard.
+// ShardOf hashes an encoded distribution value to a data shard, if all rows have one placement.
 func (t *Table) ShardOf(enc []byte) base.ShardID {
 	switch t.Desc.Locality.Kind {
 	case Global:
@@ -155,7 +155,12 @@ func (t *Table) ShardOf(enc []byte) base.ShardID {
 	case Temporary:
 		return temporaryShard
 	}
-	return base.ShardID(t.Desc.firstShard() + 1 + int(xxhash.Sum64(enc)%uint64(t.Desc.Shards)))
+	return t.hashed(t.Desc.firstShard(), enc)
+}
+
+// hashed is the shard to which a value is hashed, of those behind one.
+func (t *Table) hashed(before int, enc []byte) base.ShardID {
+	return base.ShardID(before + 1 + int(xxhash.Sum64(enc)%uint64(t.Desc.Shards)))
 }
 
 // Shards are all shards that hold rows of the table.
@@ -167,6 +172,13 @@ func (t *Table) Shards() []base.ShardID {
 		return []base.ShardID{base.EpochShard}
 	case Temporary:
 		return []base.ShardID{temporaryShard}
+	}
+	if t.parts != nil {
+		var all []base.ShardID
+		for at := range t.parts.places {
+			all = append(all, t.shardsIn(at)...)
+		}
+		return all
 	}
 	out := make([]base.ShardID, t.Desc.Shards)
 	for i := range out {
@@ -186,19 +198,26 @@ func (r RowRef) Is(o RowRef) bool { return r.Shard == o.Shard && string(r.PK) ==
 
 // RowKey is the key of the row at a place.
 func (t *Table) RowKey(r RowRef) base.Key {
-	return append(base.IndexPrefix(r.Shard, t.Desc.ID, 0, 0), r.PK...)
+	return append(t.Prefix(r.Shard, 0, 0), r.PK...)
 }
 
 // RefOf computes where a row with a primary key is.
 func (t *Table) RefOf(ctx context.Context, row sql.Row) (RowRef, error) {
 	var r RowRef
+	at := 0
+	if t.parts != nil {
+		var err error
+		if at, err = t.part(ctx, row[t.parts.pos]); err != nil {
+			return r, err
+		}
+	}
 	for i, p := range t.PK {
 		var err error
 		if r.PK, err = t.Cols[p].AppendKey(ctx, r.PK, row[p], 0); err != nil {
 			return r, err
 		}
 		if i == 0 {
-			r.Shard = t.ShardOf(r.PK)
+			r.Shard = t.shardOf(at, r.PK)
 		}
 	}
 	return r, nil
@@ -239,9 +258,9 @@ func (t *Table) IndexEntry(ctx context.Context, x *Index, row sql.Row, r RowRef,
 	}
 	shard := r.Shard
 	if x.Desc.Class == ClassUnique {
-		shard = t.ShardOf(first)
+		shard = t.shardOf(t.partAt(r.Shard), first)
 	}
-	key = append(base.IndexPrefix(shard, t.Desc.ID, x.Desc.Key(), home), cols...)
+	key = append(t.Prefix(shard, x.Desc.Key(), home), cols...)
 	if x.Desc.Unique() && !null {
 		value = binary.BigEndian.AppendUint16([]byte{entryCarry}, uint16(r.Shard))
 		return key, append(value, r.PK...), nil

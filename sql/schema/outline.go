@@ -53,7 +53,7 @@ func (s *Snapshot) Outlines() (out []Outline) {
 		}
 	}
 	for _, t := range s.ByID {
-		if t.Next == nil && t.Prev == nil && t.HomesOf == nil && t.Desc.Locality.Placed.ID == 0 {
+		if t.Next == nil && t.Prev == nil && t.HomesOf == nil && !t.Desc.Locality.Restricted() {
 			out = append(out, t.outline(parents[strings.ToLower(t.Desc.DB+"."+t.Desc.Name)]))
 		}
 	}

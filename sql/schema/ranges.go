@@ -2,6 +2,7 @@ package schema
 
 import (
 	"context"
+	"slices"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
@@ -20,6 +21,37 @@ type KeyRange struct {
 	// Loose is set if rows of the range must be checked against the condition.
 	Loose bool
 	Empty bool
+	// Parts are the positions of the placements in which the rows may lie (Table.Places); nil: all.
+	Parts []int
+}
+
+// In restricts the range to placements; nil: all.
+func (k KeyRange) In(places []int) KeyRange {
+	switch {
+	case places == nil:
+	case k.Parts == nil:
+		k.Parts = places
+	default:
+		k.Parts = slices.DeleteFunc(slices.Clone(k.Parts), func(at int) bool { return !slices.Contains(places, at) })
+	}
+	return k
+}
+
+// part notes that an equality binds the column by which rows have their placements to one value.
+func (t *Table) bind(k *KeyRange, key []byte) {
+	at := t.parts.placeOf(key)
+	if at < 0 {
+		k.Empty = true // no row has the value
+		return
+	}
+	k.Parts = []int{at}
+}
+
+// Bind notes that an equality binds a column, at a position, to one value as keys have it.
+func (t *Table) Bind(k *KeyRange, pos int, key []byte) {
+	if t.parts != nil && t.parts.pos == pos {
+		t.bind(k, key)
+	}
 }
 
 // KeyRangeOf translates one range of the engine.
@@ -84,6 +116,15 @@ func (i *EngineIndex) equalities(ctx context.Context, k *KeyRange, r sql.MySQLRa
 		cut := i.PrefixLength(j)
 		if cut > 0 {
 			k.Loose, bound = true, false
+		}
+		if i.Def.PartCol() == i.Extended[j] {
+			key, err := c.AppendKey(ctx, nil, v, 0)
+			if err != nil {
+				return nil, 0, false, err
+			}
+			if i.Def.bind(k, key); k.Empty {
+				return nil, j, false, nil
+			}
 		}
 		if pre, err = c.AppendKey(ctx, pre, v, cut); err != nil {
 			return nil, j, false, err
@@ -248,21 +289,40 @@ func (i *EngineIndex) Spans(regions []base.Region, k KeyRange) []base.Span {
 	if i.Index != nil {
 		ix = i.Index.Desc.Key()
 	}
-	shards := i.Def.Shards()
-	if k.First != nil && (i.Index == nil || i.Index.Desc.Class == ClassLocal || i.Index.Desc.Class == ClassUnique) {
-		shards = []base.ShardID{i.Def.ShardOf(k.First)}
-	}
-	for _, s := range shards {
-		if i.Index != nil && i.Index.Desc.Class == ClassByHome {
-			for _, r := range regions {
-				if !i.Def.Desc.Locality.Placed.Allows(r.ID) {
-					continue
-				}
-				add(base.IndexPrefix(s, i.Def.Desc.ID, ix, r.ID))
-			}
+	one := k.First != nil && (i.Index == nil || i.Index.Desc.Class == ClassLocal || i.Index.Desc.Class == ClassUnique)
+	for at := range i.Def.Places() {
+		if k.Parts != nil && !slices.Contains(k.Parts, at) {
 			continue
 		}
-		add(base.IndexPrefix(s, i.Def.Desc.ID, ix, 0))
+		shards := i.Def.shardsIn(at)
+		if one {
+			shards = []base.ShardID{i.Def.shardOf(at, k.First)}
+		}
+		for _, s := range shards {
+			if i.Index != nil && i.Index.Desc.Class == ClassByHome {
+				for _, r := range regions {
+					if i.Def.PlacedAt(s).Allows(r.ID) {
+						add(i.Def.Prefix(s, ix, r.ID))
+					}
+				}
+				continue
+			}
+			add(i.Def.Prefix(s, ix, 0))
+		}
+	}
+	return out
+}
+
+// RowSpans are the places where the rows of a table are in some of its placements; nil: all.
+func (t *Table) RowSpans(places []int) (out []base.Span) {
+	for at := range t.Places() {
+		if places != nil && !slices.Contains(places, at) {
+			continue
+		}
+		for _, s := range t.shardsIn(at) {
+			p := t.Prefix(s, 0, 0)
+			out = append(out, base.Span{Start: p, End: p.PrefixEnd()})
+		}
 	}
 	return out
 }
@@ -274,8 +334,13 @@ func LookupName(i *EngineIndex, k KeyRange) string {
 
 // PointKey is the key of a point in a unique index or the primary key.
 func (i *EngineIndex) PointKey(k KeyRange) base.Key {
-	if i.Index == nil {
-		return append(base.IndexPrefix(i.Def.ShardOf(k.First), i.Def.Desc.ID, 0, 0), k.Lo...)
+	at := 0
+	if len(k.Parts) > 0 { // a unique key has the column of PLACEMENT BY
+		at = k.Parts[0]
 	}
-	return append(base.IndexPrefix(i.Def.ShardOf(k.First), i.Def.Desc.ID, i.Index.Desc.Key(), 0), k.Lo...)
+	var ix base.IndexID
+	if i.Index != nil {
+		ix = i.Index.Desc.Key()
+	}
+	return append(i.Def.Prefix(i.Def.shardOf(at, k.First), ix, 0), k.Lo...)
 }

@@ -31,6 +31,8 @@ type Table struct {
 	Next          *Table // its successor, which writers write as well; nil: none
 	Prev          *Table // whose successor it is
 
+	parts *parts // by which column rows have their placements; nil: all have one
+
 	foreign atomic.Int64 // when a row of a newer definition was first met, Unix ns; 0: never
 }
 
@@ -102,6 +104,9 @@ func NewTable(d *TableDesc) (*Table, error) {
 			x.Cols = append(x.Cols, IndexPos{d.Col(c.Col), c.Length})
 		}
 		t.Indexes = append(t.Indexes, x)
+	}
+	if err := t.makeParts(); err != nil {
+		return nil, err
 	}
 	if d.Next != nil {
 		n, err := NewTable(d.successor())
@@ -175,15 +180,15 @@ func (t *Table) InPK(pos int) bool {
 	return false
 }
 
-// HomeFor is the home that a row from a home gets in the table.
-func (t *Table) HomeFor(home base.RegionID) base.RegionID {
+// HomeFor is the home that a row from a home gets in a shard of the table.
+func (t *Table) HomeFor(s base.ShardID, home base.RegionID) base.RegionID {
 	switch t.Desc.Locality.Kind {
 	case Global:
 		return 0
 	case ByTable:
 		return t.Desc.Locality.Region
 	}
-	return t.Desc.Locality.Placed.HomeOf(home)
+	return t.PlacedAt(s).HomeOf(home)
 }
 
 // ByHome reports whether an index of the table is keyed by home.

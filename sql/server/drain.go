@@ -7,6 +7,8 @@ import (
 
 	"github.com/dolthub/vitess/go/mysql"
 
+	"github.com/godwitdb/godwit/sql/kill"
+	"github.com/godwitdb/godwit/sql/quick"
 	"github.com/godwitdb/godwit/sql/session"
 )
 
@@ -85,6 +87,19 @@ func (p *presence) idle(s *session.Session) {
 	if p.limit.Load() != s.WaitTimeout {
 		p.limit.Store(s.WaitTimeout)
 	}
+}
+
+// Runs implements kill.Client.
+func (p *presence) Runs() bool { return p.doing.Load() == inStatement }
+
+// Gone implements kill.Client.
+func (p *presence) Gone() bool { return quick.Gone(p.conn.Conn) }
+
+// watchGone ends the statements of clients that have gone away, until ctx ends.
+func (g *gateway) watchGone(ctx context.Context) {
+	kill.WatchGone(ctx, func(each func(id uint32, c kill.Client)) {
+		g.presences.Range(func(id, p any) bool { each(id.(uint32), p.(*presence)); return true })
+	}, g.engine.ProcessList.Kill)
 }
 
 // errIdle is what clients are told that were silent for too long.

@@ -19,11 +19,11 @@ import (
 	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/fast"
 	"github.com/godwitdb/godwit/sql/oneshot"
-	"github.com/godwitdb/godwit/sql/quick"
 	"github.com/godwitdb/godwit/sql/rules"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/statements"
+	"github.com/godwitdb/godwit/sql/weigh"
 )
 
 // handler stands between the protocol and the engine: it retries autocommit
@@ -93,8 +93,6 @@ func (h *handler) short(ctx context.Context, s *session.Session, c *mysql.Conn, 
 			}
 		}
 	}
-	ctx, stop := quick.WhileThere(ctx, c.Conn)
-	defer stop()
 	if p == nil {
 		if text, binds, ok := s.Executed(ctx, query); ok {
 			query, p = text, binds
@@ -119,7 +117,7 @@ func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb 
 		if done {
 			return err
 		}
-		ctx, stop := h.left(ctx, s, c, query)
+		ctx, stop := h.left(ctx, s, query)
 		defer stop()
 		take := h.taking(ctx, s, sent, f, cb)
 		return h.engine(ctx, s, c, query, nil, func(query string) error { return h.Handler.ComQuery(ctx, c, query, take) })
@@ -150,7 +148,7 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 			rest = s.Rest()
 			return err
 		}
-		ctx, stop := h.left(ctx, s, c, query)
+		ctx, stop := h.left(ctx, s, query)
 		defer stop()
 		take := h.taking(ctx, s, sent, f, cb)
 		return h.engine(ctx, s, c, query, nil, func(query string) (err error) {
@@ -194,7 +192,7 @@ func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.Pr
 		if done {
 			return err
 		}
-		ctx, stop := h.left(ctx, s, c, p.PrepareStmt)
+		ctx, stop := h.left(ctx, s, p.PrepareStmt)
 		defer stop()
 		s.Binds = p.BindVars
 		defer func() { s.Binds = nil }()
@@ -222,11 +220,9 @@ func (h *handler) taking(ctx context.Context, s *session.Session, sent *bool, f 
 }
 
 // left is the context of a statement that is left to the engine: it bounds what the statement may
-// keep, and ends when the client has gone away. stop must be called.
-func (h *handler) left(ctx context.Context, s *session.Session, c *mysql.Conn, query string) (_ context.Context, stop func()) {
-	ctx, done := bound.With(ctx, h.g.query.Budget().Less(s.Listed), h.g.query.Turn(sql.NewContext(ctx, sql.WithSession(s)), s, query))
-	ctx, away := quick.WhileThere(ctx, c.Conn)
-	return ctx, func() { away(); done() }
+// keep. stop must be called.
+func (h *handler) left(ctx context.Context, s *session.Session, query string) (_ context.Context, stop func()) {
+	return bound.With(ctx, h.g.query.Budget().Less(s.Listed), h.g.query.Turn(sql.NewContext(ctx, sql.WithSession(s)), s, query))
 }
 
 // engine has the engine run a statement. The query of CREATE TABLE ... SELECT is run by our own.
@@ -265,6 +261,12 @@ func bitsAreBytes(r *sqltypes.Result) {
 	}
 }
 
+// ComInitDB implements mysql.Handler: it is USE, with the same errors.
+func (h *handler) ComInitDB(c *mysql.Conn, db string) error {
+	return h.ComQuery(context.Background(), c, "USE `"+strings.ReplaceAll(db, "`", "``")+"`",
+		func(*sqltypes.Result, bool) error { return nil })
+}
+
 // ComPrepare implements mysql.Handler.
 func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p *mysql.PrepareData) ([]*querypb.Field, error) {
 	var f []*querypb.Field
@@ -279,7 +281,7 @@ func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p
 		defer done()
 		s.RefreshRoles(h.g.engine.Analyzer.Catalog.MySQLDb)
 	}
-	err := h.mayPrepare(s, c)
+	err := cmp.Or(weigh.Placeholders(query), h.mayPrepare(s, c))
 	if err == nil {
 		err = h.guarded(func() (err error) {
 			f, err = h.Handler.ComPrepare(ctx, c, query, p)
@@ -420,9 +422,8 @@ func (h *handler) tries(ctx context.Context, s *session.Session, start time.Time
 			s.SetIgnoreAutoCommit(true)
 		}
 		h.g.Log.Debug("statement is tried again", "err", err, "elapsed", time.Since(start))
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
+		if err := s.State.Wait(ctx, wait); err != nil {
+			return err
 		}
 		wait = min(2*wait, retryMax)
 	}

@@ -317,3 +317,71 @@ func TestAccountOptions(t *testing.T) {
 	exec(t, c, "ALTER USER IF EXISTS v ACCOUNT LOCK")
 	expect(t, c, "SELECT user, account_locked FROM mysql.user WHERE user IN ('u','v')", "u|N")
 }
+
+// TestDatabaseOfALogin: a client that names a database as it logs in, or by COM_INIT_DB, is told
+// what USE tells.
+func TestDatabaseOfALogin(t *testing.T) {
+	s, c := newServer(t)
+	exec(t, c, "CREATE DATABASE `mine``s`")
+	for _, q := range []string{"CREATE USER u IDENTIFIED BY ''", "GRANT SELECT ON `mine``s`.* TO u"} {
+		exec(t, c, q)
+	}
+	for db, want := range map[string]uint16{"mine`s": 0, "information_schema": 0, "mysql": 1044, "performance_schema": 1044, "godwit": 1044,
+		"nowhere": 1044} {
+		for _, atLogin := range []bool{true, false} {
+			cfg := mysql.NewConfig()
+			cfg.User, cfg.Net, cfg.Addr = "u", "tcp", s.Addr().String()
+			q := "USE `" + strings.ReplaceAll(db, "`", "``") + "`"
+			if atLogin {
+				cfg.DBName, q = db, "DO 1"
+			}
+			connector, err := mysql.NewConnector(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			u := sql.OpenDB(connector)
+			_, err = u.Exec(q)
+			if got := errNumber(t, err); got != want {
+				t.Errorf("%s, at the login %v: error %d, want %d", db, atLogin, got, want)
+			}
+			if err == nil && atLogin {
+				expect(t, u, "SELECT DATABASE()", db)
+			}
+			u.Close()
+		}
+	}
+	connector, err := mysql.NewConnector(&mysql.Config{User: "root", Net: "tcp", Addr: s.Addr().String(), DBName: "nowhere",
+		AllowNativePasswords: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := sql.OpenDB(connector)
+	defer root.Close()
+	if got := errNumber(t, root.Ping()); got != 1049 {
+		t.Errorf("no such database: error %d, want 1049", got)
+	}
+}
+
+// TestManyPlaceholders: a statement has 65,528 of them at most, since the protocol library reads no
+// more.
+func TestManyPlaceholders(t *testing.T) {
+	_, c := newServer(t)
+	q := func(n int) string { return "SELECT COALESCE(?" + strings.Repeat(",?", n-1) + ")" }
+	const most = 65_528
+	for _, n := range []int{most + 1, 1 << 16, 1<<16 + 3} {
+		if _, err := c.PrepareContext(t.Context(), q(n)); errNumber(t, err) != 1390 {
+			t.Errorf("%d placeholders: %v, want error 1390", n, err)
+		}
+	}
+	p, err := c.PrepareContext(t.Context(), q(most))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	args := make([]any, most)
+	args[most-1] = 7
+	var got int
+	if err := p.QueryRow(args...).Scan(&got); err != nil || got != 7 {
+		t.Errorf("%d, %v", got, err)
+	}
+}

@@ -244,6 +244,7 @@ func (s *Server) Serve() error {
 	s.g.Go(s.g.feeds.Follow)
 	s.g.Go(s.g.events.Follow)
 	s.g.Go(s.g.watchIdle)
+	s.g.Go(s.g.watchGone)
 	s.g.GC.Start()
 	return s.srv.Start()
 }

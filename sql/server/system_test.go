@@ -22,6 +22,10 @@ func (someCluster) Promote(context.Context, string, string, bool, bool) error { 
 
 func (someCluster) AwaitHeld(context.Context) error { return nil }
 
+func (someCluster) DropRegion(_ context.Context, name, into string) (string, error) {
+	return into, nil
+}
+
 func (someCluster) Live(base.NodeID) bool { return true }
 
 func (someCluster) EnableAsync(context.Context) error { return nil }

@@ -235,11 +235,11 @@ func (e *Editor) add(ctx *sql.Context, c change) error {
 }
 
 // rowHome is the home for the index entries of a new row.
-func (e *Editor) rowHome() base.RegionID {
+func (e *Editor) rowHome(s base.ShardID) base.RegionID {
 	if h := e.Def.Desc.Home(); h != 0 {
 		return h
 	}
-	return e.Def.HomeFor(cmp.Or(e.Txn.Home, e.Txn.Session.Home()))
+	return e.Def.HomeFor(s, cmp.Or(e.Txn.Home, e.Txn.Session.Home()))
 }
 
 // Insert implements sql.RowInserter.
@@ -270,7 +270,7 @@ func (e *Editor) Insert(ctx *sql.Context, row sql.Row) error {
 	if err != nil {
 		return schema.ClientError(err)
 	}
-	home := e.rowHome()
+	home := e.rowHome(c.ref.Shard)
 	c.ins = append(c.ins, insert{schema.Write{Key: e.Def.RowKey(c.ref), Value: value, Home: e.Def.Desc.Home()}, nil})
 	for _, x := range e.Def.Indexes {
 		if !x.Desc.Stored() {
@@ -353,7 +353,7 @@ func (e *Editor) homeOf(ctx *sql.Context, key base.Key) (home base.RegionID, err
 	}
 	home = rows[0].Home
 	if home == 0 {
-		home = e.rowHome()
+		home = e.rowHome(key.Shard())
 	}
 	e.Txn.NoteHome(key, home)
 	return home, nil
@@ -368,7 +368,7 @@ func (e *Editor) locateAt(ctx *sql.Context, at kv.Row, row sql.Row) (ref schema.
 		}
 	}
 	if e.Def.ByHome() {
-		home = cmp.Or(at.Home, e.rowHome())
+		home = cmp.Or(at.Home, e.rowHome(ref.Shard))
 	}
 	return ref, home, nil
 }
@@ -487,7 +487,7 @@ func (e *Editor) updateRow(c *change, ref schema.RowRef, home base.RegionID, val
 	if !c.ref.Is(ref) {
 		c.dels = append(c.dels, oldKey)
 		c.ins = append(c.ins, insert{schema.Write{Key: e.Def.RowKey(c.ref), Value: value, Home: e.Def.Desc.Home()}, nil})
-		return e.rowHome()
+		return e.rowHome(c.ref.Shard)
 	}
 	c.puts, c.patch = append(c.puts, schema.Write{Key: oldKey, Value: value, Home: home}), e.Patch
 	to := e.Txn.Advice[string(oldKey)]

@@ -37,7 +37,7 @@ func (c *Counters) fence(ctx context.Context, t *schema.Table, v values) {
 			_, err := kv.Run(ctx, c.db, opts, func(tx kv.Txn) error {
 				tx.Pin(t.TS, t.Key)
 				for _, k := range keys {
-					tx.Fence(k, t.HomeFor(kv.HomeRegion(c.db)))
+					tx.Fence(k, t.HomeFor(k.Shard(), kv.HomeRegion(c.db)))
 				}
 				return nil
 			})
@@ -58,7 +58,7 @@ func (c *Counters) fence(ctx context.Context, t *schema.Table, v values) {
 // AUTO_INCREMENT column: the table itself, indexes beside its rows, and unique ones.
 func fencesOf(t *schema.Table, v values) map[base.ShardID][]base.Key {
 	col := t.Desc.AutoIncCol()
-	if col < 0 || t.TS == 0 || t.Desc.Locality.Kind != schema.ByRow {
+	if col < 0 || t.TS == 0 || t.Desc.Locality.Kind != schema.ByRow || t.PartCol() >= 0 { // which placement, nobody knows yet
 		return nil
 	}
 	in := fencedIndexes(t, col)

@@ -3,6 +3,7 @@ package table
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -37,6 +38,7 @@ func HomesOf(t *schema.Table) (*schema.Table, error) {
 		Collation: t.Desc.Collation,
 		Locality:  t.Desc.Locality, Shards: t.Desc.Shards, Comment: "where the rows of " + t.Desc.Name + " live"}
 	h := &schema.Table{Desc: d, Key: t.Key, TS: t.TS, HomesOf: t}
+	h.PartsOf(t, slices.Index(t.PK, t.PartCol()))
 	for _, p := range t.PK {
 		h.Cols = append(h.Cols, t.Cols[p])
 	}
@@ -266,9 +268,13 @@ func (e *homesEditor) wish(ctx *sql.Context, old, row sql.Row) (to base.RegionID
 		return 0, opts, schema.Invalid(fmt.Sprintf("the rows of table %[1]s live in one region as its locality says: "+
 			"ALTER TABLE %[1]s SET LOCALITY REGIONAL BY ROW first", e.h.HomesOf.Desc.Name))
 	}
-	if !e.h.HomesOf.Desc.Locality.Placed.Allows(to) {
-		return 0, opts, schema.Invalid("region '" + region + "' is not in the placement of table " + e.h.HomesOf.Desc.Name +
-			": SHOW PLACEMENTS lists its regions")
+	ref, err := e.h.RefOf(ctx, old)
+	if err != nil {
+		return 0, opts, schema.ClientError(err)
+	}
+	if !e.h.HomesOf.PlacedAt(ref.Shard).Allows(to) {
+		return 0, opts, schema.Invalid("region '" + region + "' is not in the placement of the row of table " +
+			e.h.HomesOf.Desc.Name + ": SHOW PLACEMENTS lists its regions")
 	}
 	opts.Pin = kv.PinOff
 	on, err := sql.ConvertToBool(ctx, row[n+homesPinned])
@@ -298,12 +304,15 @@ func (e *homesEditor) located(ctx *sql.Context, row sql.Row) (kv.Row, error) {
 // follow does the same to the row in the table's successor, if it is there already.
 func (e *homesEditor) follow(ctx *sql.Context, kr kv.Row, to base.RegionID, opts kv.MoveOptions) error {
 	n := e.h.HomesOf.Next
-	if n == nil || n.Desc.Locality.Kind != schema.ByRow || !n.Desc.Locality.Placed.Allows(to) {
+	if n == nil || n.Desc.Locality.Kind != schema.ByRow {
 		return nil
 	}
 	keys, err := n.KeysOf(ctx, []kv.Row{kr})
 	if err != nil {
 		return schema.ClientError(err)
+	}
+	if !n.PlacedAt(keys[0].Shard()).Allows(to) {
+		return nil
 	}
 	rows, err := e.e.Txn.KV.Get(kv.WithQuiet(e.e.Txn.Session.KVContext(ctx)), keys, kv.LockExclusive)
 	if err != nil {

@@ -113,7 +113,7 @@ func (m *mirror) apply(ctx *sql.Context, c *change) error {
 				// it has not been copied yet: it will be, as it is then, with its home and pin
 				return nil
 			}
-			home = m.t.HomeFor(m.e.rowHome())
+			home = m.t.HomeFor(ref.Shard, m.e.rowHome(ref.Shard))
 		}
 		value, err := m.t.AppendRow(ctx, nil, c.row)
 		if err != nil {

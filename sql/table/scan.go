@@ -139,7 +139,7 @@ func (r *Source) Scan(spans []base.Span, merge, reverse bool) {
 	r.req = &kv.ScanRequest{Spans: spans, Merge: merge, Reverse: reverse, Lock: r.Take, MaxBytes: BatchBytes}
 	if merge {
 		r.req.Suffix = r.Index.PrefixLen()
-		if r.Index == nil || r.Index.Desc.Class != schema.ClassByHome {
+		if (r.Index == nil || r.Index.Desc.Class != schema.ClassByHome) && r.Table.Def.PartCol() < 0 {
 			r.req.Suffix = base.ShardPrefixLen
 		}
 	}
@@ -278,6 +278,9 @@ func joinOverlaps(krs []schema.KeyRange) []schema.KeyRange {
 		}
 		if !bytes.Equal(last.First, k.First) {
 			last.First = nil
+		}
+		if !slices.Equal(last.Parts, k.Parts) {
+			last.Parts = nil
 		}
 	}
 	return out

@@ -222,13 +222,7 @@ func (s *Stats) collect(ctx context.Context, t *schema.Table, at base.Timestamp,
 }
 
 // spansOf are the rows of a table, shard by shard.
-func spansOf(t *schema.Table) (spans []base.Span) {
-	for _, sh := range t.Shards() {
-		p := base.IndexPrefix(sh, t.Desc.ID, 0, 0)
-		spans = append(spans, base.Span{Start: p, End: p.PrefixEnd()})
-	}
-	return spans
-}
+func spansOf(t *schema.Table) []base.Span { return t.RowSpans(nil) }
 
 // keysOf are the values of a row as keys; of what has no order there are none.
 func keysOf(ctx context.Context, t *schema.Table, value []byte) ([][]byte, error) {

@@ -263,10 +263,12 @@ var allowed = map[string][]string{
 	"node/early": nil,
 	// spare tunes the scheduler while statements wait
 	"node/spare": nil,
+	// who may ask a node for what over HTTP, at which port
+	"node/web": {"cluster", "cluster/join", "mechanism/ident", "mechanism/wan", "node/console", "obs/audit"},
 	// the adviser reads which tables the text of a digest names
 	"node": append([]string{"node/spare",
 		"sql/bind/tree", "sql/describe", "sql/schema",
-		"node/bundle", "node/console", "node/early", "node/evacuate", "node/knobs", "node/memory", "node/meter", "node/residency",
+		"node/bundle", "node/console", "node/early", "node/evacuate", "node/knobs", "node/memory", "node/meter", "node/residency", "node/web",
 		"owner", "owner/gauge", "owner/homing", "owner/rewind", "owner/view", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "cluster/placed", "cluster/replace", "cluster/upgrade", "obs/audit", "obs/otlp",
 		"cluster/join", "kv/hold", "sql/admit", "sql/backup", "sql/backup/place", "sql/changefeed/sink", "sql/digest", "sql/server", "policy/advice", "policy/epoch", "policy/placement", "policy/plan",
 		"mechanism/wan/overlay", "mechanism/ident",
@@ -342,7 +344,7 @@ var onlyIn = map[string]struct {
 	},
 	"net/http": {
 		[]string{
-			"cluster", "cluster/join", "node", "node/bundle", "node/residency", "node/console", "sql/changefeed/sink", "cmd/cli", "cmd/etcdleader", "obs", "obs/otlp", "mechanism/wan", "lab/e2e",
+			"cluster", "cluster/join", "node", "node/bundle", "node/residency", "node/web", "node/console", "sql/changefeed/sink", "cmd/cli", "cmd/etcdleader", "obs", "obs/otlp", "mechanism/wan", "lab/e2e",
 			"lab/workload", "lab/bench/peers", "lab/bench/faults", "lab/sim",
 		},
 		"policies and state machines do no I/O",

@@ -46,8 +46,8 @@ type Table struct {
 	nullID int32 // of the single key NULL, or -1
 
 	hashes []uint64
-	ends   []int // of the keys in arena
-	arena  []byte
+	at     []uint64 // where keys are, see place
+	chunks chunks
 	buf    []byte
 }
 
@@ -73,12 +73,13 @@ func (t *Table) Single() { t.n = 1 }
 func (t *Table) Reset() {
 	t.n, t.nullID = 0, -1
 	t.slots, t.mask = make([]int32, 16), 15
-	t.ints, t.hashes, t.ends, t.arena = t.ints[:0], t.hashes[:0], t.ends[:0], t.arena[:0]
+	t.ints, t.hashes, t.at = t.ints[:0], t.hashes[:0], t.at[:0]
+	t.chunks.reset()
 }
 
 // Bytes is the memory that is held.
 func (t *Table) Bytes() int64 {
-	return int64(cap(t.slots)*4 + cap(t.ints)*8 + cap(t.hashes)*8 + cap(t.ends)*8 + cap(t.arena))
+	return int64(cap(t.slots)*4+cap(t.ints)*8+cap(t.hashes)*8+cap(t.at)*8) + t.chunks.bytes
 }
 
 func hashInt(x int64) uint64 {
@@ -125,6 +126,10 @@ func (t *Table) assignInts(v *expr.Vec, sel, ids []int32, find bool) ([]int32, e
 	for _, i := range sel {
 		if v.IsNull(i) {
 			if t.nullID < 0 && !find {
+				var err error
+				if t.ints, err = room(t.ints, &t.pace); err != nil {
+					return ids, err
+				}
 				t.nullID = t.n
 				t.n++
 				t.ints = append(t.ints, 0)
@@ -138,6 +143,10 @@ func (t *Table) assignInts(v *expr.Vec, sel, ids []int32, find bool) ([]int32, e
 			h = (h + 1) & t.mask
 		}
 		if t.slots[h] == 0 && !find {
+			var err error
+			if t.ints, err = room(t.ints, &t.pace); err != nil {
+				return ids, err
+			}
 			t.ints = append(t.ints, x)
 			t.n++
 			t.slots[h] = t.n
@@ -174,19 +183,11 @@ func (t *Table) grow(hash func(e int32) uint64) error {
 	return nil
 }
 
-func (t *Table) key(e int32) []byte {
-	start := 0
-	if e > 0 {
-		start = t.ends[e-1]
-	}
-	return t.arena[start:t.ends[e]]
-}
-
 func (t *Table) bytesID(b []byte, find bool) (int32, error) {
 	hash := maphash.Bytes(t.seed, b)
 	h := hash & t.mask
 	for t.slots[h] != 0 {
-		if e := t.slots[h] - 1; t.hashes[e] == hash && string(t.key(e)) == string(b) {
+		if e := t.slots[h] - 1; t.hashes[e] == hash && string(t.chunks.get(t.at[e])) == string(b) {
 			return e, nil
 		}
 		h = (h + 1) & t.mask
@@ -194,8 +195,14 @@ func (t *Table) bytesID(b []byte, find bool) (int32, error) {
 	if find {
 		return -1, nil
 	}
-	t.arena = append(t.arena, b...)
-	t.ends = append(t.ends, len(t.arena))
+	var err error
+	if t.at, err = room(t.at, &t.pace); err != nil {
+		return 0, err
+	}
+	if t.hashes, err = room(t.hashes, &t.pace); err != nil {
+		return 0, err
+	}
+	t.at = append(t.at, t.chunks.put(b))
 	t.hashes = append(t.hashes, hash)
 	t.n++
 	t.slots[h] = t.n

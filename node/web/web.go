@@ -1,4 +1,6 @@
-package node
+// Package web serves the HTTP interface of a node: who may ask for what, at which port, and what is
+// written of it to the audit log.
+package web
 
 import (
 	"bytes"
@@ -16,7 +18,23 @@ import (
 	"github.com/godwitdb/godwit/mechanism/ident"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/node/console"
+	"github.com/godwitdb/godwit/obs/audit"
 )
+
+// PathEnrol gives a certificate to a node with a token.
+const PathEnrol = "/cluster/enrol"
+
+// Options of the interface.
+type Options struct {
+	Insecure    bool         // certificates are not asked for
+	Pprof       bool         // profiles are served, to administrators
+	OpenMetrics bool         // metrics are served to whoever asks
+	Console     http.Handler // nil: there is none
+	Audit       *audit.Log   // nil: nothing is written
+	// Nodes is where others reach the node, Admins where administrators do if they have a port of
+	// their own. Both are HOST:PORT.
+	Nodes, Admins string
+}
 
 // right is what a request must prove.
 type right uint8
@@ -32,9 +50,9 @@ const (
 )
 
 // rights by path, but for those of the console, which asks for users of the database.
-func (c *Config) rights() map[string]right {
+func (c *Options) rights() map[string]right {
 	m := map[string]right{
-		"/health": anybody, "/ready": anybody, pathEnrol: bearers, join.PathJoin: nodes, cluster.PathStatus: members, "/metrics": members,
+		"/health": anybody, "/ready": anybody, PathEnrol: bearers, join.PathJoin: nodes, cluster.PathStatus: members, "/metrics": members,
 	}
 	if c.OpenMetrics {
 		m["/metrics"] = anybody
@@ -53,19 +71,23 @@ const (
 // connKey finds a request's connection in its context.
 type connKey struct{}
 
-// webServer serves the node's HTTP interface. Every request passes the checks of this file.
-func (c *Config) webServer(mux http.Handler) *http.Server {
-	return &http.Server{Handler: c.guard(mux), ReadHeaderTimeout: postTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: 64 << 10,
+// Server serves the node's HTTP interface. Every request passes the checks of this file.
+func (c *Options) Server(mux http.Handler, at Port) *http.Server {
+	return &http.Server{Handler: c.guard(mux, at), ReadHeaderTimeout: postTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: 64 << 10,
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
 			return context.WithValue(ctx, connKey{}, conn)
 		}}
 }
 
-func (c *Config) guard(next http.Handler) http.Handler {
-	guarded := c.guardNode(next)
+func (c *Options) guard(next http.Handler, at Port) http.Handler {
+	guarded := c.guardNode(next, at)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c.console == nil || r.URL.Path != "/" && r.URL.Path != consoleRoot && !strings.HasPrefix(r.URL.Path, console.Path) {
+		if c.Console == nil || r.URL.Path != "/" && r.URL.Path != consoleRoot && !strings.HasPrefix(r.URL.Path, console.Path) {
 			guarded.ServeHTTP(w, r)
+			return
+		}
+		if at == NodesOnly {
+			refuse(w, http.StatusForbidden, c.elsewhere())
 			return
 		}
 		c.guardConsole(w, r)
@@ -77,7 +99,7 @@ var consoleRoot = strings.TrimSuffix(console.Path, "/")
 
 // guardConsole serves the console. It never reaches what needs a certificate, and says by itself
 // which pages may ask.
-func (c *Config) guardConsole(w http.ResponseWriter, r *http.Request) {
+func (c *Options) guardConsole(w http.ResponseWriter, r *http.Request) {
 	if conn, ok := r.Context().Value(connKey{}).(net.Conn); ok {
 		wan.Settled(conn)
 	}
@@ -94,12 +116,12 @@ func (c *Config) guardConsole(w http.ResponseWriter, r *http.Request) {
 		}
 		http.NotFound(w, r)
 	default:
-		c.console.ServeHTTP(w, r)
+		c.Console.ServeHTTP(w, r)
 	}
 }
 
 // guardNode is the guard of all but the console.
-func (c *Config) guardNode(next http.Handler) http.Handler {
+func (c *Options) guardNode(next http.Handler, at Port) http.Handler {
 	rights := c.rights()
 	next = c.audited(next)
 	return noBrowsers(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -110,12 +132,14 @@ func (c *Config) guardNode(next http.Handler) http.Handler {
 			// Connections of strangers are not kept.
 			w.Header().Set("Connection", "close")
 		}
-		if !c.Insecure {
-			if err := may(rights[r.URL.Path], r); err != nil {
-				c.audit.Write(requestEvent(r, err))
-				refuse(w, http.StatusForbidden, err)
-				return
-			}
+		err := c.wrongPort(at, rights[r.URL.Path], r)
+		if err == nil && !c.Insecure {
+			err = may(rights[r.URL.Path], r)
+		}
+		if err != nil {
+			c.Audit.Write(Event(r, err))
+			refuse(w, http.StatusForbidden, err)
+			return
 		}
 		if strings.HasPrefix(r.URL.Path, "/debug/pprof") && !c.Pprof {
 			refuse(w, http.StatusNotFound, base.Errorf(base.CodeInvalid, "profiles are off: start the node with --pprof"))
