@@ -78,21 +78,21 @@ func (bySlot) look(ctx context.Context, e *evaluation) error {
 		if again {
 			continue
 		}
-		if len(missing.soft) > 0 {
-			for w := range missing.soft {
+		if len(missing.Soft) > 0 {
+			for w := range missing.Soft {
 				w.Move = 0 // not worth the gap behind the row
 			}
 			continue
 		}
-		if len(missing.gaps) == 0 {
+		if len(missing.Gaps) == 0 {
 			return e.r.awaitArrivals(ctx, &e.arrivals)
 		}
-		for _, g := range missing.gaps {
+		for _, g := range missing.Gaps {
 			if _, err := e.r.lock(ctx, e.x, e.term, lock.Exclusive, txns.InCRTTier(g)); err != nil {
 				return err
 			}
 		}
-		if _, err := e.r.lock(ctx, e.x, e.term, lock.Shared, missing.gaps...); err != nil {
+		if _, err := e.r.lock(ctx, e.x, e.term, lock.Shared, missing.Gaps...); err != nil {
 			return err
 		}
 	}

@@ -526,12 +526,21 @@ func (r *Replica) unpend(x *txns.Txn) {
 // is applied. after, if not nil, runs once it is, also when no client waits any more.
 func (r *Replica) proposeCommand(ctx context.Context, term uint64, fill func(*wire.Command),
 	after func(state.Outcome)) (state.Outcome, error) {
+	done, err := r.startCommand(term, fill, after)
+	if err != nil {
+		return state.Outcome{}, err
+	}
+	return r.commandDone(ctx, done)
+}
+
+// startCommand is proposeCommand without the wait: commandDone is that.
+func (r *Replica) startCommand(term uint64, fill func(*wire.Command), after func(state.Outcome)) (chan proposed, error) {
 	r.propMu.Lock()
+	defer r.propMu.Unlock()
 	r.mu.Lock()
 	if err := r.mayPropose(term); err != nil {
 		r.mu.Unlock()
-		r.propMu.Unlock()
-		return state.Outcome{}, err
+		return nil, err
 	}
 	cmd := r.command(0)
 	fill(cmd)
@@ -551,7 +560,11 @@ func (r *Replica) proposeCommand(ctx context.Context, term uint64, fill func(*wi
 			done <- p
 		}()
 	})
-	r.propMu.Unlock()
+	return done, nil
+}
+
+// commandDone waits until a command is applied.
+func (r *Replica) commandDone(ctx context.Context, done <-chan proposed) (state.Outcome, error) {
 	select {
 	case p := <-done:
 		return p.out, p.err

@@ -1,7 +1,6 @@
 package owner
 
 import (
-	"bytes"
 	"context"
 
 	"github.com/godwitdb/godwit/base"
@@ -10,13 +9,6 @@ import (
 	"github.com/godwitdb/godwit/owner/view"
 	"github.com/godwitdb/godwit/wire"
 )
-
-// missingLocks are gaps that an attempt gives away and has not locked.
-type missingLocks struct {
-	gaps []base.Span
-	// soft are those of moves that can be left out, by write.
-	soft map[*wire.Write]base.Span
-}
 
 // lockWrites locks the writes exclusively.
 func (e *evaluation) lockWrites(ctx context.Context) error {
@@ -61,15 +53,15 @@ func (e *evaluation) lookWrites(ctx context.Context) error {
 		if again {
 			continue
 		}
-		if len(missing.gaps) == 0 && len(missing.soft) == 0 {
+		if len(missing.Gaps) == 0 && len(missing.Soft) == 0 {
 			return nil
 		}
-		if len(missing.gaps) > 0 {
-			if _, err := e.r.lock(ctx, e.x, e.term, lock.Exclusive, missing.gaps...); err != nil {
+		if len(missing.Gaps) > 0 {
+			if _, err := e.r.lock(ctx, e.x, e.term, lock.Exclusive, missing.Gaps...); err != nil {
 				return err
 			}
 		}
-		for w, gap := range missing.soft {
+		for w, gap := range missing.Soft {
 			ok, err := e.r.tryLock(e.x, e.term, gap)
 			if err != nil {
 				return err
@@ -101,7 +93,7 @@ func (e *evaluation) lookReads(ctx context.Context) error {
 
 // lookOnce evaluates all writes on one view. again: the view was not complete here, and what was
 // missing has arrived since.
-func (e *evaluation) lookOnce(ctx context.Context) (missing missingLocks, again bool, err error) {
+func (e *evaluation) lookOnce(ctx context.Context) (missing evaluate.MissingLocks, again bool, err error) {
 	e.r.mu.Lock()
 	seen := e.x.Seen
 	e.r.mu.Unlock()
@@ -111,37 +103,11 @@ func (e *evaluation) lookOnce(ctx context.Context) (missing missingLocks, again 
 		return missing, true, err
 	}
 	if err == nil && len(e.Handover) > 0 {
-		missing = e.missing()
+		e.r.mu.Lock()
+		missing = e.Missing(func(s base.Span) bool { return e.by.holds(e, s) })
+		e.r.mu.Unlock()
 	}
 	return missing, false, err
-}
-
-// missing are the locks of gaps that the attempt does not have yet. The lock of the key that a gap
-// begins with is there already, mostly. Then only the part behind it is asked for: who waits for
-// the key waits for this transaction, which must not wait for it in turn. Else a row that others
-// wait for would never move with a write.
-func (e *evaluation) missing() (m missingLocks) {
-	e.r.mu.Lock()
-	defer e.r.mu.Unlock()
-	for i, s := range e.Handover {
-		if e.by.holds(e, s) {
-			continue
-		}
-		if e.by.holds(e, base.PointSpan(s.Start)) {
-			s.Start = s.Start.Next()
-		}
-		switch {
-		case bytes.Compare(s.Start, s.End) >= 0 || e.by.holds(e, s):
-		case e.Movers[i] != nil:
-			if m.soft == nil {
-				m.soft = map[*wire.Write]base.Span{}
-			}
-			m.soft[e.Movers[i]] = s
-		default:
-			m.gaps = append(m.gaps, s)
-		}
-	}
-	return m
 }
 
 // validate makes sure, under locks on all that the request says was read, that nothing of it has

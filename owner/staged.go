@@ -71,7 +71,7 @@ func (byStage) look(ctx context.Context, e *evaluation) error {
 			continue
 		}
 		e.cover = evaluate.Cover(e.q.Writes, e.Handover)
-		if e.r.cfg.Unlocked || len(missing.gaps) == 0 && len(missing.soft) == 0 {
+		if e.r.cfg.Unlocked || len(missing.Gaps) == 0 && len(missing.Soft) == 0 {
 			return e.r.awaitArrivals(ctx, &e.arrivals)
 		}
 		if err := e.lockCover(ctx, e.cover); err != nil {
@@ -147,7 +147,7 @@ func (r *Replica) settlePieces(ctx context.Context, id base.TxnID, term uint64, 
 	return state.Outcome{State: wire.TxnState_COMMITTED, TS: ts}, err
 }
 
-// settle1by1 logs one piece after the other, so that other entries come in between.
+// settle1by1 logs a few pieces after the other, so that other entries come in between.
 func (r *Replica) settle1by1(x *txns.Txn, term uint64, ts base.Timestamp) {
 	ctx, cancel := r.life()
 	defer cancel()
@@ -164,9 +164,7 @@ func (r *Replica) settle1by1(x *txns.Txn, term uint64, ts base.Timestamp) {
 			return
 		}
 		if err == nil {
-			_, err = r.proposeCommand(ctx, term, func(c *wire.Command) {
-				c.Settle = &wire.Settle{Txn: x.ID[:], Ts: uint64(ts), Piece: v.Applied + 1}
-			}, nil)
+			err = r.settleSome(ctx, x, term, ts, v)
 		}
 		if err == nil && r.cfg.HalfSettled {
 			r.endSettling(x, term, ts, true)
@@ -179,6 +177,37 @@ func (r *Replica) settle1by1(x *txns.Txn, term uint64, ts base.Timestamp) {
 			}
 		}
 	}
+}
+
+// settleAhead is how many pieces are settled in a row: the log is written for all of them at once.
+// Other entries come after them, so it is not more.
+const settleAhead = 4
+
+// settleSome logs the next pieces of a vote. If one of them is lost, those behind it do nothing
+// (STAGE-4).
+func (r *Replica) settleSome(ctx context.Context, x *txns.Txn, term uint64, ts base.Timestamp, v *wire.Vote) error {
+	last := min(v.Applied+settleAhead, v.Pieces)
+	if r.cfg.HalfSettled {
+		last = v.Applied + 1
+	}
+	var under []chan proposed
+	var failed error
+	for piece := v.Applied + 1; piece <= last; piece++ {
+		done, err := r.startCommand(term, func(c *wire.Command) {
+			c.Settle = &wire.Settle{Txn: x.ID[:], Ts: uint64(ts), Piece: piece}
+		}, nil)
+		if err != nil {
+			failed = err
+			break
+		}
+		under = append(under, done)
+	}
+	for _, done := range under {
+		if _, err := r.commandDone(ctx, done); err != nil && failed == nil {
+			failed = err
+		}
+	}
+	return failed
 }
 
 // endSettling ends a transaction whose pieces are settled, or lets the next leader go on.

@@ -98,16 +98,11 @@ type Limits struct {
 }
 
 const (
-	maxRounds     = 24      // owners asked one after the other for one read, following moves
-	maxReroutes   = 12      // tries of a commit, following moves
-	defaultScan   = 1 << 20 // bytes of one answer to Scan
-	scanWindow    = 512     // spans asked for at a time
-	segmentKeys   = 2000    // keys looked at to guess the owners of a range
-	metaMargin    = 20 * time.Millisecond
-	maxMetaMargin = 2 * time.Second
-	// mostMargin bounds what a large transaction asks the meta group to close ahead of now: owners
-	// take 5 s and more for a broken clock.
-	mostMargin = 4 * time.Second
+	maxRounds   = 24      // owners asked one after the other for one read, following moves
+	maxReroutes = 12      // tries of a commit, following moves
+	defaultScan = 1 << 20 // bytes of one answer to Scan
+	scanWindow  = 512     // spans asked for at a time
+	segmentKeys = 2000    // keys looked at to guess the owners of a range
 )
 
 func (c *Config) fill() {

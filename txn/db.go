@@ -11,6 +11,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/owner/route"
+	"github.com/godwitdb/godwit/txn/lately"
 	"github.com/godwitdb/godwit/txn/touched"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -35,9 +36,9 @@ type DB struct {
 	busy    atomic.Int64 // reads and commits under way
 
 	// What commits have taught about the time that the next ones need.
-	horizon horizon   // for the schema to be known ahead
-	slots   voteTimes // by slot: for votes to be cast and back
-	leads   leadTimes // by timestamp: for votes to arrive
+	horizon lately.Horizon // for the schema to be known ahead
+	slots   voteTimes      // by slot: for votes to be cast and back
+	leads   leadTimes      // by timestamp: for votes to arrive
 
 	slotNames slotNames
 }

@@ -99,7 +99,8 @@ func (c *largeCommit) commit(ctx context.Context) (ts base.Timestamp, err error)
 		return 0, refusal(err)
 	}
 	groups := c.groups()
-	if c.margin = t.margin(groups, false); t.db.leadsGroup(base.MetaGroup) {
+	// The votes carry no writes: those have been evaluated.
+	if c.margin = t.margin(groups, 0, false); t.db.leadsGroup(base.MetaGroup) {
 		c.margin = max(c.margin, largeMargin)
 	}
 	if ts, err = c.prepareAll(ctx, groups); err == nil {

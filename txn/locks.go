@@ -35,7 +35,7 @@ func (c *lockCommit) commit(ctx context.Context) (ts base.Timestamp, err error) 
 	}
 	for try := range maxReroutes {
 		groups := c.groups()
-		c.margin = t.margin(groups, try == 0 && len(groups) == 1)
+		c.margin = t.margin(groups, t.buf.Len(), try == 0 && len(groups) == 1)
 		if len(groups) > 1 {
 			return c.prepareAll(ctx, groups)
 		}

@@ -3,7 +3,6 @@ package txn
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -104,87 +103,15 @@ func (t *Txn) metaSnapshot(ctx context.Context) error {
 	return nil
 }
 
-// The schema horizon is how far above now a commit bounds its timestamp, at least: the time from
-// asking an owner to the timestamp that it assigns. It is measured, by region, and a measurement is
-// soon forgotten. Too short a horizon aborts a transaction of several groups. Too long a one makes
-// a commit wait, but never longer than for the next closed timestamp of the meta group. A closed
-// timestamp lies farthest ahead when it arrives, so a longer wait would gain nothing.
-//
-// A commit in one group that comes too late is tried again, with the whole horizon. So its first
-// try uses at most twice the average of what was needed: on a busy machine a few commits take ten
-// times as long, and the others need not wait for the meta group because of them.
-const perWrite = 20 * time.Microsecond
-
-type horizon struct {
-	mu   sync.Mutex
-	need map[base.RegionID]*lately.Recent
-	// lead is how far ahead of now the closed timestamp of the meta group lay.
-	lead lately.Recent
-}
-
-// get is the horizon for a commit in groups; first: of the first try of a commit that is tried
-// again if it comes too late.
-func (h *horizon) get(now time.Time, groups []base.GroupID, writes int, first bool) time.Duration {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	d := metaMargin
-	for _, g := range groups {
-		if n := h.need[g.Region()]; n != nil {
-			need := n.Nearly(now)
-			if first {
-				need = min(need, 2*n.Usual(now))
-			}
-			d = max(d, need)
-		}
-	}
-	return min(min(d, maxMetaMargin)+time.Duration(writes)*perWrite, mostMargin)
-}
-
-// needed takes a measurement: how long after it was asked a group assigned a timestamp, or would
-// have, had it not refused. A refusal counts twice, so that nearly does not leave it out.
-func (h *horizon) needed(now time.Time, g base.GroupID, d time.Duration, refused bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	n := h.need[g.Region()]
-	if n == nil {
-		if h.need == nil {
-			h.need = map[base.RegionID]*lately.Recent{}
-		}
-		n = &lately.Recent{}
-		h.need[g.Region()] = n
-	}
-	if n.Add(now, d); refused {
-		n.Add(now, d)
-	}
-}
-
-// led takes how far ahead of now the meta group was closed.
-func (h *horizon) led(now time.Time, d time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.lead.Add(now, d)
-}
-
-// useful is the part of a margin that a wait can gain: a little less than the farthest that a
-// closed timestamp lay ahead lately.
-func (h *horizon) useful(now time.Time, margin time.Duration) time.Duration {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if most := h.lead.Most(now); most > 0 {
-		return min(margin, most-most/8)
-	}
-	return margin
-}
-
-// margin is how far ahead of now the schema has to be known to hold for a commit in groups; first:
-// as in horizon.get.
-func (t *Txn) margin(groups []base.GroupID, first bool) time.Duration {
+// margin is how far ahead of now the schema has to be known to hold for a commit in groups that
+// carries so many writes; first: as in lately.Horizon.Get.
+func (t *Txn) margin(groups []base.GroupID, writes int, first bool) time.Duration {
 	now, h := time.Now(), &t.db.horizon
-	d := max(h.get(now, groups, t.buf.Len(), first), metaMargin+t.db.cfg.Commits.Lead())
+	d := max(h.Get(now, groups, writes, first), lately.Margin+t.db.cfg.Commits.Lead())
 	if t.db.leadsGroup(base.MetaGroup) { // here the bound is for the asking
 		return d
 	}
-	return h.useful(now, d)
+	return h.Useful(now, d)
 }
 
 var wholeMeta = base.Span{Start: base.Key{0, 0}, End: base.Key{0, 1}}
@@ -231,7 +158,7 @@ func (t *Txn) holdPins(ctx context.Context, margin time.Duration) (base.Timestam
 	}
 	set, catalog := t.db.set, t.holdsCatalog()
 	now := t.db.clock.Now()
-	t.db.horizon.led(time.Now(), set.Closed(base.MetaShard).Sub(now))
+	t.db.horizon.Led(time.Now(), set.Closed(base.MetaShard).Sub(now))
 	want := now.Add(margin)
 	bound := t.db.metaClosed(catalog)
 	if bound < want {
@@ -239,7 +166,7 @@ func (t *Txn) holdPins(ctx context.Context, margin time.Duration) (base.Timestam
 			return 0, err
 		}
 		bound = t.db.metaClosed(catalog)
-		t.db.horizon.led(time.Now(), set.Closed(base.MetaShard).Sub(t.db.clock.Now()))
+		t.db.horizon.Led(time.Now(), set.Closed(base.MetaShard).Sub(t.db.clock.Now()))
 	}
 	err := t.checkPins(bound)
 	if err == nil {

@@ -282,7 +282,7 @@ func (p *proposal) answered(ctx context.Context, g base.GroupID, resp *wire.Comm
 		ts, refused = base.Timestamp(resp.NeedTs), true
 	}
 	if need := ts.Sub(p.from) - time.Duration(resp.WaitedNs); ts != 0 && (err == nil || refused) {
-		p.t.db.horizon.needed(time.Now(), g, max(need, 0), refused)
+		p.t.db.horizon.Needed(time.Now(), g, max(need, 0), refused)
 	}
 }
 

@@ -248,7 +248,7 @@ func (c *slotCommit) commitIn(ctx context.Context, p *proposal, g base.GroupID) 
 	t := c.t
 	for try := 0; ; try++ {
 		var err error
-		if p.bound, err = t.holdPins(ctx, t.margin([]base.GroupID{g}, try == 0)); err != nil {
+		if p.bound, err = t.holdPins(ctx, t.margin([]base.GroupID{g}, t.buf.Len(), try == 0)); err != nil {
 			return 0, err
 		}
 		if _, err := t.open(ctx); err != nil {

@@ -178,13 +178,14 @@ func (t *Table) Ending(id base.TxnID, on bool) {
 // many locks, base.CodeOverloaded if the table is full.
 func (t *Table) Acquire(r Request) (Outcome, *Waiter, Events, error) {
 	x := t.txns[r.Txn]
-	if x != nil && t.covered(x, r.Span, r.Mode) {
+	held := x != nil && t.covered(x, r.Span, Shared)
+	if held && (r.Mode == Shared || t.covered(x, r.Span, r.Mode)) {
 		return Granted, nil, Events{}, nil
 	}
 	if err := t.room(x); err != nil {
 		return Died, nil, Events{}, err
 	}
-	upgrade := x != nil && r.Mode == Exclusive && t.covered(x, r.Span, Shared)
+	upgrade := held && r.Mode == Exclusive
 	fresh := x == nil
 	if fresh {
 		x = &txn{id: r.Txn, age: r.Age}

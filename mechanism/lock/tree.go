@@ -96,7 +96,9 @@ func insert(h, n *node) *node {
 	} else {
 		h.right = insert(h.right, n)
 	}
-	h.fix()
+	if endsAfter(n.span, h.reach.span) { // nothing else has come
+		h.reach = n
+	}
 	return h
 }
 
@@ -145,7 +147,9 @@ func remove1(h, n *node) *node {
 	} else {
 		h.right = remove1(h.right, n)
 	}
-	h.fix()
+	if h.reach == n { // nothing else has gone
+		h.fix()
+	}
 	return h
 }
 

@@ -13,7 +13,10 @@ const walCategory = "pebble-wal"
 const (
 	zeroStep = 1 << 20 // how far ahead of its end a log file is filled with zeros
 	walBlock = 4 << 10 // what is written past the page cache begins and ends at multiples of this
-	walBuf   = 128 << 10
+	walBuf   = 1 << 20
+	// From so many bytes on a write goes to the end of the file without zeros before it: the
+	// journal's transaction is a small part of its cost, and the zeros would double its bytes.
+	walBulk = 128 << 10
 )
 
 // walFS makes the syncs of the write-ahead log cheap. A sync of a file that has grown, or of blocks
@@ -58,6 +61,7 @@ type walFile struct {
 	zeros  []byte // made when the first piece is filled
 	syncer *fileSyncer
 	pages  bool // zeros is of pages
+	grown  bool // there is something behind end that a new file does not keep
 
 	buf      []byte // nil: through the page cache
 	at       int64  // where buf is in the file
@@ -94,7 +98,7 @@ func (f *walFile) fill() {
 	}
 	if n, err := f.WriteAt(f.zeros, f.filled); err == nil {
 		f.filled += int64(n)
-		f.unsynced = true
+		f.unsynced, f.grown = true, true
 	}
 }
 
@@ -127,7 +131,9 @@ func (f *walFile) writeOut(sync bool) error {
 		size := (f.used + walBlock - 1) &^ (walBlock - 1)
 		clear(f.buf[f.used:size])
 		if f.at+int64(size) > f.filled {
-			f.fill()
+			if f.grown = true; size < walBulk {
+				f.fill()
+			}
 		}
 		_, err := f.syncer.write(f.buf[:size], f.at, sync && !f.unsynced)
 		if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOSYS) {
@@ -210,7 +216,7 @@ func (f *walFile) Close() error {
 		f.syncer.close()
 		f.syncer = nil
 	}
-	if t, ok := f.File.(interface{ Truncate(int64) error }); ok && f.zeros != nil {
+	if t, ok := f.File.(interface{ Truncate(int64) error }); ok && f.grown {
 		_ = t.Truncate(f.end)
 	}
 	if f.pages {

@@ -288,3 +288,36 @@ func TestFileSyncerStuck(t *testing.T) {
 		t.Fatal("what was stuck is not what was written")
 	}
 }
+
+// TestWALFileBulk: what is large is written without zeros before it, and what is small behind it is
+// preceded by them again.
+func TestWALFileBulk(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "000001.log")
+	f, err := walFS{vfs.Default}.Create(path, walCategory)
+	must(t, err)
+	w := f.(*walFile)
+	if w.buf == nil {
+		t.Skip("this system does not write past the page cache")
+	}
+	var want []byte
+	write := func(n int) int64 {
+		p := bytes.Repeat([]byte{byte(len(want)%250 + 1)}, n)
+		_, err := f.Write(p)
+		must(t, err)
+		must(t, f.SyncData())
+		want = append(want, p...)
+		info, err := os.Stat(path)
+		must(t, err)
+		return info.Size()
+	}
+	for range 5 {
+		if size := write(3*walBulk + 11); w.buf != nil && size-int64(len(want)) >= walBlock {
+			t.Fatalf("the file has %d bytes, %d were written", size, len(want))
+		}
+	}
+	if size := write(2 * walBlock); w.buf != nil && size < int64(len(want)+zeroStep-3*walBlock) {
+		t.Fatalf("the file has %d bytes: there are no zeros behind the %d written", size, len(want))
+	}
+	must(t, f.Close())
+	checkFile(t, path, want)
+}

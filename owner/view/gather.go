@@ -2,6 +2,7 @@ package view
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/store"
@@ -51,6 +52,7 @@ type Gather struct {
 	Homes    uint32             // regions whose groups own the keys and gaps read, as of TS, by bit
 	Newer    base.Timestamp     // the newest version in doubt
 
+	walk    walk
 	rows    int // rows found; absent keys are not counted
 	bytes   int
 	max     int // of bytes
@@ -112,6 +114,10 @@ func (g *Gather) full() bool {
 
 // Run reads the spans in their order, until the answer is full.
 func (g *Gather) Run() error {
+	if !g.All && manyRising(g.Query.Spans) {
+		g.walk.c = NewCursor(g.Reader)
+		defer g.endWalk()
+	}
 	for i, s := range g.Query.Spans {
 		span := SpanOf(s)
 		if g.full() || g.Only != nil && i >= len(g.Only) {
@@ -202,7 +208,7 @@ func (g *Gather) point(key base.Key) error {
 	if g.All {
 		return g.pointOfAll(key)
 	}
-	p, err := Locate(g.Reader, key)
+	p, err := g.locate(key)
 	if err != nil {
 		return err
 	}
@@ -228,6 +234,48 @@ func (g *Gather) point(key base.Key) error {
 	g.note(&v)
 	g.add(&v, key, !ok || v.Tombstone)
 	return nil
+}
+
+// walk finds the places of many keys, most of which are absent: those of new rows. It steps from
+// key to key. A key that is there is looked up again, for its value.
+type walk struct {
+	c     *Cursor // nil: each key is looked up
+	found int
+}
+
+const (
+	manyPoints = 64 // from so many keys on a read walks
+	mostFound  = 32 // the walk ends when so many keys, and half of all, are there
+)
+
+// manyRising reports whether a read is of many keys, in rising order.
+func manyRising(spans []*wire.Span) bool {
+	if len(spans) < manyPoints || !AllPoints(spans) {
+		return false
+	}
+	return slices.IsSortedFunc(spans, func(a, b *wire.Span) int { return bytes.Compare(a.Start, b.Start) })
+}
+
+func (g *Gather) endWalk() {
+	if g.walk.c != nil {
+		g.walk.c.Close()
+		g.walk.c = nil
+	}
+}
+
+// locate is Locate.
+func (g *Gather) locate(key base.Key) (Place, error) {
+	if g.walk.c == nil {
+		return Locate(g.Reader, key)
+	}
+	p, err := g.walk.c.Locate(key)
+	if err != nil || !p.Found {
+		return p, err
+	}
+	if g.walk.found++; g.walk.found > mostFound && 2*g.walk.found > g.seen {
+		g.endWalk()
+	}
+	return Locate(g.Reader, key)
 }
 
 // pointOfAll is point whatever the owner is.

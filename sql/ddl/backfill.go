@@ -3,12 +3,14 @@ package ddl
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
@@ -74,8 +76,8 @@ func (t *Table) dropFailed(ctx *sql.Context, id base.IndexID) error {
 	return nil
 }
 
-// fill writes the entries of an index in batches. A batch reads its rows from a
-// snapshot, then locks them and writes the entries of what they are now.
+// fill writes the entries of an index in batches, some of them at once. A batch reads its rows from
+// a snapshot, then locks them and writes the entries of what they are now.
 func (t *Table) fill(ctx *sql.Context, cur *schema.Table, id base.IndexID) (err error) {
 	var x *schema.Index
 	for _, i := range cur.Indexes {
@@ -90,6 +92,11 @@ func (t *Table) fill(ctx *sql.Context, cur *schema.Table, id base.IndexID) (err 
 	defer func() { j.end(err) }()
 	s := session.Of(ctx)
 	kctx := s.KVContext(ctx)
+	together := fillTogether
+	if cur.Desc.Locality.Kind == schema.MultiMaster {
+		together = 1 // they would lose to each other
+	}
+	var batches [][]kv.Row
 	snap := t.g.DB.Begin(kv.Options{ReadOnly: true, Trace: s.Trace})
 	defer snap.Rollback(context.Background())
 	for _, shard := range cur.Shards() {
@@ -100,12 +107,48 @@ func (t *Table) fill(ctx *sql.Context, cur *schema.Table, id base.IndexID) (err 
 			if err != nil {
 				return schema.ClientError(err)
 			}
-			if err := t.fillBatch(ctx, cur, x, res.Rows); err != nil {
-				return err
+			if batches = append(batches, res.Rows); len(batches) == together {
+				if err := t.fillBatches(ctx, cur, x, batches, j); err != nil {
+					return err
+				}
+				batches = batches[:0]
 			}
-			j.did(ctx, cur, len(res.Rows))
 			req = res.Next
 		}
+	}
+	return t.fillBatches(ctx, cur, x, batches, j)
+}
+
+// fillTogether is how many batches are written at once: while one waits for the disk, another one
+// is worked on, and their entries go to the disk together.
+const fillTogether = 4
+
+// fillBatches writes the entries of some batches at once.
+func (t *Table) fillBatches(ctx *sql.Context, cur *schema.Table, x *schema.Index, batches [][]kv.Row, j *job) error {
+	s := session.Of(ctx)
+	traces := s.Trace.Parallel(len(batches))
+	errs := make([]error, len(batches))
+	panics := make([]any, len(batches))
+	var all sync.WaitGroup
+	for i := range batches {
+		all.Go(func() {
+			defer func() { panics[i] = recover() }()
+			errs[i] = t.fillBatch(ctx, cur, x, batches[i], traces[i])
+		})
+	}
+	all.Wait()
+	s.Trace.Join(traces)
+	for i, rows := range batches {
+		if panics[i] != nil {
+			panic(panics[i]) // for the statement's own guard
+		}
+		if clash, ok := errs[i].(*takenRow); ok {
+			return session.DuplicateKey(s, cur, x, clash.row, nil)
+		}
+		if errs[i] != nil {
+			return errs[i]
+		}
+		j.did(ctx, cur, len(rows))
 	}
 	return nil
 }
@@ -143,15 +186,15 @@ func relock(ctx context.Context, k kv.Txn, t *schema.Table, rows []kv.Row) ([]kv
 
 // fillBatch writes the entries of some rows in one transaction. In a MULTI MASTER table that loses
 // to any change of one of the rows, so there it is tried with fewer and fewer.
-func (t *Table) fillBatch(ctx *sql.Context, cur *schema.Table, x *schema.Index, rows []kv.Row) error {
+func (t *Table) fillBatch(ctx *sql.Context, cur *schema.Table, x *schema.Index, rows []kv.Row, trace *obs.Trace) error {
 	if len(rows) == 0 {
 		return nil
 	}
 	if cur.Desc.Locality.Kind != schema.MultiMaster || len(rows) == 1 {
-		return t.fillIn(ctx, cur, x, rows, kv.Run)
+		return t.fillIn(ctx, cur, x, rows, trace, kv.Run)
 	}
 	lost := false
-	err := t.fillIn(ctx, cur, x, rows, func(ctx context.Context, db kv.DB, opts kv.Options,
+	err := t.fillIn(ctx, cur, x, rows, trace, func(ctx context.Context, db kv.DB, opts kv.Options,
 		fn func(kv.Txn) error) (base.Timestamp, error) {
 		k := db.Begin(opts)
 		defer k.Rollback(context.Background())
@@ -167,18 +210,18 @@ func (t *Table) fillBatch(ctx *sql.Context, cur *schema.Table, x *schema.Index, 
 		return err
 	}
 	half := len(rows) / 2
-	if err := t.fillBatch(ctx, cur, x, rows[:half]); err != nil {
+	if err := t.fillBatch(ctx, cur, x, rows[:half], trace); err != nil {
 		return err
 	}
-	return t.fillBatch(ctx, cur, x, rows[half:])
+	return t.fillBatch(ctx, cur, x, rows[half:], trace)
 }
 
 // fillIn does so in a transaction that run runs.
-func (t *Table) fillIn(ctx *sql.Context, cur *schema.Table, x *schema.Index, rows []kv.Row,
+func (t *Table) fillIn(ctx *sql.Context, cur *schema.Table, x *schema.Index, rows []kv.Row, trace *obs.Trace,
 	run func(context.Context, kv.DB, kv.Options, func(kv.Txn) error) (base.Timestamp, error)) error {
 	s := session.Of(ctx)
-	var clash error
-	_, err := run(s.KVContext(ctx), t.g.DB, kv.Options{Trace: s.Trace}, func(k kv.Txn) error {
+	var clash *takenRow
+	_, err := run(s.KVContext(ctx), t.g.DB, kv.Options{Trace: trace}, func(k kv.Txn) error {
 		clash = nil
 		kctx := s.KVContext(ctx)
 		locked, err := relock(kctx, k, cur, rows)
@@ -194,7 +237,7 @@ func (t *Table) fillIn(ctx *sql.Context, cur *schema.Table, x *schema.Index, row
 			return err
 		}
 		if taken != nil {
-			clash = session.DuplicateKey(s, cur, x, taken, nil)
+			clash = &takenRow{taken}
 			return clash
 		}
 		for _, e := range es {
@@ -208,6 +251,11 @@ func (t *Table) fillIn(ctx *sql.Context, cur *schema.Table, x *schema.Index, row
 	return schema.ClientError(err)
 }
 
+// takenRow is a row whose unique key belongs to another row.
+type takenRow struct{ row sql.Row }
+
+func (*takenRow) Error() string { return "a row has the key of another one" }
+
 // entry is an index entry of a row.
 type entry struct {
 	schema.Write
@@ -217,12 +265,17 @@ type entry struct {
 
 // entriesOf are the entries of rows in an index; a row without value was deleted meanwhile.
 func (t *Table) entriesOf(ctx context.Context, cur *schema.Table, x *schema.Index, rows []kv.Row) (es []entry, err error) {
+	want := make([]bool, len(cur.Cols))
+	for _, c := range x.Cols {
+		want[c.Pos] = true
+	}
+	es = make([]entry, 0, len(rows))
 	for _, r := range rows {
 		if r.Value == nil {
 			continue
 		}
 		row := make(sql.Row, len(cur.Cols))
-		if err := cur.DecodeRow(ctx, r.Value, row); err != nil {
+		if err := cur.DecodeCols(ctx, r.Value, row, want); err != nil {
 			return nil, err
 		}
 		home := r.Home

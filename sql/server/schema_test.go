@@ -151,6 +151,60 @@ func TestOnlineIndex(t *testing.T) {
 	}
 }
 
+// TestIndexOfManyBatches builds indexes of more rows than are written at once, while others write:
+// the
+// index is the table's; a duplicate in two batches that are written at once, or in two that are
+// not,
+// is found, and nothing is left of the index.
+func TestIndexOfManyBatches(t *testing.T) {
+	db := memkv.New(2, "eu")
+	_, c := startServer(t, db)
+	exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY, v INT, u INT, w VARCHAR(10))")
+	const rows = 20_000 // five batches
+	for from := 0; from < rows; from += 2000 {
+		var vals []string
+		for i := from; i < from+2000; i++ {
+			vals = append(vals, fmt.Sprintf("(%d,%d,%d,'w%d')", i, i*7919%rows, i, i))
+		}
+		exec(t, c, "INSERT INTO t VALUES "+strings.Join(vals, ","))
+	}
+	for _, twice := range []int{rows - 1, 4097} {
+		exec(t, c, fmt.Sprintf("UPDATE t SET u = 4000, w = 'w4000' WHERE id = %d", twice))
+		expectErr(t, c, 1062, "CREATE UNIQUE INDEX u ON t (u)")
+		expectErr(t, c, 1062, "CREATE UNIQUE INDEX w ON t (w, u)")
+		expect(t, c, "SELECT COUNT(*) FROM information_schema.statistics WHERE table_name = 't'", "1")
+		exec(t, c, fmt.Sprintf("UPDATE t SET u = id, w = CONCAT('w', id) WHERE id = %d", twice))
+	}
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	for w := range 2 {
+		wg.Go(func() {
+			for i := 0; !stop.Load(); i++ {
+				id := (i*3371 + w) % rows
+				if _, err := c.Exec("UPDATE t SET v = ? WHERE id = ?", i, id); err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := c.Exec("DELETE FROM t WHERE id = ?", (id+5000)%rows); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	exec(t, c, "CREATE INDEX v ON t (v)")
+	exec(t, c, "CREATE UNIQUE INDEX u ON t (u)")
+	stop.Store(true)
+	wg.Wait()
+	for _, x := range []string{"v", "u"} {
+		byTable := query(t, c, "SELECT COUNT(*), SUM(id), SUM(id * (v + 1)) FROM t USE INDEX ()")
+		byIndex := query(t, c, fmt.Sprintf("SELECT COUNT(*), SUM(id), SUM(id * (v + 1)) FROM t FORCE INDEX (%s) WHERE %s >= 0", x, x))
+		if fmt.Sprint(byTable) != fmt.Sprint(byIndex) {
+			t.Errorf("index %s and table differ: %v, %v", x, byIndex, byTable)
+		}
+	}
+}
+
 // TestSchemaPinned: a transaction that used a table cannot commit after the table has changed.
 func TestSchemaPinned(t *testing.T) {
 	db := memkv.New(2, "eu", "us")

@@ -578,6 +578,10 @@ func (e *Editor) Flush(ctx *sql.Context) error {
 			rows++
 		}
 	}
+	if e.ops == nil { // the next changes have the same room
+		clear(ops)
+		e.ops = ops[:0]
+	}
 	if e.IsTemporary() {
 		return e.Txn.Full(e.Def)
 	}

@@ -93,6 +93,9 @@ func (k *Rows) IsPresent(key base.Key) (base.GroupID, bool) {
 	}
 	for i := range k.ranges {
 		r := &k.ranges[i]
+		if key.Compare(r.keys[0]) < 0 || r.keys[len(r.keys)-1].Compare(key) < 0 {
+			continue
+		}
 		if _, ok := slices.BinarySearchFunc(r.keys, key, base.Key.Compare); ok {
 			return r.group, true
 		}
@@ -106,6 +109,9 @@ type Walk struct {
 	of    *Rows
 	group base.GroupID // of the range
 	rest  []base.Key   // the keys of the range behind the last one that was asked for
+	// bare: no range reaches from the last key to the one at until; nil: to the end.
+	bare  bool
+	until base.Key
 }
 
 // WalkOf begins a walk.
@@ -126,19 +132,41 @@ func (k *Walk) Owner(key base.Key) (base.GroupID, bool) {
 			return k.group, true
 		}
 	}
+	if k.bare && (k.until == nil || key.Compare(k.until) < 0) {
+		return k.of.single(key)
+	}
+	k.bare, k.until = true, nil
 	for i := range k.of.ranges {
 		r := &k.of.ranges[i]
-		if at, ok := slices.BinarySearchFunc(r.keys, key, base.Key.Compare); ok {
-			k.group, k.rest = r.group, r.keys[at+1:]
-			return r.group, true
+		switch {
+		case r.keys[len(r.keys)-1].Compare(key) < 0:
+		case key.Compare(r.keys[0]) < 0:
+			if k.until == nil || r.keys[0].Compare(k.until) < 0 {
+				k.until = r.keys[0]
+			}
+		default:
+			k.bare = false
+			if at, ok := slices.BinarySearchFunc(r.keys, key, base.Key.Compare); ok {
+				k.group, k.rest = r.group, r.keys[at+1:]
+				return r.group, true
+			}
 		}
 	}
-	return k.of.Owner(key)
+	return k.of.single(key)
 }
 
 // Owner is the group in which a key was found, or found to be absent.
 func (k *Rows) Owner(key base.Key) (base.GroupID, bool) {
 	if g, ok := k.IsPresent(key); ok {
+		return g, true
+	}
+	g, ok := k.absent[string(key)]
+	return g, ok
+}
+
+// single is Owner of a key that is in no range.
+func (k *Rows) single(key base.Key) (base.GroupID, bool) {
+	if g, ok := k.present[string(key)]; ok {
 		return g, true
 	}
 	g, ok := k.absent[string(key)]

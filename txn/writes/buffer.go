@@ -192,7 +192,7 @@ func (b *Buffer) tidy() {
 		}
 		clear(b.order[len(live):])
 	}
-	slices.SortFunc(live, func(x, y *Write) int { return x.Key.Compare(y.Key) })
+	sortByKey(live)
 	b.order = slices.CompactFunc(live, func(x, y *Write) bool { return x == y })
 	b.sorted = len(b.order)
 }

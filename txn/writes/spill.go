@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
-	"hash/maphash"
 	"os"
 	"slices"
 
@@ -24,6 +23,7 @@ type run struct {
 	f      *os.File
 	key    *sealed.Stream
 	blocks []block
+	bounds bounds
 	filter filter
 	// last is the block that was read last.
 	last    int
@@ -51,26 +51,30 @@ func live(dead []ban, seq uint32) bool {
 // those change.
 func (b *Buffer) spill() {
 	stays := func(w *Write) bool { return w.Patch != nil || w.Draft != 0 }
+	b.tidy()
 	var out, keep []*Write
-	for _, w := range b.byKey {
+	for _, w := range b.order {
 		if stays(w) {
 			keep = append(keep, w)
 		} else {
 			out = append(out, w)
 		}
 	}
+	sorted := len(out)
 	for _, u := range b.log {
 		if u.old != nil && !u.old.stored && !stays(u.old) {
 			out = append(out, u.old)
 		}
 	}
-	slices.SortFunc(out, func(x, y *Write) int {
-		if c := x.Key.Compare(y.Key); c != 0 {
-			return c
-		}
-		return cmp.Compare(y.seq, x.seq)
-	})
-	out = slices.CompactFunc(out, func(x, y *Write) bool { return x.seq == y.seq && x.Key.Compare(y.Key) == 0 })
+	if len(out) > sorted {
+		slices.SortFunc(out, func(x, y *Write) int {
+			if c := x.Key.Compare(y.Key); c != 0 {
+				return c
+			}
+			return cmp.Compare(y.seq, x.seq)
+		})
+		out = slices.CompactFunc(out, func(x, y *Write) bool { return x.seq == y.seq && x.Key.Compare(y.Key) == 0 })
+	}
 	r, err := newRun(out)
 	if err != nil {
 		b.err = errors.Join(b.err, base.Errorf(base.CodeOther, "a file for what a transaction writes: %v", err))
@@ -166,9 +170,11 @@ func newRun(ws []*Write) (r *run, err error) {
 			}
 			r.blocks = append(r.blocks, block{first: w.Key.Clone(), off: off})
 		}
+		r.bounds.add(w.Key)
 		r.filter.add(w.Key)
 		buf = w.append(buf)
 	}
+	r.bounds.keep()
 	if len(ws) > 0 {
 		err = flush()
 	}
@@ -205,7 +211,7 @@ func (r *run) read(i int) ([]*Write, error) {
 
 // get is the newest write of a key that is not banned.
 func (r *run) get(key base.Key, dead []ban) (*Write, error) {
-	if !r.filter.has(key) {
+	if !r.bounds.has(key) || !r.filter.has(key) {
 		return nil, nil
 	}
 	i, found := slices.BinarySearchFunc(r.blocks, key, func(b block, k base.Key) int { return b.first.Compare(k) })
@@ -412,38 +418,6 @@ func (b *Buffer) Each(fn func(*Write) error) (err error) {
 		return err == nil
 	})
 	return errors.Join(err, bad)
-}
-
-// filter says which keys are certainly not in a run.
-type filter struct {
-	seed maphash.Seed
-	bits []uint64
-}
-
-func newFilter(keys int) filter {
-	return filter{maphash.MakeSeed(), make([]uint64, keys*10/64+1)}
-}
-
-// places are three bits of a key.
-func (f *filter) places(key base.Key) [3]uint64 {
-	h := maphash.Bytes(f.seed, key)
-	n := uint64(len(f.bits)) * 64
-	return [3]uint64{h % n, (h>>21 ^ h<<11) % n, (h>>42 ^ h*0x9e3779b97f4a7c15) % n}
-}
-
-func (f *filter) add(key base.Key) {
-	for _, p := range f.places(key) {
-		f.bits[p/64] |= 1 << (p % 64)
-	}
-}
-
-func (f *filter) has(key base.Key) bool {
-	for _, p := range f.places(key) {
-		if f.bits[p/64]&(1<<(p%64)) == 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // The flags of an encoded write.

@@ -153,3 +153,25 @@ func checkView(t *testing.T, seed uint64, v *View, want map[string]string, r *ra
 	}
 	return cuts
 }
+
+// TestFilter: no key of a run is missed, and of others few pass.
+func TestFilter(t *testing.T) {
+	const n = 20_000
+	key := func(i uint64) base.Key { return base.AppendUint64(base.IndexPrefix(1, 7<<20, 0, 0), i) }
+	f := newFilter(n)
+	for i := range uint64(n) {
+		f.add(key(2 * i))
+	}
+	wrong := 0
+	for i := range uint64(n) {
+		if !f.has(key(2 * i)) {
+			t.Fatalf("key %d is missed", 2*i)
+		}
+		if f.has(key(2*i + 1)) {
+			wrong++
+		}
+	}
+	if wrong > n/250 {
+		t.Errorf("%d of %d keys pass that are not there", wrong, n)
+	}
+}
