@@ -61,6 +61,9 @@ func (g *Env) copyTable(ctx *sql.Context, t *Table, kind string, l schema.Locali
 					"index %s of table %s is being built: SHOW JOBS tells how far it is", x.Name, d.Name)
 			}
 		}
+		if err := g.keepPlaces(kctx, k, l); err != nil {
+			return err
+		}
 		region := d.ID.Region()
 		if l.Kind == schema.ByTable {
 			region = l.Region

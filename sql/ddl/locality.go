@@ -95,6 +95,9 @@ func (g *Env) rewriteAs(ctx *sql.Context, db, table, kind string, as func(old sc
 	} else if g.online(d) {
 		return g.copyTable(ctx, t, kind, l)
 	}
+	if err := g.keepPlaces(m.s.KVContext(ctx), m.kv, l); err != nil {
+		return m.txn.Fail(err)
+	}
 	t.Def = m.snap().Table(t.Def.Desc.DB, t.Name())
 	d.Locality = l
 	t.Access.Lock, t.Access.KeepHomes = kv.LockShared, true

@@ -218,6 +218,26 @@ func (g *Env) placedIn(ctx context.Context, k kv.Txn, name string) (base.Placed,
 	return g.Nodes.PlacementNamed(ctx, name)
 }
 
+// keepPlaces sees to it that the placements of a locality are there until the transaction ends. Who
+// moves a table has looked them up in an earlier one (PLACE-4).
+func (g *Env) keepPlaces(ctx context.Context, k kv.Txn, l schema.Locality) error {
+	for _, p := range l.Places() {
+		if p.ID == 0 {
+			continue
+		}
+		x := g.DB.Topology().Placement(p.ID)
+		if x == nil {
+			return base.Errorf(base.CodeInvalid, "this node does not know placement %d: try again", p.ID)
+		}
+		if now, err := g.placedIn(ctx, k, x.Name); err != nil {
+			return err
+		} else if now.ID != p.ID {
+			return base.Errorf(base.CodeInvalid, "placement %s was dropped and made anew meanwhile: try again", x.Name)
+		}
+	}
+	return nil
+}
+
 // placeNew says where a new table lies that asks for a placement, or whose database does.
 func (d *database) placeNew(ctx *sql.Context, m *mutation, desc *schema.TableDesc, asked string) error {
 	l := &desc.Locality
