@@ -242,6 +242,25 @@ func (e *Editor) rowHome(s base.ShardID) base.RegionID {
 	return e.Def.HomeFor(s, cmp.Or(e.Txn.Home, e.Txn.Session.Home()))
 }
 
+// newHome is the home for the index entries of a row that gets a key. A row that the transaction has
+// deleted is there until it commits, and keeps its home when it is written again (kv.Writer), so
+// its entries must be where whoever finds that row looks for them.
+func (e *Editor) newHome(key base.Key) base.RegionID {
+	if e.Def.ByHome() {
+		if h, ok := e.Txn.HomeOf(key); ok {
+			return h
+		}
+	}
+	return e.rowHome(key.Shard())
+}
+
+// noteGone remembers the home of a row that is deleted, for newHome.
+func (e *Editor) noteGone(key base.Key, home base.RegionID) {
+	if e.Def.ByHome() && home != 0 && home != e.rowHome(key.Shard()) {
+		e.Txn.NoteHome(key, home)
+	}
+}
+
 // Insert implements sql.RowInserter.
 func (e *Editor) Insert(ctx *sql.Context, row sql.Row) error {
 	if e.Err != nil {
@@ -270,8 +289,9 @@ func (e *Editor) Insert(ctx *sql.Context, row sql.Row) error {
 	if err != nil {
 		return schema.ClientError(err)
 	}
-	home := e.rowHome(c.ref.Shard)
-	c.ins = append(c.ins, insert{schema.Write{Key: e.Def.RowKey(c.ref), Value: value, Home: e.Def.Desc.Home()}, nil})
+	key := e.Def.RowKey(c.ref)
+	home := e.newHome(key)
+	c.ins = append(c.ins, insert{schema.Write{Key: key, Value: value, Home: e.Def.Desc.Home()}, nil})
 	for _, x := range e.Def.Indexes {
 		if !x.Desc.Stored() {
 			continue
@@ -405,6 +425,7 @@ func (e *Editor) DeleteAt(ctx *sql.Context, at kv.Row, row sql.Row) error {
 
 func (e *Editor) deleteRow(ctx *sql.Context, ref schema.RowRef, home base.RegionID, row sql.Row) error {
 	c := change{ref: ref, dels: []base.Key{e.Def.RowKey(ref)}}
+	e.noteGone(c.dels[0], home)
 	if e.Def.Next != nil {
 		c.was = formerRow{row.Copy(), ref}
 	}
@@ -486,8 +507,10 @@ func (e *Editor) updateRow(c *change, ref schema.RowRef, home base.RegionID, val
 	oldKey := e.Def.RowKey(ref)
 	if !c.ref.Is(ref) {
 		c.dels = append(c.dels, oldKey)
-		c.ins = append(c.ins, insert{schema.Write{Key: e.Def.RowKey(c.ref), Value: value, Home: e.Def.Desc.Home()}, nil})
-		return e.rowHome(c.ref.Shard)
+		e.noteGone(oldKey, home)
+		key := e.Def.RowKey(c.ref)
+		c.ins = append(c.ins, insert{schema.Write{Key: key, Value: value, Home: e.Def.Desc.Home()}, nil})
+		return e.newHome(key)
 	}
 	c.puts, c.patch = append(c.puts, schema.Write{Key: oldKey, Value: value, Home: home}), e.Patch
 	to := e.Txn.Advice[string(oldKey)]

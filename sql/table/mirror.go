@@ -95,6 +95,7 @@ func (m *mirror) apply(ctx *sql.Context, c *change) error {
 			if err != nil {
 				return schema.ClientError(err)
 			}
+			m.e.noteGone(was, home)
 			for _, w := range ws {
 				drop[string(w.Key)] = w.Key
 			}
@@ -113,7 +114,7 @@ func (m *mirror) apply(ctx *sql.Context, c *change) error {
 				// it has not been copied yet: it will be, as it is then, with its home and pin
 				return nil
 			}
-			home = m.t.HomeFor(ref.Shard, m.e.rowHome(ref.Shard))
+			home = m.t.HomeFor(ref.Shard, m.e.newHome(key))
 		}
 		value, err := m.t.AppendRow(ctx, nil, c.row)
 		if err != nil {
