@@ -29,6 +29,9 @@ type Patience struct {
 	failing bool          // the newest request did not succeed
 	turned  time.Time     // when requests began to fail, or to be answered
 	vain    time.Duration // waited in vain until then, less what was taken back
+	// turned and vain as they were before requests began to fail.
+	turnedBefore time.Time
+	vainBefore   time.Duration
 }
 
 // NewPatience begins now.
@@ -36,6 +39,17 @@ func NewPatience() *Patience { return PatienceSince(time.Now()) }
 
 // PatienceSince is one that began at the time then.
 func PatienceSince(then time.Time) *Patience { return &Patience{began: then, turned: then} }
+
+// ForAnother is the patience of a request that another node has sent: that node has the statement's
+// own, and sends the request again. So it hears soon that nobody can serve it, and no statement
+// waits much longer than its patience; which node can, it may know by then.
+func ForAnother() *Patience {
+	now := time.Now()
+	return &Patience{began: now.Add(another - ReachIn), turned: now, vain: ReachIn - another}
+}
+
+// another is short beside what a statement's patience leaves of five seconds.
+const another = 150 * time.Millisecond
 
 type patienceKey struct{}
 
@@ -89,10 +103,14 @@ func (p *Patience) Failed() (over bool) { return p.FailedSince(time.Now()) }
 func (p *Patience) FailedSince(t time.Time) (over bool) {
 	p.mu.Lock()
 	if !p.failing {
-		if t.Before(p.turned) {
-			t = p.turned
-		}
-		p.failing, p.vain, p.turned = true, max(p.vain-t.Sub(p.turned), 0), t
+		p.failing, p.turnedBefore, p.vainBefore, p.turned = true, p.turned, p.vain, time.Now()
+	}
+	// A later part of the request may have failed before it was known since when it waited in vain.
+	if t.Before(p.turnedBefore) {
+		t = p.turnedBefore
+	}
+	if !t.After(p.turned) {
+		p.vain, p.turned = max(p.vainBefore-t.Sub(p.turnedBefore), 0), t
 	}
 	p.mu.Unlock()
 	if p.Left() <= 0 {

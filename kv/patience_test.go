@@ -43,6 +43,18 @@ func TestPatience(t *testing.T) {
 		if p.FailedSince(time.Now().Add(-2 * time.Second)); p.Left() != time.Second {
 			t.Errorf("%v are left after a wait of 2 s", p.Left())
 		}
+		p = NewPatience()
+		time.Sleep(time.Minute)
+		p.Failed()
+		if p.FailedSince(time.Now().Add(-2 * time.Second)); p.Left() != time.Second {
+			t.Errorf("%v are left after a wait of 2 s that failed at its end", p.Left())
+		}
+		if p.FailedSince(time.Now()); p.Left() != time.Second {
+			t.Errorf("%v are left once more has failed", p.Left())
+		}
+		if got := until(ForAnother()); got != another {
+			t.Errorf("a request of another node ended after %v", got)
+		}
 		p.Answered()
 		p.Failed()
 		time.Sleep(2 * time.Second)

@@ -19,13 +19,17 @@ import (
 // held.
 func (r *Replica) hold() base.Timestamp {
 	l := &r.lead
-	if r.id != base.MetaGroup || r.cfg.Hold == nil || r.cfg.Alone() || !r.ready(true, 0) || r.holdRests() {
+	if r.id != base.MetaGroup || r.cfg.Hold == nil || r.cfg.Alone() || !r.ready(true, 0) {
+		return 0
+	}
+	ahead := min(r.cfg.Hold(), r.quiet()/2)
+	if ahead <= 0 {
 		return 0
 	}
 	if m, _ := r.clock.Mode(); m != clock.GClock || r.clock.Virtual() {
 		return 0 // a lease says little of how far ahead of now it ends
 	}
-	want := min(r.clock.Latest().Add(r.cfg.Hold()), l.LeaseEnd.Prev())
+	want := min(r.clock.Latest().Add(ahead), l.LeaseEnd.Prev())
 	applied := r.applied.Load()
 	for x := range r.Pending {
 		if changesCatalog(x) && (x.Index == 0 || x.Index > applied) {
@@ -36,9 +40,10 @@ func (r *Replica) hold() base.Timestamp {
 	return want
 }
 
-// holdRests reports whether nothing is promised, since the catalog was changed lately: the next
-// change need not wait then. mu is held.
-func (r *Replica) holdRests() bool { return time.Since(r.changedCatalog) < r.cfg.HoldRest }
+// quiet is how long ago the rest after the last change of the catalog was over. Half of that is
+// promised at most: of changes that come one after the other each waits for half the time since the
+// one before it, and those that come at once do not wait. mu is held.
+func (r *Replica) quiet() time.Duration { return time.Since(r.changedCatalog) - r.cfg.HoldRest }
 
 func changesCatalog(x *txns.Txn) bool { return slices.ContainsFunc(x.Keys, base.Key.InCatalog) }
 

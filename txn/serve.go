@@ -158,7 +158,8 @@ func (t *Txn) servedBy(ctx context.Context, q *request, not base.NodeID) (*wire.
 	return resp, nil
 }
 
-// ask has another node read the spans.
+// ask has another node read the spans. It gets two thirds of what is left of the statement's
+// patience: if it cannot serve, some is left for the owners.
 func (f *fetch) ask(ctx context.Context, t *Txn, node base.NodeID) ([]found, error) {
 	db := t.db
 	q := &wire.ServeRequest{ReadTs: uint64(f.ts), Reverse: f.reverse, Limit: uint32(f.limit),
@@ -170,7 +171,7 @@ func (f *fetch) ask(ctx context.Context, t *Txn, node base.NodeID) ([]found, err
 	for _, s := range f.spans {
 		q.Spans = append(q.Spans, &wire.Span{Start: s.Start, End: s.End})
 	}
-	cctx, cancel := context.WithTimeout(ctx, db.cfg.Limits.Request)
+	cctx, cancel := context.WithTimeout(ctx, min(db.cfg.Limits.Request, kv.PatienceOf(ctx).Left()*2/3))
 	defer cancel()
 	resp := &wire.ServeResponse{}
 	began := time.Now()
@@ -188,6 +189,9 @@ func (f *fetch) ask(ctx context.Context, t *Txn, node base.NodeID) ([]found, err
 		db.cfg.Reads.Answered(node, took, nil) // at least: another one was faster
 	}
 	if err != nil {
+		if ctx.Err() == nil {
+			kv.PatienceOf(ctx).FailedSince(began)
+		}
 		return nil, err
 	}
 	_ = db.clock.Observe(base.Timestamp(resp.Now))

@@ -51,7 +51,8 @@ func (b *Bootstrap) Confirm(ctx context.Context, clusterID string, q Confirmatio
 			if c, err = q.Beat(); err != nil {
 				return err
 			}
-			c.Take = true
+			// Some may remember it though others do not answer: they are asked with this beat then.
+			q.Claim, c.Take = c, true
 			if got, err = b.round(ctx, self, &q, c); err == nil && got.confirmed(&q) {
 				return nil
 			}

@@ -73,23 +73,34 @@ func (s *stage) watchHost(h *host, writes bool, p *pauses, done *atomic.Bool) {
 // their own rows goes on, although it rests on the catalog: until another leader closes timestamps
 // (OWN-15) they go by what the dead one has promised (OWN-17). Without the first rule it stops
 // until the lease of the dead leader is over, and without the second until its silence is noticed.
+// So it does where little is promised yet, since a definition was changed a few seconds ago.
 func TestMetaLeaderDies(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		silent bool
 		rules  Break
 		stops  bool
+		// changed has a definition be changed before, 5 s ago; rest is HoldRest.
+		changed bool
+		rest    time.Duration
 	}{
 		{name: "resets"},
 		{name: "silent", silent: true},
+		{name: "silent after a change", silent: true, changed: true},
+		{name: "silent after a change, with a long rest", silent: true, changed: true, rest: 10 * time.Second, stops: true},
 		{name: "silent, without OWN-17", silent: true, rules: Break{NoHold: true}, stops: true},
 		{name: "resets, without OWN-15", rules: Break{NoEarlyClose: true, LongLeases: true}, stops: true},
 		{name: "silent, without OWN-15", silent: true, rules: Break{NoEarlyClose: true, LongLeases: true}, stops: true},
 	} {
 		for seed := range uint64(some(2, 20)) {
 			pause := time.Duration(0)
-			tune := func(cfg *Config) { cfg.Seed, cfg.Break = seed+1, c.rules }
-			onStageTuned(t, 3, 1, tune, func(s *stage) { pause = s.killMetaLeader(c.silent) })
+			tune := func(cfg *Config) { cfg.Seed, cfg.Break, cfg.HoldRest = seed+1, c.rules, c.rest }
+			onStageTuned(t, 3, 1, tune, func(s *stage) {
+				if c.changed {
+					s.put(int(s.metaLeader().id), definition, "x")
+				}
+				pause = s.killMetaLeader(c.silent)
+			})
 			t.Logf("%s: others pause for %v", c.name, pause)
 			if most := 500 * time.Millisecond; pause > most != c.stops {
 				t.Errorf("%s, seed %d: others pause for %v; at most %v is right", c.name, seed+1, pause, most)

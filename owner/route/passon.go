@@ -24,6 +24,10 @@ type Passing struct {
 	LeadsAgain   func() bool        // this node
 }
 
+// handsOver is how long a hand-over over a long path may take. A request waits for it where it is,
+// also one that another node has sent and would soon send again.
+const handsOver = time.Second
+
 // PassOn waits until the hand-over has come about and sends a request to whichever node leads then.
 // nil, nil: this node leads again and should serve the request. again allows a request to be sent
 // twice. Errors say that nothing was done, but for CodeAmbiguous.
@@ -33,7 +37,7 @@ type Passing struct {
 func PassOn[T any, A Message[T]](ctx context.Context, p *Passing, kind wire.Kind, q wan.Msg, again bool) (A, error) {
 	patience := kv.PatienceOf(ctx)
 	patience.Failed() // as long as nobody leads, nobody answers
-	timer := time.NewTimer(min(p.AtMost, patience.Left()))
+	timer := time.NewTimer(min(p.AtMost, max(patience.Left(), handsOver)))
 	defer timer.Stop()
 	select {
 	case <-p.Departed:

@@ -150,6 +150,9 @@ func route[T any, A Message[T]](ctx context.Context, rt *Router, g base.GroupID,
 				return resp, nil
 			}
 			patience.FailedSince(sent) // it waited for a lease there
+			if time.Since(sent) > RetryMax {
+				backoff = RetryMin // it was kept waiting: there is no need to wait here as well
+			}
 		case ctx.Err() != nil:
 			return nil, lost(err, last)
 		case !again && !NeverRan(err):

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -70,6 +71,6 @@ func serve[Q any, PQ interface {
 		if r == nil {
 			return none(StatusOf(base.Errorf(base.CodeNotLeader, "node %d has no replica of group %v", h.self, g))), nil
 		}
-		return do(ctx, from, r, q), nil
+		return do(kv.WithPatience(ctx, kv.ForAnother()), from, r, q), nil
 	}
 }

@@ -38,7 +38,7 @@ type Timing struct {
 	GCAge time.Duration
 	// pause between collections; default 15 s; negative: only by Set.Collect
 	GCInterval time.Duration
-	// HoldRest is how long after a change of the catalog nothing is promised of it; default 10 s.
+	// HoldRest is how long after a change of the catalog nothing is promised of it; default 1 s.
 	HoldRest time.Duration
 	// ClosedLag is how far behind now leaders close timestamps with timestamp ordering, so that
 	// transactions can commit at the timestamps that they began with; default 2 s.
@@ -121,7 +121,7 @@ func (t *Timing) Fill() {
 	}
 	def(&t.Lease, 3*time.Second)
 	def(&t.ClosedLag, 2*time.Second)
-	def(&t.HoldRest, 10*time.Second)
+	def(&t.HoldRest, time.Second)
 	def(&t.LeaseLeast, 1200*time.Millisecond)
 	def(&t.LeaseLate, 600*time.Millisecond)
 	def(&t.TxnIdle, 10*time.Second)

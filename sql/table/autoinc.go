@@ -18,10 +18,11 @@ import (
 
 // AUTO_INCREMENT counters live in the meta shard: a lease works from every region and does not
 // depend on where the table's rows are. A gateway leases blocks of values through transactions of
-// their own, the next one when half of a block is taken, so that no insert but a gateway's first
-// waits for it. Blocks grow eightfold while they are used up quickly: a lone session sees 1, 2, 3,
-// and a bulk load pays one lease for thousands of rows. In a cluster of several regions the values
-// of a block come with the gaps that their rows will fall into (fence.go). Values of a block that a
+// their own, the next one when half of a block is taken, or sooner if what is left might be used up
+// while the leader of the meta group is dead (longLease). So no insert but a gateway's first waits
+// for it. Blocks grow eightfold while they are used up quickly: a lone session sees 1, 2, 3, and a
+// bulk load pays one lease for thousands of rows. In a cluster of several regions the values of a
+// block come with the gaps that their rows will fall into (fence.go). Values of a block that a
 // gateway does not use up are lost, as after a rollback in MySQL.
 const (
 	maxBlock = 4096
@@ -31,6 +32,9 @@ const (
 	quickNext = 10 * time.Second
 	slowNext  = 60 * time.Second // one that lasts longer, smaller
 	leaseTime = 30 * time.Second // of a lease that no statement waits for
+	// how long a block may take to come if the leader of the meta group dies: what is left of its
+	// lease, an election, and the gaps that come with it
+	longLease = 5 * time.Second
 )
 
 // Counters are the leased blocks of one gateway.
@@ -55,6 +59,29 @@ type block struct {
 	busy  chan struct{} // closed when the lease under way ends; nil: there is none
 	size  uint64        // of the newest block
 	began time.Time     // when the first value of now was taken
+	taken uint64        // values of now
+	pace  float64       // values a second of the block before now
+}
+
+// begin starts to hand out a block.
+func (b *block) begin(v values) {
+	b.pace = b.speed()
+	b.now, b.then, b.began, b.taken = v, values{}, time.Now(), 0
+}
+
+// speed is how many values a second are taken. What the present block says counts once half of it
+// is taken.
+func (b *block) speed() float64 {
+	if b.taken < 2 || b.taken < b.now.end-b.now.next {
+		return b.pace
+	}
+	return float64(b.taken-1) / max(time.Since(b.began), time.Millisecond).Seconds()
+}
+
+// low reports whether it is time for the next block.
+func (b *block) low() bool {
+	left := b.now.end - b.now.next
+	return left <= b.size/2 || float64(left) < b.speed()*longLease.Seconds()
 }
 
 func newCounters(env *session.Env) *Counters {
@@ -85,8 +112,10 @@ func (c *Counters) take(ctx context.Context, t *schema.Table) (uint64, error) {
 	for b.now.empty() {
 		switch {
 		case !b.then.empty():
-			c.grow(b)
-			b.now, b.then, b.began = b.then, values{}, time.Now()
+			if time.Since(b.began) > slowNext {
+				c.grow(b)
+			}
+			b.begin(b.then)
 		case b.busy != nil:
 			if err := b.settled(ctx); err != nil {
 				return 0, err
@@ -99,7 +128,11 @@ func (c *Counters) take(ctx context.Context, t *schema.Table) (uint64, error) {
 	}
 	v := b.now.next
 	b.now.next++
-	if b.now.end-b.now.next <= b.size/2 && b.then.empty() && b.busy == nil {
+	b.taken++
+	if b.then.empty() && b.busy == nil && b.low() {
+		if b.speed()*quickNext.Seconds() > float64(b.size) {
+			b.size = min(8*b.size, maxBlock)
+		}
 		c.leaseAhead(t, b)
 	}
 	return v, nil
@@ -130,7 +163,7 @@ func (c *Counters) leaseNow(ctx context.Context, t *schema.Table, b *block, leas
 	if err != nil {
 		return err
 	}
-	b.now, b.then, b.began = v, values{}, time.Now()
+	b.begin(v)
 	if v.next++; !v.empty() {
 		c.env.Go(func(ctx context.Context) { c.fence(ctx, t, v) })
 	}
@@ -196,7 +229,7 @@ func (c *Counters) passed(ctx context.Context, t *schema.Table, v uint64) error 
 		b.now.next = v + 1
 		return nil
 	case !b.then.empty() && v < b.then.end:
-		b.now, b.then, b.began = values{max(v+1, b.then.next), b.then.end}, values{}, time.Now()
+		b.begin(values{max(v+1, b.then.next), b.then.end})
 		return nil
 	case v == math.MaxUint64:
 		v--

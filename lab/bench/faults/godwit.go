@@ -206,7 +206,9 @@ func (g *godwit) prepare(ctx context.Context) error {
 	}
 	if err := first.exec(ctx, "faults",
 		"CREATE TABLE own (id INT PRIMARY KEY, n BIGINT NOT NULL)",
-		"CREATE TABLE entries (n BIGINT PRIMARY KEY, region INT NOT NULL, value BIGINT NOT NULL)",
+		"CREATE TABLE entries (id BIGINT AUTO_INCREMENT PRIMARY KEY, n BIGINT NOT NULL, region INT NOT NULL, "+
+			"value BIGINT NOT NULL)",
+		"CREATE TABLE turns (n BIGINT PRIMARY KEY, region INT NOT NULL, value BIGINT NOT NULL)",
 		"CREATE TABLE globals (id INT PRIMARY KEY, n BIGINT NOT NULL) LOCALITY GLOBAL",
 		"CREATE TABLE masters (id INT PRIMARY KEY, n BIGINT NOT NULL) LOCALITY MULTI MASTER",
 		"CREATE TABLE asyncs (id INT PRIMARY KEY, n BIGINT NOT NULL) REPLICATION ASYNC",
@@ -280,15 +282,17 @@ func (g *godwit) streams() []*stream {
 		add(MultiMaster, "", "masters", i, false)
 		add(Async, "", "asyncs", i, true)
 
-		e := &entries{site: s, sent: map[int64]outcome{}}
-		g.entries = append(g.entries, e)
-		db, err := s.open("faults")
-		if err != nil {
-			panic(err) // as above
+		for _, kind := range []string{Inserts, Turns} {
+			e := &entries{site: s, turns: kind == Turns, sent: map[int64]outcome{}}
+			g.entries = append(g.entries, e)
+			db, err := s.open("faults")
+			if err != nil {
+				panic(err) // as above
+			}
+			db.SetMaxOpenConns(1)
+			out = append(out, &stream{region: s.name, kind: kind, write: true,
+				do: func(ctx context.Context) (outcome, error) { return e.insert(ctx, db) }})
 		}
-		db.SetMaxOpenConns(1)
-		out = append(out, &stream{region: s.name, kind: Inserts, write: true,
-			do: func(ctx context.Context) (outcome, error) { return e.insert(ctx, db) }})
 	}
 	return out
 }

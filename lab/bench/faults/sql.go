@@ -200,7 +200,8 @@ func (c *counter) compare(ctx context.Context, db *sql.DB, through string) error
 
 // entries are rows that a region inserts, one each.
 type entries struct {
-	site *site
+	site  *site
+	turns bool // their keys are given, and regions take them in turn; else they are generated
 
 	mu   sync.Mutex
 	next int64
@@ -213,13 +214,20 @@ func (e *entries) insert(ctx context.Context, db *sql.DB) (outcome, error) {
 	n := e.next
 	e.next++
 	e.mu.Unlock()
-	_, err := db.ExecContext(ctx, "INSERT INTO entries VALUES (?, ?, ?)", n*int64(len(Regions))+int64(e.site.i),
-		e.site.i, value(n))
+	q, key := "INSERT INTO "+e.table()+" (n, region, value) VALUES (?, ?, ?)", n*int64(len(Regions))+int64(e.site.i)
+	_, err := db.ExecContext(ctx, q, key, e.site.i, value(n))
 	o := judge(err)
 	e.mu.Lock()
 	e.sent[n] = o
 	e.mu.Unlock()
 	return o, err
+}
+
+func (e *entries) table() string {
+	if e.turns {
+		return "turns"
+	}
+	return "entries"
 }
 
 // value follows from a row's number, so that a mixed-up row is noticed.
@@ -249,7 +257,7 @@ func (e *entries) compare(ctx context.Context, through *site) error {
 		before = e.known()
 	}
 	if err != nil {
-		return fmt.Errorf("the rows of %s cannot be read through %s: %w", e.site.name, through.name, err)
+		return fmt.Errorf("the %s of %s cannot be read through %s: %w", e.table(), e.site.name, through.name, err)
 	}
 	missing := 0
 	for n, o := range before {
@@ -257,12 +265,12 @@ func (e *entries) compare(ctx context.Context, through *site) error {
 		case o == served && !seen[n]:
 			missing++
 		case o == refused && seen[n]:
-			return fmt.Errorf("row %d of %s was refused and is there, through %s", n, e.site.name, through.name)
+			return fmt.Errorf("%s: row %d of %s was refused and is there, through %s", e.table(), n, e.site.name, through.name)
 		}
 	}
 	if missing > 0 {
-		return fmt.Errorf("LOST: %d of %d rows that %s inserted are missing through %s", missing, len(before),
-			e.site.name, through.name)
+		return fmt.Errorf("LOST: %d of %d %s that %s inserted are missing through %s", missing, len(before),
+			e.table(), e.site.name, through.name)
 	}
 	return nil
 }
@@ -270,7 +278,7 @@ func (e *entries) compare(ctx context.Context, through *site) error {
 func (e *entries) list(parent context.Context, db *sql.DB) (map[int64]bool, error) {
 	ctx, cancel := context.WithTimeout(parent, 2*Hang)
 	defer cancel()
-	rows, err := db.QueryContext(ctx, "SELECT n, value FROM entries WHERE region = ?", e.site.i)
+	rows, err := db.QueryContext(ctx, "SELECT n, value FROM "+e.table()+" WHERE region = ?", e.site.i)
 	if err != nil {
 		return nil, err
 	}
@@ -282,7 +290,7 @@ func (e *entries) list(parent context.Context, db *sql.DB) (map[int64]bool, erro
 			return nil, err
 		}
 		if n /= int64(len(Regions)); v != value(n) || seen[n] {
-			return nil, fmt.Errorf("row %d of %s has the value %d, or is there twice", n, e.site.name, v)
+			return nil, fmt.Errorf("%s: row %d of %s has the value %d, or is there twice", e.table(), n, e.site.name, v)
 		}
 		seen[n] = true
 	}

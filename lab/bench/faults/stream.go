@@ -12,7 +12,8 @@ import (
 // Kinds of statements. Systems in which all rows are alike have own rows only.
 const (
 	Own         = "own rows"
-	Inserts     = "own inserts"
+	Inserts     = "own inserts"  // AUTO_INCREMENT keys
+	Turns       = "keys in turn" // inserts of keys that lie between those of other regions
 	Foreign     = "foreign rows"
 	Global      = "GLOBAL"
 	MultiMaster = "MULTI MASTER"
@@ -20,7 +21,7 @@ const (
 )
 
 // Kinds lists them as figures show them.
-var Kinds = []string{Own, Inserts, Foreign, Global, MultiMaster, Async}
+var Kinds = []string{Own, Inserts, Turns, Foreign, Global, MultiMaster, Async}
 
 const (
 	// pace is the pause of a client between two statements.
