@@ -242,9 +242,9 @@ func (e *Editor) rowHome(s base.ShardID) base.RegionID {
 	return e.Def.HomeFor(s, cmp.Or(e.Txn.Home, e.Txn.Session.Home()))
 }
 
-// newHome is the home for the index entries of a row that gets a key. A row that the transaction has
-// deleted is there until it commits, and keeps its home when it is written again (kv.Writer), so
-// its entries must be where whoever finds that row looks for them.
+// newHome is the home for the index entries of a row that gets a key. A row that the transaction
+// has deleted is there until it commits, and keeps its home when it is written again (kv.Writer),
+// so its entries must be where whoever finds that row looks for them.
 func (e *Editor) newHome(key base.Key) base.RegionID {
 	if e.Def.ByHome() {
 		if h, ok := e.Txn.HomeOf(key); ok {
