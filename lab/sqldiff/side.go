@@ -27,10 +27,23 @@ type Side struct {
 	Patience time.Duration
 	database string
 	maria    bool
+
+	gates  []gate
+	stays  bool // the session has something that those of other nodes have not
+	within bool // a transaction
 }
 
 // Dial opens a side by the data source name of go-sql-driver/mysql.
 func Dial(ctx context.Context, name, dsn string) (*Side, error) {
+	db, err := open(dsn)
+	if err != nil {
+		return nil, err
+	}
+	s := &Side{Name: name, db: db, Patience: 10 * time.Second}
+	return s, s.connect(ctx)
+}
+
+func open(dsn string) (*sql.DB, error) {
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
 		return nil, err
@@ -40,8 +53,7 @@ func Dial(ctx context.Context, name, dsn string) (*Side, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Side{Name: name, db: sql.OpenDB(con), Patience: 10 * time.Second}
-	return s, s.connect(ctx)
+	return sql.OpenDB(con), nil
 }
 
 func (s *Side) connect(ctx context.Context) (err error) {
@@ -89,6 +101,10 @@ func (s *Side) connect(ctx context.Context) (err error) {
 
 // Close closes the connection.
 func (s *Side) Close() error {
+	s.stay()
+	for _, g := range s.gates {
+		_ = g.db.Close()
+	}
 	if s.conn == nil {
 		return s.db.Close()
 	}
@@ -98,6 +114,9 @@ func (s *Side) Close() error {
 // Fresh makes an empty database and uses it.
 func (s *Side) Fresh(ctx context.Context, database string) error {
 	s.database = ""
+	s.stay()
+	s.stays = true // until there is a database
+	defer func() { s.stays = false }()
 	patience := s.Patience
 	s.Patience = max(patience, time.Minute) // a statement that was given up may hold the tables for a while
 	defer func() { s.Patience = patience }()
@@ -120,11 +139,15 @@ func (s *Side) Run(ctx context.Context, q string) *Result {
 	defer cancel()
 	r := &Result{}
 	var err error
+	if err = s.hop(ctx, q); err != nil {
+		s.conn = nil
+	}
 	if s.conn == nil { // the server did not answer in time when the last one was lost
 		err = s.connect(ctx)
 	}
 	if err == nil {
 		err = s.run(ctx, q, r)
+		s.ran(q)
 	}
 	var me *mysql.MySQLError
 	switch {

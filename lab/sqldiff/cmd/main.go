@@ -1,7 +1,7 @@
 // Command sqldiff compares Godwit's SQL answers with MariaDB's, by random statements.
 //
 //	go run ./lab/sqldiff/cmd -for 5m -seed 1                       one region, in this process
-//	go run ./lab/sqldiff/cmd -regions 5                            five, over emulated oceans
+//	go run ./lab/sqldiff/cmd -regions 5                            five, over emulated oceans, through all gateways
 //	go run ./lab/sqldiff/cmd -here 'root@tcp(127.0.0.1:7501)/'     a node that runs
 //	go run ./lab/sqldiff/cmd -modes tlp,norec,pqs                  without MariaDB
 //
@@ -56,6 +56,7 @@ func run(ctx context.Context) (wrong int, err error) {
 	flag.StringVar(&build, "build", "", "what the journal calls the program that runs: a commit")
 	flag.BoolVar(&o.Again, "again", false, "run the rounds of the journal that have something unexplained")
 	flag.IntVar(&regions, "regions", 1, "regions of the cluster in this process")
+	one := flag.Bool("one-gateway", false, "all statements go through one node; else each goes through the node of some region")
 	flag.StringVar(&here, "here", "", "data source name of a node that runs")
 	flag.StringVar(&beside, "beside", "", "data source name of the reference")
 	flag.StringVar(&modes, "modes", "queries,changes,transactions", strings.Join(sqldiff.ModeNames, ", "))
@@ -70,6 +71,7 @@ func run(ctx context.Context) (wrong int, err error) {
 		return 0, err
 	}
 	defer os.RemoveAll(dir)
+	var others []string
 	if here == "" {
 		l, err := start(ctx, dir, regions)
 		if err != nil {
@@ -77,6 +79,11 @@ func run(ctx context.Context) (wrong int, err error) {
 		}
 		defer l.Close(context.WithoutCancel(ctx))
 		here = "root@tcp(" + l.SQLAddrs(l.Regions()[0])[0] + ")/"
+		for _, r := range l.Regions()[1:] {
+			if !*one {
+				others = append(others, "root@tcp("+l.SQLAddrs(r)[0]+")/")
+			}
+		}
 	}
 	needs := sqldiff.NeedReference(o.Modes)
 	if needs && beside == "" {
@@ -105,7 +112,10 @@ func run(ctx context.Context) (wrong int, err error) {
 		defer pprof.StopCPUProfile()
 	}
 	report, err := sqldiff.NewRunner(func(ctx context.Context) (h, ref *sqldiff.Side, err error) {
-		if h, err = sqldiff.Dial(ctx, "godwit", here); err == nil && needs {
+		if h, err = sqldiff.Dial(ctx, "godwit", here); err == nil {
+			err = h.Roam(others...)
+		}
+		if err == nil && needs {
 			ref, err = sqldiff.Dial(ctx, "reference", beside)
 		}
 		return h, ref, err
