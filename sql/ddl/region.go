@@ -14,7 +14,7 @@ import (
 const regionRE = "('[^']+'|\"[^\"]+\"|`[^`]+`|[\\w.-]+)"
 
 var (
-	reAlterCluster = regexp.MustCompile(`(?is)^ALTER\s+CLUSTER\b`)
+	reAlterCluster = regexp.MustCompile(`(?is)^ALTER\s+CLUSTER\s+(ADD|DROP)\b`) // others are of package server
 	reDropRegion   = regexp.MustCompile(`(?is)^ALTER\s+CLUSTER\s+DROP\s+REGION\s+(IF\s+EXISTS\s+)?` + regionRE +
 		`(?:\s+INTO\s+` + regionRE + `)?$`)
 )
