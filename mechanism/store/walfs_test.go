@@ -122,9 +122,9 @@ func TestWALFile(t *testing.T) {
 	}
 }
 
-// TestWALFileGivesUp: a file system that took some writes past the page cache and then refuses one
-// loses nothing.
-func TestWALFileGivesUp(t *testing.T) {
+// directLog is a log file that is written past the page cache, and where it is.
+func directLog(t *testing.T) (*walFile, string) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "000001.log")
 	f, err := walFS{vfs.Default}.Create(path, walCategory)
 	must(t, err)
@@ -132,6 +132,13 @@ func TestWALFileGivesUp(t *testing.T) {
 	if w.buf == nil {
 		t.Skip("this system does not write past the page cache")
 	}
+	return w, path
+}
+
+// TestWALFileGivesUp: a file system that took some writes past the page cache and then refuses one
+// loses nothing.
+func TestWALFileGivesUp(t *testing.T) {
+	w, path := directLog(t)
 	want := writeWAL(t, w, path, nil, 50, func(i int) []byte { return bytes.Repeat([]byte{byte(i + 1)}, 1+i*97) })
 	if w.buf == nil {
 		t.Skip("this file system does not write past the page cache")
@@ -144,7 +151,7 @@ func TestWALFileGivesUp(t *testing.T) {
 	if w.buf != nil {
 		t.Error("unaligned writes went past the page cache")
 	}
-	must(t, f.Close())
+	must(t, w.Close())
 	checkFile(t, path, want)
 }
 
@@ -292,19 +299,13 @@ func TestFileSyncerStuck(t *testing.T) {
 // TestWALFileBulk: what is large is written without zeros before it, and what is small behind it is
 // preceded by them again.
 func TestWALFileBulk(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "000001.log")
-	f, err := walFS{vfs.Default}.Create(path, walCategory)
-	must(t, err)
-	w := f.(*walFile)
-	if w.buf == nil {
-		t.Skip("this system does not write past the page cache")
-	}
+	w, path := directLog(t)
 	var want []byte
 	write := func(n int) int64 {
 		p := bytes.Repeat([]byte{byte(len(want)%250 + 1)}, n)
-		_, err := f.Write(p)
+		_, err := w.Write(p)
 		must(t, err)
-		must(t, f.SyncData())
+		must(t, w.SyncData())
 		want = append(want, p...)
 		info, err := os.Stat(path)
 		must(t, err)
@@ -318,6 +319,6 @@ func TestWALFileBulk(t *testing.T) {
 	if size := write(2 * walBlock); w.buf != nil && size < int64(len(want)+zeroStep-3*walBlock) {
 		t.Fatalf("the file has %d bytes: there are no zeros behind the %d written", size, len(want))
 	}
-	must(t, f.Close())
+	must(t, w.Close())
 	checkFile(t, path, want)
 }
