@@ -48,6 +48,9 @@ type Env struct {
 	GroupConcatMax, MaxPacket, WeekMode, CTEDepth int
 	// Mem accounts for the strings that functions make; nil: nobody does.
 	Mem Memory
+	// Held takes bytes for what runs on after the statement, until release is called; nil: nobody
+	// accounts for them.
+	Held func(n int64) (release func(), err error)
 	// Params are the values of Param nodes.
 	Params []Value
 	// Outer has the columns of outer queries while a dependent plan runs.

@@ -64,20 +64,6 @@ func ErrTooLong(name string, most int) error {
 		name, most)
 }
 
-// mostSteps bounds the length of a text times that of the regular expression that is looked for in
-// it. The library takes a step for each character of the one and state of the other at worst, and
-// cannot be interrupted: this many take some seconds.
-const mostSteps = 1 << 28
-
-// TooMuch is the error of a call of REGEXP_* whose pattern is too long for its text; nil of others.
-func TooMuch(name string, subject, pattern any) error {
-	if !strings.HasPrefix(name, "regexp_") || length(subject)*length(pattern) <= mostSteps {
-		return nil
-	}
-	return mysql.NewSQLError(3699, "HY000", "Timeout exceeded in regular expression match: the lengths of the text and of the "+
-		"pattern make more than %d steps", mostSteps)
-}
-
 func length(v any) int {
 	switch v := v.(type) {
 	case string:
@@ -117,42 +103,8 @@ func cappedFunction(name string, l *Limit, f sql.Function) sql.Function {
 				given[i] = &limited{a, name, l}
 			}
 		}
-		if strings.HasPrefix(name, "regexp_") && len(given) > 1 {
-			given[0] = &searched{given[0], given[1], name}
-		}
 		return f.NewInstance(ctx, given)
 	}}
-}
-
-// searched is a text in which a pattern is looked for. It may not be too long for that.
-type searched struct {
-	sql.Expression
-	pattern  sql.Expression
-	function string
-}
-
-// Children implements sql.Expression.
-func (x *searched) Children() []sql.Expression { return []sql.Expression{x.Expression, x.pattern} }
-
-// WithChildren implements sql.Expression.
-func (x *searched) WithChildren(_ *sql.Context, children ...sql.Expression) (sql.Expression, error) {
-	if len(children) != 2 {
-		return nil, sql.ErrInvalidChildrenNumber.New(x, len(children), 2)
-	}
-	return &searched{children[0], children[1], x.function}, nil
-}
-
-// Eval implements sql.Expression.
-func (x *searched) Eval(ctx *sql.Context, row sql.Row) (any, error) {
-	v, err := x.Expression.Eval(ctx, row)
-	if err != nil || length(v) <= mostSteps/patternBytes {
-		return v, err
-	}
-	p, err := x.pattern.Eval(ctx, row)
-	if err != nil {
-		return nil, err
-	}
-	return v, TooMuch(x.function, v, p)
 }
 
 // limited is an argument that may not be longer than a limit.

@@ -21,12 +21,13 @@ import (
 )
 
 // ours are functions that our engine computes.
-var ours = strings.Fields(`concat concat_ws find_in_set format hex insert quote repeat replace space to_base64`)
+var ours = strings.Fields(`concat concat_ws find_in_set format hex insert quote regexp_instr regexp_like
+	regexp_replace regexp_substr repeat replace space to_base64`)
 
 // theirs are functions of the engine whose results are counted.
 var theirs = strings.Fields(`char elt export_set from_base64 json_array json_array_append json_array_insert json_insert json_merge
 	json_merge_patch json_merge_preserve json_object json_pretty json_quote json_replace json_set json_unquote lcase left
-	lower lpad ltrim make_set mid regexp_replace regexp_substr reverse right rpad rtrim soundex substr substring substring_index ucase
+	lower lpad ltrim make_set mid reverse right rpad rtrim soundex substr substring substring_index ucase
 	unhex upper`)
 
 // Functions are the functions that the engine uses in place of its own, by names in lower case.

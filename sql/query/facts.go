@@ -66,6 +66,7 @@ func (r *Runner) environment(ctx *sql.Context) (*expr.Env, error) {
 		MaxPacket:      intVar(ctx, "max_allowed_packet"),
 		WeekMode:       intVar(ctx, "default_week_format"),
 		CTEDepth:       intVar(ctx, "cte_max_recursion_depth"),
+		Held:           r.held,
 	}
 	for name, bit := range map[string]expr.Mode{
 		"NO_UNSIGNED_SUBTRACTION": expr.NoUnsignedSubtraction, "ERROR_FOR_DIVISION_BY_ZERO": expr.ErrorForDivisionByZero,

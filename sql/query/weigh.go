@@ -6,6 +6,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
 
+	"github.com/godwitdb/godwit/sql/aside"
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/exec"
 	"github.com/godwitdb/godwit/sql/session"
@@ -39,14 +40,27 @@ func (r *Runner) weigh(ctx *sql.Context, text string, ask func() error, mem func
 		func() error { return interrupted(ask()) }, func() weigh.Memory { return mem() }, func() int64 { return r.Budget().Limit() })
 }
 
+// asideBytes is how long a text is at least that is parsed aside. A shorter one takes a few
+// milliseconds.
+const asideBytes = 256 << 10
+
 // Aside waits for f, which parses a text, for as long as the statement may go on.
 func (r *Runner) Aside(ctx *sql.Context, text string, f func()) error {
+	if len(text) < asideBytes {
+		f()
+		return nil
+	}
 	n := int64(len(text))
 	if s := session.Of(ctx); s != nil {
 		n = max(n, s.Weight)
 	}
+	return aside.Parsers.Run(ctx, func() (func(), error) { return r.held(n) }, f)
+}
+
+// held takes bytes of the node's budget until release is called, which may be after the statement.
+func (r *Runner) held(n int64) (release func(), err error) {
 	mem := r.Memory()
-	return weigh.Process.Parse(ctx, len(text), func() (func(), error) { return func() { mem.Shrink(n) }, mem.Grow(n) }, f)
+	return func() { mem.Shrink(n) }, mem.Grow(n)
 }
 
 // parsed is a statement's tree, or why there is none: it may have been told to end.

@@ -8,13 +8,13 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/obs"
+	"github.com/godwitdb/godwit/sql/aside"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/statements"
 	"github.com/godwitdb/godwit/sql/tally"
 	"github.com/godwitdb/godwit/sql/virtual"
-	"github.com/godwitdb/godwit/sql/weigh"
 )
 
 // Topic is a state of the cluster, or a list of its events.
@@ -147,12 +147,13 @@ func (s *Server) Memory() (used, limit int64) {
 
 // Queues are what the server bounds besides sessions and memory.
 func (s *Server) Queues() []obs.Queue {
-	parsers, mostParsers := weigh.Process.Taken()
+	parsers, mostParsers := aside.Parsers.Taken()
+	calls, mostCalls := aside.Calls.Taken()
 	logins, mostLogins := s.lobby.logins.Taken()
 	files, mostFiles := s.g.query.TemporaryFiles()
 	s.lobby.mu.Lock()
 	defer s.lobby.mu.Unlock()
-	return []obs.Queue{obs.QueueOf("sql_parsers", parsers, mostParsers), obs.QueueOf("sql_lobby", s.lobby.n, s.lobby.total),
+	return []obs.Queue{obs.QueueOf("sql_parsers", parsers, mostParsers), obs.QueueOf("sql_calls", calls, mostCalls), obs.QueueOf("sql_lobby", s.lobby.n, s.lobby.total),
 		obs.QueueOf("sql_logins", logins, mostLogins), obs.QueueOf("sql_forwarded", len(s.remotes.slots), cap(s.remotes.slots)),
 		obs.QueueOf("sql_files", files, mostFiles)}
 }

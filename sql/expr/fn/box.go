@@ -20,7 +20,7 @@ import (
 var boxedNames = strings.Fields(`
 	aes_decrypt aes_encrypt bin_to_uuid compress uncompress uncompressed_length
 	inet_aton inet_ntoa inet6_aton inet6_ntoa is_ipv4 is_ipv4_compat is_ipv4_mapped is_ipv6 is_uuid
-	random_bytes regexp_instr regexp_like regexp_replace regexp_substr statement_digest uuid_short uuid_to_bin
+	random_bytes statement_digest uuid_short uuid_to_bin
 	st_area st_asbinary st_aswkb st_asgeojson st_astext st_aswkt st_dimension st_distance st_endpoint st_equals
 	st_geomcollfromtext st_geomcollfromtxt st_geomcollfromwkb st_geometryfromtext st_geomfromgeojson st_geomfromtext
 	st_geomfromwkb st_intersects st_latitude st_length st_linefromtext st_linefromwkb st_longitude st_perimeter
@@ -56,17 +56,12 @@ func boxFunc(name string, f sql.Function) *expr.Func {
 					c.Args[i] = expr.CastTo(a, textOf(a.Type())) // the library would see the number
 				}
 			}
-			if strings.HasPrefix(name, "regexp_") && len(c.Args) > 1 {
-				if err := collateBoth(c); err != nil {
-					return err
-				}
-			}
 			e, err := boxExpression(sql.NewEmptyContext(), f, c.Args)
 			if err != nil {
 				return expr.ErrArgs(name)
 			}
 			c.T = expr.FromSQL(e.Type(sql.NewEmptyContext()))
-			if c.T.Kind == expr.Text && !strings.HasPrefix(name, "regexp_") {
+			if c.T.Kind == expr.Text {
 				notNull := c.T.NotNull
 				c.T = expr.TextType(c.T.Length, sql.Collation_Default, expr.CoerceNumeric)
 				c.T.NotNull = notNull
@@ -74,11 +69,19 @@ func boxFunc(name string, f sql.Function) *expr.Func {
 			return nil
 		},
 		Eval: func(c *expr.Call, k *expr.Compiler) (expr.Expr, error) {
-			ctx := k.Env.Box
-			if ctx == nil {
-				ctx = sql.NewEmptyContext()
+			unboxed := func(env *expr.Env) (rowEval, error) {
+				ctx := env.Box
+				if ctx == nil {
+					ctx = sql.NewEmptyContext()
+				}
+				e, err := boxExpression(ctx, f, c.Args)
+				if err != nil {
+					return nil, err
+				}
+				b := &boxed{name: name, env: env, ctx: ctx, e: e, row: make(sql.Row, len(c.Args)), limit: lib.Limits(name)}
+				return b.eval, nil
 			}
-			e, err := boxExpression(ctx, f, c.Args)
+			run, err := unboxed(k.Env)
 			if err != nil {
 				return nil, err
 			}
@@ -86,34 +89,11 @@ func boxFunc(name string, f sql.Function) *expr.Func {
 			if err != nil {
 				return nil, err
 			}
-			b := &boxed{name: name, env: k.Env, ctx: ctx, e: e, row: make(sql.Row, len(es)), limit: lib.Limits(name)}
-			r := expr.NewRowFunc(c.T, es, paced(k.Env, b.eval))
+			r := expr.NewRowFunc(c.T, es, paced(k.Env, run, &call{env: k.Env, make: unboxed, long: longArgs}))
 			r.Nulls, r.Env = true, k.Env
 			return r, nil
 		},
 	}
-}
-
-// collateBoth gives the text and the pattern of a regular expression one collation: it says whether
-// case matters.
-func collateBoth(c *expr.Call) error {
-	m, err := expr.MergeCollations("regexp", true, c.Args[:2]...)
-	if err != nil {
-		return err
-	}
-	for i, a := range c.Args[:2] {
-		t := a.Type()
-		if t.Kind != expr.Text || t.Coll == m.Id && t.Coercibility == m.Coerce {
-			continue
-		}
-		t.Coll, t.Coercibility = m.Id, m.Coerce
-		if k, ok := a.(*expr.Const); ok {
-			c.Args[i] = &expr.Const{V: k.V, T: t} // the library compiles a constant pattern once
-		} else {
-			c.Args[i] = expr.CastTo(a, t)
-		}
-	}
-	return nil
 }
 
 // boxExpression is a call of the library over columns of the types of the arguments.
@@ -150,11 +130,6 @@ func (b *boxed) eval(a []*expr.Vec, i int32, v *expr.Vec) error {
 			return lib.ErrTooLong(b.name, b.limit.Most)
 		}
 	}
-	if len(a) > 1 {
-		if err := lib.TooMuch(b.name, b.row[0], b.row[1]); err != nil {
-			return err
-		}
-	}
 	if f := growing[b.name]; f != nil {
 		n, err := f(b)
 		if err != nil {
@@ -175,8 +150,7 @@ func (b *boxed) eval(a []*expr.Vec, i int32, v *expr.Vec) error {
 // growing are the functions of the library whose results may be much larger than their arguments.
 // Each says how many bytes the result of the row would have, without making it.
 var growing = map[string]func(*boxed) (int, error){
-	"uncompress":     uncompressed,
-	"regexp_replace": replaced,
+	"uncompress": uncompressed,
 }
 
 // uncompressed is what the first four bytes of compressed data say.
@@ -189,42 +163,6 @@ func uncompressed(b *boxed) (int, error) {
 		return 0, nil
 	}
 	return int(binary.LittleEndian.Uint32(s)), nil
-}
-
-// replaced bounds the result of REGEXP_REPLACE. Where the replacement may be put in at every place
-// of a long string, the matches are counted: each makes a result with a replacement of one byte one
-// byte longer than one without.
-func replaced(b *boxed) (int, error) {
-	s, r := textLen(b.row[0]), textLen(b.row[2])
-	if most := (s+1)*(r+1) + s; most <= b.env.PacketLimit() {
-		return most, nil
-	}
-	given := b.row[2]
-	defer func() { b.row[2] = given }()
-	var lens [2]int
-	for k, with := range []string{"", "x"} {
-		b.row[2] = with
-		x, err := b.e.Eval(b.ctx, b.row)
-		if err != nil || x == nil {
-			return 0, err
-		}
-		lens[k] = textLen(x)
-	}
-	groups := 0 // each may put a part of the string in
-	if t, ok := given.(string); ok {
-		groups = strings.Count(t, "$")
-	}
-	return lens[0] + (lens[1]-lens[0])*r + groups*s, nil
-}
-
-func textLen(x any) int {
-	switch x := x.(type) {
-	case string:
-		return len(x)
-	case []byte:
-		return len(x)
-	}
-	return 0
 }
 
 // short is the error of an argument of a function that is longer than it may be.

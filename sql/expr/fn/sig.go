@@ -72,7 +72,7 @@ func (s sig) register() {
 		if err != nil {
 			return nil, err
 		}
-		r := expr.NewRowFunc(c.T, es, paced(k.Env, run))
+		r := expr.NewRowFunc(c.T, es, paced(k.Env, run, s.again(c, k)))
 		r.Nulls, r.Env = s.nulls, k.Env
 		return r, nil
 	}
@@ -82,14 +82,31 @@ func (s sig) register() {
 	}
 }
 
+// again makes the function for calls that run aside; nil: none does.
+func (s sig) again(c *expr.Call, k *expr.Compiler) *call {
+	if s.volatile || s.ordered || s.perStatement {
+		return nil
+	}
+	return &call{env: k.Env, long: longArgs, make: func(env *expr.Env) (rowEval, error) {
+		with := *k
+		with.Env = env
+		return s.make(c, &with)
+	}}
+}
+
 // bytesBetween is how many bytes of strings functions get between two questions whether the
 // statement may go on: a batch of rows may have hundreds of megabytes.
 const bytesBetween = 256 << 10
 
-// paced asks now and then whether the statement may go on.
-func paced(env *expr.Env, run rowEval) rowEval {
+// paced asks now and then whether the statement may go on, and runs long calls aside unless c is
+// nil.
+func paced(env *expr.Env, run rowEval, c *call) rowEval {
 	if env == nil || env.Ctx == nil {
 		return run
+	}
+	if c != nil {
+		c.run = run
+		run = c.eval
 	}
 	n := 0
 	return func(a []*expr.Vec, i int32, v *expr.Vec) error {

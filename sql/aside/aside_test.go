@@ -1,4 +1,4 @@
-package weigh
+package aside
 
 import (
 	"context"
@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestLanes: a statement that is told to end does not wait for its parser. Until that has ended,
-// its memory is held and its lane is taken, and who waits for a lane can be told to end as well.
+// TestLanes: a statement that is told to end does not wait for what runs aside. Until that has
+// ended, its memory is held and its lane is taken, and who waits for a lane can be told to end as
+// well.
 func TestLanes(t *testing.T) {
 	l := NewLanes(1)
 	killed := errors.New("killed")
@@ -16,15 +17,11 @@ func TestLanes(t *testing.T) {
 	began, goOn := make(chan struct{}), make(chan struct{})
 	ctx, kill := context.WithCancelCause(t.Context())
 	go func() { <-began; kill(killed) }()
-	if err := l.Parse(ctx, asideBytes, hold, func() { close(began); <-goOn }); err != killed || held != 1 || taken(l) != 1 {
+	if err := l.Run(ctx, hold, func() { close(began); <-goOn }); err != killed || held != 1 || taken(l) != 1 {
 		t.Fatalf("%v, memory held %d times, %d lanes taken", err, held, taken(l))
 	}
-	if err := l.Parse(ctx, asideBytes, hold, func() { t.Error("parsed where there is no lane") }); err != killed || held != 1 {
+	if err := l.Run(ctx, hold, func() { t.Error("parsed where there is no lane") }); err != killed || held != 1 {
 		t.Fatal(err)
-	}
-	short := false
-	if err := l.Parse(ctx, asideBytes-1, hold, func() { short = true }); err != nil || !short {
-		t.Fatal("a short text waits", err)
 	}
 	select {
 	case <-released:
@@ -37,7 +34,7 @@ func TestLanes(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	n := 0
-	if err := l.Parse(ctx, asideBytes, hold, func() { n = 7 }); err != nil || n != 7 || taken(l) != 0 {
+	if err := l.Run(ctx, hold, func() { n = 7 }); err != nil || n != 7 || taken(l) != 0 {
 		t.Fatal(err, n, taken(l))
 	}
 	defer func() {
@@ -45,7 +42,7 @@ func TestLanes(t *testing.T) {
 			t.Errorf("panicked with %v, %d lanes taken", r, taken(l))
 		}
 	}()
-	_ = l.Parse(ctx, asideBytes, hold, func() { panic("deep") })
+	_ = l.Run(ctx, hold, func() { panic("deep") })
 }
 
 // TestLanesWithoutMemory: where there is no memory for a text that nobody wants any more, the
@@ -55,7 +52,7 @@ func TestLanesWithoutMemory(t *testing.T) {
 	ctx, kill := context.WithCancel(t.Context())
 	ended := false
 	asked := make(chan struct{})
-	err := l.Parse(ctx, asideBytes, func() (func(), error) { close(asked); return nil, errors.New("none") }, func() {
+	err := l.Run(ctx, func() (func(), error) { close(asked); return nil, errors.New("none") }, func() {
 		kill()
 		<-asked
 		ended = true
