@@ -13,9 +13,10 @@ import (
 )
 
 // Prepare makes a statement one that the engine runs as MySQL does: in the database that it names
-// (Elsewhere), and with a key that has what is left of it where it drops a column of the key. may
-// is the error for who must not analyze a table.
-func Prepare(ctx context.Context, stmt sqlparser.Statement, may func(ctx *sql.Context, db, name string) error) error {
+// (Elsewhere), and with a key that has what is left of it where it drops a column of the key. needs
+// is the error for who lacks one of some privileges for a table.
+func Prepare(ctx context.Context, stmt sqlparser.Statement, needs func(ctx *sql.Context, db, name string,
+	ps ...sql.PrivilegeType) error) error {
 	if err := Elsewhere(ctx, stmt); err != nil {
 		return err
 	}
@@ -32,7 +33,7 @@ func Prepare(ctx context.Context, stmt sqlparser.Statement, may func(ctx *sql.Co
 			if !ok || db == "" {
 				return nil // the engine says what is wrong
 			}
-			if err := may(sc, db, t.Name.String()); err != nil {
+			if err := needs(sc, db, t.Name.String(), sql.PrivilegeType_Select, sql.PrivilegeType_Insert); err != nil {
 				return err
 			}
 		}

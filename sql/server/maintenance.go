@@ -11,12 +11,15 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/rights"
+	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
+	"github.com/godwitdb/godwit/sql/verify"
 )
 
 // Statements of MySQL about tables and the server that the engine does not know:
 //
-//	CHECK TABLE, OPTIMIZE TABLE, REPAIR TABLE: the answer of an engine that has no such thing
+//	CHECK TABLE: compares indexes with rows (package verify)
+//	OPTIMIZE TABLE, REPAIR TABLE: the answer of an engine that has no such thing
 //	CHECKSUM TABLE: a sum over all rows
 //	SHOW OPEN TABLES: none, as tables are not kept open
 //	SHOW ENGINE, XA: errors that say what there is instead
@@ -91,34 +94,30 @@ func tableList(text string) (names []tableName, rest string) {
 	}
 }
 
-// readable finds a table that the user may read; nil if there is none.
-func (g *gateway) readable(ctx *sql.Context, n *tableName, also ...sql.PrivilegeType) (*table.Table, error) {
+// readable finds a table that the user may read; nil if there is none, but maybe a view.
+func (g *gateway) readable(ctx *sql.Context, n *tableName, also ...sql.PrivilegeType) (t *table.Table, view bool, err error) {
 	if n.db == "" {
 		if n.db = ctx.GetCurrentDatabase(); n.db == "" {
-			return nil, sql.ErrNoDatabaseSelected.New()
+			return nil, false, sql.ErrNoDatabaseSelected.New()
 		}
 	}
-	mine := g.rights(ctx)
-	for _, p := range append(also, sql.PrivilegeType_Select) {
-		if !mine.Table(n.db, n.name, p) {
-			return nil, rights.Refusal(ctx, strings.ToUpper(p.String()), n.name)
-		}
+	if err := g.needs(ctx, n.db, n.name, append(also, sql.PrivilegeType_Select)...); err != nil {
+		return nil, false, err
 	}
 	snap, err := g.Snapshot(ctx)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	t := snap.Table(n.db, n.name)
-	if t == nil {
-		return nil, nil
+	if t := snap.Table(n.db, n.name); t != nil {
+		return table.New(g.tableEnv(), t), false, nil
 	}
-	return table.New(g.tableEnv(), t), nil
+	return nil, snap.View(n.db, n.name) != nil, nil
 }
 
-// mayAnalyze is the error for a client who may not both read and fill a table.
-func (g *gateway) mayAnalyze(ctx *sql.Context, db, name string) error {
+// needs is the error for a client who lacks one of some privileges for a table.
+func (g *gateway) needs(ctx *sql.Context, db, name string, ps ...sql.PrivilegeType) error {
 	mine := g.rights(ctx)
-	for _, p := range []sql.PrivilegeType{sql.PrivilegeType_Select, sql.PrivilegeType_Insert} {
+	for _, p := range ps {
 		if !mine.Table(db, name, p) {
 			return rights.Refusal(ctx, strings.ToUpper(p.String()), name)
 		}
@@ -126,35 +125,39 @@ func (g *gateway) mayAnalyze(ctx *sql.Context, db, name string) error {
 	return nil
 }
 
-// maintain answers as an engine does that has no such statement: the store checks and compacts what
-// it has by itself.
+// maintain checks tables, and answers other statements as an engine does that has none: the store
+// compacts what it has, and checks what it reads, by itself.
 func (g *gateway) maintain(ctx *sql.Context, op string, names []tableName) (rows []sql.Row, err error) {
 	var also []sql.PrivilegeType
 	if op != "check" {
 		also = append(also, sql.PrivilegeType_Insert)
 	}
 	for _, n := range names {
-		t, err := g.readable(ctx, &n, also...)
+		t, view, err := g.readable(ctx, &n, also...)
 		if err != nil {
 			return nil, err
 		}
 		full := n.db + "." + n.name
+		say := func(kind, text string) { rows = append(rows, sql.Row{full, op, kind, text}) }
 		switch {
+		case op == "check" && t != nil && !t.IsTemporary() && t.Def.HomesOf == nil:
+			found, err := verify.Messages(session.Of(ctx).KVContext(ctx), g.DB, t.Def)
+			if err != nil {
+				return nil, err
+			}
+			for _, m := range found {
+				say(m[0], m[1])
+			}
 		case t != nil:
-			rows = append(rows, sql.Row{full, op, "note", "The storage engine for the table doesn't support " + op})
-		case op == "check" && g.isView(ctx, n):
-			rows = append(rows, sql.Row{full, op, "status", "OK"})
+			say("note", "The storage engine for the table doesn't support "+op)
+		case op == "check" && view:
+			say("status", "OK")
 		default:
-			rows = append(rows, sql.Row{full, op, "Error", "Table '" + full + "' doesn't exist"},
-				sql.Row{full, op, "status", "Operation failed"})
+			say("Error", "Table '"+full+"' doesn't exist")
+			say("status", "Operation failed")
 		}
 	}
 	return rows, nil
-}
-
-func (g *gateway) isView(ctx *sql.Context, n tableName) bool {
-	snap, err := g.Snapshot(ctx)
-	return err == nil && snap.View(n.db, n.name) != nil
 }
 
 // checksums are the sums of tables over their rows, in any order: two tables with the same rows and
@@ -162,7 +165,7 @@ func (g *gateway) isView(ctx *sql.Context, n tableName) bool {
 // are NULL: no sum is kept.
 func (g *gateway) checksums(ctx *sql.Context, names []tableName, quick bool) (rows []sql.Row, err error) {
 	for _, n := range names {
-		t, err := g.readable(ctx, &n)
+		t, _, err := g.readable(ctx, &n)
 		if err != nil {
 			return nil, err
 		}

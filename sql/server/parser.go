@@ -151,7 +151,7 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 		}
 	}
 	if err == nil && p.sent(ctx, query) {
-		if bad := ddl.Prepare(ctx, stmt, p.g.mayAnalyze); bad != nil {
+		if bad := ddl.Prepare(ctx, stmt, p.g.needs); bad != nil {
 			return refusedNode(ddl.AuthOf(stmt), p.g, bad), q, rest, nil // who may not rename is told that
 		}
 	}

@@ -91,8 +91,9 @@ func TestBeside(t *testing.T) {
 
 // story is the state between the directives of a file.
 type story struct {
-	t *testing.T
-	w *world
+	kept []kv.Row // entries of an index
+	t    *testing.T
+	w    *world
 }
 
 func (s *story) end() {
@@ -165,6 +166,8 @@ func (s *story) run(d *datadriven.TestData) string {
 		return s.fault(d)
 	case "corrupt":
 		return s.corrupt(d)
+	case "entries":
+		return s.entries(d)
 	case "stored":
 		return s.stored()
 	case "restart":
@@ -450,6 +453,56 @@ func (s *story) corrupt(d *datadriven.TestData) string {
 		return err.Error()
 	}
 	return fmt.Sprintf("%d overwritten", n)
+}
+
+// entries keeps the entries of an index, drops what is there, or puts back what was kept, past all
+// that keeps indexes and rows together.
+func (s *story) entries(d *datadriven.TestData) string {
+	w := s.world()
+	tab := w.names.find(value(d, "table", ""))
+	if tab == nil {
+		return "no such table"
+	}
+	do, n := value(d, "do", ""), 0
+	byHome := d.HasArg("by-home")
+	index := 1
+	d.MaybeScanArgs(s.t, "index", &index)
+	ix, homes := base.IndexID(index), 1
+	if byHome {
+		ix, homes = ix|base.ByHome, len(w.regions)+1
+	}
+	_, err := kv.Run(context.Background(), w.names.db, kv.Options{}, func(t kv.Txn) error {
+		if do == "put" {
+			for _, r := range s.kept {
+				t.Put(r.Key, r.Value, r.Home)
+			}
+			n = len(s.kept)
+			return nil
+		}
+		n, s.kept = 0, nil
+		var spans []base.Span
+		for sh := range w.names.db.Topology().Shards {
+			for h := range homes {
+				p := base.IndexPrefix(base.ShardID(sh+1), tab.ID, ix, base.RegionID(h))
+				spans = append(spans, base.Span{Start: p, End: p.PrefixEnd()})
+			}
+		}
+		res, err := t.Scan(context.Background(), kv.ScanRequest{Spans: spans, Lock: kv.LockExclusive})
+		if err != nil {
+			return err
+		}
+		s.kept, n = res.Rows, len(res.Rows)
+		for _, r := range res.Rows {
+			if do == "drop" {
+				t.Delete(r.Key)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%d entries", n)
 }
 
 // stored counts what the data shards hold, rows and entries of indexes, whoever they belong to.
