@@ -78,7 +78,7 @@ func errViews(db, name string) error {
 
 // GetViewDefinition implements sql.ViewDatabase.
 func (d *database) GetViewDefinition(ctx *sql.Context, name string) (sql.ViewDefinition, bool, error) {
-	o, err := d.object(ctx, schema.IxView, name)
+	o, err := d.view(ctx, name)
 	if err != nil || o == nil {
 		return sql.ViewDefinition{}, false, err
 	}
@@ -94,6 +94,26 @@ func (d *database) GetViewDefinition(ctx *sql.Context, name string) (sql.ViewDef
 	def := *o.View
 	def.TextDefinition = withCheckOption(def)
 	return def, true, nil
+}
+
+// view is a view, nil if there is none. The engine asks for a view before it asks for a table: of a
+// name that is neither here, the catalog of now is asked, as for a table. Another node may have made
+// the view.
+func (d *database) view(ctx *sql.Context, name string) (*schema.ObjectDesc, error) {
+	db, err := d.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lower := strings.ToLower(name)
+	o, s := db.Objects[schema.IxView][lower], session.Of(ctx)
+	if o != nil || s == nil || db.Tables[lower] != nil || lower == "dual" {
+		return o, nil
+	}
+	snap, err := s.Refresh(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return snap.View(d.name, name), nil
 }
 
 // viewTextEnd is how the text of a view with CHECK OPTION ends: the engine keeps one word of that.

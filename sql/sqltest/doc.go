@@ -31,6 +31,8 @@
 //	advance 5s                             virtual time
 //	fault region=eu op=commit nth=1 code=aborted   a request to come fails
 //	corrupt table=t value=ff00             overwrites all rows of a table
+//	behind region=eu                       its gateway hears no more of changes of the catalog, until
+//	                                       "behind region=eu no"
 //	entries table=t index=1 do=keep [by-home]   remembers the entries of an index (do=drop deletes
 //	                                       them, too; do=put writes what was remembered)
 //	stored                                 what is in the store, whoever it belongs to

@@ -24,6 +24,20 @@ type journal struct {
 	faults []*fault
 	// written are all keys of data shards that were ever written.
 	written map[string]bool
+	// behind is up to when the catalog's changes have reached gateways that are cut off from them.
+	behind map[base.RegionID]*metaVersion
+}
+
+type metaVersion struct{ changed, complete base.Timestamp }
+
+// MetaVersion implements kv.DB.
+func (r *recorder) MetaVersion(span base.Span) (changed, complete base.Timestamp) {
+	r.j.mu.Lock()
+	defer r.j.mu.Unlock()
+	if v := r.j.behind[r.Region()]; v != nil {
+		return v.changed, v.complete
+	}
+	return r.DB.MetaVersion(span)
 }
 
 // fault makes a request fail that is going to be made.

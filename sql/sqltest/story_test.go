@@ -166,6 +166,8 @@ func (s *story) run(d *datadriven.TestData) string {
 		return s.fault(d)
 	case "corrupt":
 		return s.corrupt(d)
+	case "behind":
+		return s.behind(d)
 	case "entries":
 		return s.entries(d)
 	case "stored":
@@ -453,6 +455,23 @@ func (s *story) corrupt(d *datadriven.TestData) string {
 		return err.Error()
 	}
 	return fmt.Sprintf("%d overwritten", n)
+}
+
+// behind has a gateway hear nothing more of changes of the catalog, until "behind region=eu no".
+func (s *story) behind(d *datadriven.TestData) string {
+	w := s.world()
+	r := base.RegionID(1 + slices.Index(w.regions, value(d, "region", w.regions[0])))
+	w.j.mu.Lock()
+	defer w.j.mu.Unlock()
+	if w.j.behind == nil {
+		w.j.behind = map[base.RegionID]*metaVersion{}
+	}
+	if w.j.behind[r] = nil; d.HasArg("no") {
+		return ""
+	}
+	changed, complete := w.names.db.MetaVersion(base.CatalogSpan)
+	w.j.behind[r] = &metaVersion{changed, complete}
+	return ""
 }
 
 // entries keeps the entries of an index, drops what is there, or puts back what was kept, past all
