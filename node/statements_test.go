@@ -16,6 +16,7 @@ import (
 
 	"github.com/godwitdb/godwit/node/knobs"
 	"github.com/godwitdb/godwit/sql/digest"
+	"github.com/godwitdb/godwit/sql/session"
 )
 
 // TestStatementsOfAllNodes: each node counts the statements of its own clients, also those that
@@ -121,6 +122,7 @@ func (c tableCollector) Collect(ch chan<- prometheus.Metric) { collectDigests(ch
 
 // TestSlowLogSettings: the cluster settings of the slow log are MySQL's variables, and are checked.
 func TestSlowLogSettings(t *testing.T) {
+	session.InitSystemVariables() // as the node's SQL server does when it starts
 	n := new(Node)
 	s := knobs.New(n.sqlSettings())
 	t.Cleanup(func() { s.Apply(nil) })
