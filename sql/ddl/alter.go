@@ -272,8 +272,20 @@ func (t *Table) GetReferencedForeignKeys(ctx *sql.Context) ([]sql.ForeignKeyCons
 	return out, nil
 }
 
-// AddForeignKey implements sql.ForeignKeyTable.
+// AddForeignKey implements sql.ForeignKeyTable. The engine has made an index for the key before: one
+// that was built beside writers is there for good, and nobody would publish it.
 func (t *Table) AddForeignKey(ctx *sql.Context, fk sql.ForeignKeyConstraint) error {
+	err := t.addForeignKey(ctx, fk)
+	if err != nil && t.built != 0 {
+		if derr := t.dropFailed(ctx, t.built); derr != nil {
+			t.g.Log.Warn("the index of a foreign key that is refused remains as write-only", "table", t.Name(), "err", derr)
+		}
+		t.built = 0
+	}
+	return err
+}
+
+func (t *Table) addForeignKey(ctx *sql.Context, fk sql.ForeignKeyConstraint) error {
 	if fk.OnUpdate == sql.ForeignKeyReferentialAction_SetDefault || fk.OnDelete == sql.ForeignKeyReferentialAction_SetDefault {
 		return sql.ErrForeignKeySetDefault.New() // as InnoDB
 	}

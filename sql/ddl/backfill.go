@@ -46,11 +46,11 @@ func (t *Table) buildOnline(ctx *sql.Context, m *mutation, id base.IndexID) erro
 	if x == nil {
 		return sql.ErrIndexNotFound.New(t.Name())
 	}
-	x.State = schema.IndexPublic
+	x.State, t.built = schema.IndexPublic, id
 	return t.done(m3, d)
 }
 
-// dropFailed removes the definition of an index that could not be built.
+// dropFailed removes the definition of an index that could not be built, or is not to be published.
 func (t *Table) dropFailed(ctx *sql.Context, id base.IndexID) error {
 	s := session.Of(ctx)
 	tx := s.Txn()

@@ -36,7 +36,7 @@ func (g *Env) Lookup(ctx *sql.Context, db, tab string) (*Table, error) {
 	if own := table.Of(t); own != nil && own.IsTemporary() {
 		return nil, schema.Invalid("temporary table " + tab + " is kept by its session: it has no locality and no replicas")
 	} else if own != nil {
-		return &Table{own, g}, nil
+		return &Table{Table: own, g: g}, nil
 	}
 	return nil, schema.Invalid(db + "." + tab + " is not stored: it has no locality")
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/fulltext"
 
+	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/table"
 )
@@ -13,6 +14,8 @@ import (
 type Table struct {
 	*table.Table
 	g *Env
+	// built is an index that the statement has built, and that its commit is to publish; 0: none.
+	built base.IndexID
 }
 
 // indexed is the same read through an index. The engine looks for foreign keys there, too.
@@ -38,7 +41,7 @@ var (
 
 // New is a table whose definition can be changed.
 func New(g *Env, t *schema.Table) *Table {
-	return &Table{table.New(g.Env, t), g}
+	return &Table{Table: table.New(g.Env, t), g: g}
 }
 
 // WithProjections implements sql.ProjectedTable.
@@ -47,7 +50,7 @@ func (t *Table) WithProjections(ctx *sql.Context, names []string) (sql.Table, er
 	if err != nil {
 		return nil, err
 	}
-	return &Table{c.(*table.Table), t.g}, nil
+	return &Table{Table: c.(*table.Table), g: t.g}, nil
 }
 
 // IndexedAccess implements sql.IndexAddressable.
@@ -67,7 +70,7 @@ func (t *indexed) WithProjections(ctx *sql.Context, names []string) (sql.Table, 
 		return nil, err
 	}
 	in := c.(*table.Indexed)
-	return &indexed{&Table{in.Table, t.g}, in}, nil
+	return &indexed{&Table{Table: in.Table, g: t.g}, in}, nil
 }
 
 // SetReferenceCheck implements sql.ReferenceChecker.
