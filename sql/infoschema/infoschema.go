@@ -37,10 +37,42 @@ func orNull(s string) any {
 	return s
 }
 
+// viewColumns are the rows of SHOW COLUMNS of a view. Its columns have the types of expressions.
+func viewColumns(ctx *sql.Context, n *plan.ShowColumns) (rows []sql.Row, ok bool) {
+	for _, col := range n.TargetSchema() {
+		d := schema.ColumnDesc{Type: col.Type.String()}
+		if err := d.Redefine(&sql.Column{Name: col.Name, Type: col.Type, Nullable: col.Nullable}); err != nil {
+			return nil, false // of a type that no column has
+		}
+		var def, collation any
+		if col.Default != nil {
+			def = col.Default.String()
+			if v, err := col.Default.Eval(ctx, nil); err == nil && col.Default.IsLiteral() && v != nil {
+				if shown, err := col.Type.SQL(ctx, nil, v); err == nil {
+					def = shown.ToString()
+				}
+			}
+		}
+		if t, text := col.Type.(sql.TypeWithCollation); text && t.Collation() != sql.Collation_binary {
+			collation = t.Collation().Name()
+		}
+		if n.Full {
+			rows = append(rows, sql.Row{col.Name, describe.TypeText(&d), collation, yesNo(col.Nullable), "", def, col.Extra, "",
+				col.Comment})
+			continue
+		}
+		rows = append(rows, sql.Row{col.Name, describe.TypeText(&d), yesNo(col.Nullable), "", def, col.Extra})
+	}
+	return rows, true
+}
+
 // Columns are the rows of SHOW COLUMNS for a user with rights; ok is false of tables that are not
 // ours.
 func Columns(ctx *sql.Context, n *plan.ShowColumns, mine rights.Set) (rows []sql.Row, ok bool) {
 	t := ourTable(n.Child)
+	if _, view := n.Child.(*plan.SubqueryAlias); view {
+		return viewColumns(ctx, n)
+	}
 	if t == nil {
 		return nil, false
 	}
