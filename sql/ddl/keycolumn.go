@@ -22,7 +22,10 @@ func Prepare(ctx context.Context, stmt sqlparser.Statement, needs func(ctx *sql.
 	}
 	switch n := stmt.(type) {
 	case *sqlparser.AlterTable:
-		return shrinkKey(ctx, n)
+		if err := shrinkKey(ctx, n); err != nil {
+			return err
+		}
+		return shrinkIndexes(ctx, n)
 	case *sqlparser.Analyze:
 		sc, ok := ctx.(*sql.Context)
 		for _, t := range n.Tables {
