@@ -53,8 +53,8 @@ func (t Type) named(text string) uint64 {
 	return 0
 }
 
-// ordinal is the number that a text names a member or members by: nothing but digits.
+// ordinal is the number that a text names a member or members by: nothing but digits, or -0.
 func ordinal(text string) (uint64, bool) {
-	n, err := strconv.ParseUint(strings.TrimLeft(text, " "), 10, 64)
-	return n, err == nil
+	n, err := strconv.ParseUint(strings.TrimPrefix(strings.TrimLeft(text, " "), "-"), 10, 64)
+	return n, err == nil && (n == 0 || !strings.Contains(text, "-"))
 }

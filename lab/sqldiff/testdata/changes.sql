@@ -374,3 +374,28 @@ INSERT INTO t VALUES (1, 1);
 -- affected 1
 INSERT INTO t VALUES (1, 2) ON DUPLICATE KEY UPDATE a = (1 DIV 0);
 -- ! 1365
+
+-- case: a text that is the number 0 for a SET and an ENUM
+CREATE TABLE t (id INT PRIMARY KEY, s SET('x','one','two') NOT NULL, e ENUM('x','one','two') NOT NULL);
+-- affected 0
+INSERT INTO t VALUES (1, '-0', 'x');
+-- affected 1
+INSERT INTO t VALUES (2, '0', 'one');
+-- affected 1
+INSERT INTO t VALUES (3, ' -0', '2');
+-- affected 1
+INSERT INTO t VALUES (4, 'x', '0');
+-- ! 1265
+INSERT INTO t VALUES (5, 'x', '-0');
+-- ! 1265
+INSERT INTO t VALUES (6, 'x', '-1');
+-- ! 1265
+INSERT INTO t SELECT id + 10, SUBSTRING('2024-01-31', 5, 1), SUBSTRING('2024-01', 5, 2) FROM t WHERE id = 1;
+-- ! 1265
+INSERT INTO t SELECT id + 20, SUBSTRING('2024-01-31', 5, 2), e FROM t WHERE id = 1;
+-- affected 1
+SELECT id, s, s + 0, e, e + 0 FROM t;
+-- = 1||0|x|1
+-- = 21||0|x|1
+-- = 2||0|one|2
+-- = 3||0|one|2
