@@ -53,15 +53,19 @@ func viewColumns(ctx *sql.Context, n *plan.ShowColumns) (rows []sql.Row, ok bool
 				}
 			}
 		}
+		extra := col.Extra
+		if extra == "" && !col.Default.IsLiteral() {
+			extra = "DEFAULT_GENERATED"
+		}
 		if t, text := col.Type.(sql.TypeWithCollation); text && t.Collation() != sql.Collation_binary {
 			collation = t.Collation().Name()
 		}
 		if n.Full {
-			rows = append(rows, sql.Row{col.Name, describe.TypeText(&d), collation, yesNo(col.Nullable), "", def, col.Extra, "",
+			rows = append(rows, sql.Row{col.Name, describe.TypeText(&d), collation, yesNo(col.Nullable), "", def, extra, "",
 				col.Comment})
 			continue
 		}
-		rows = append(rows, sql.Row{col.Name, describe.TypeText(&d), yesNo(col.Nullable), "", def, col.Extra})
+		rows = append(rows, sql.Row{col.Name, describe.TypeText(&d), yesNo(col.Nullable), "", def, extra})
 	}
 	return rows, true
 }
