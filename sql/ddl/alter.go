@@ -272,8 +272,8 @@ func (t *Table) GetReferencedForeignKeys(ctx *sql.Context) ([]sql.ForeignKeyCons
 	return out, nil
 }
 
-// AddForeignKey implements sql.ForeignKeyTable. The engine has made an index for the key before: one
-// that was built beside writers is there for good, and nobody would publish it.
+// AddForeignKey implements sql.ForeignKeyTable. The engine has made an index for the key
+// before: one that was built beside writers is there for good, and nobody would publish it.
 func (t *Table) AddForeignKey(ctx *sql.Context, fk sql.ForeignKeyConstraint) error {
 	err := t.addForeignKey(ctx, fk)
 	if err != nil && t.built != 0 {

@@ -97,8 +97,8 @@ func (d *database) GetViewDefinition(ctx *sql.Context, name string) (sql.ViewDef
 }
 
 // view is a view, nil if there is none. The engine asks for a view before it asks for a table: of a
-// name that is neither here, the catalog of now is asked, as for a table. Another node may have made
-// the view.
+// name that is neither here, the catalog of now is asked, as for a table. Another node may have
+// made the view.
 func (d *database) view(ctx *sql.Context, name string) (*schema.ObjectDesc, error) {
 	db, err := d.look(ctx)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 // MySQL. The shorter index is built before the longer one goes, and before anything else of the
 // statement is done: if it cannot be built, since rows are equal in what is left of a unique key,
 // the column stays. Unique indexes are the first for that reason; of several of them those before
-// stay short. Full-text indexes, and those of a type of their own, go as a whole, and so do those of
-// MULTI MASTER tables.
+// stay short. Full-text indexes, and those of a type of their own, go as a whole, and so do those
+// of MULTI MASTER tables.
 func shrinkIndexes(ctx context.Context, alter *sqlparser.AlterTable) error {
 	gone, _, _ := keyChanges(alter)
 	sc, ok := ctx.(*sql.Context)
