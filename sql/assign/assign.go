@@ -105,6 +105,11 @@ func (s *Setter) Value(v *expr.Vec, i int32, row int) (any, error) {
 			return x, nil
 		}
 	case expr.Text:
+		if n, ok := digits(v.S[i]); ok && (s.To.Kind == expr.Int || s.To.Kind == expr.Uint) {
+			if x, ok := s.Col.Int(n, false); ok {
+				return x, nil
+			}
+		}
 		if s.chars >= 0 && len(v.S[i]) <= s.chars && utf8.ValidString(v.S[i]) {
 			return v.S[i], nil
 		}
@@ -120,6 +125,28 @@ func (s *Setter) Value(v *expr.Vec, i int32, row int) (any, error) {
 		}
 	}
 	return s.fit(v, i, row)
+}
+
+// digits is a number that is nothing but digits, and a sign.
+func digits(text string) (n int64, ok bool) {
+	const most = 18 // digits, that any int64 has
+	d := text
+	if d != "" && d[0] == '-' {
+		d = d[1:]
+	}
+	if len(d) == 0 || len(d) > most {
+		return 0, false
+	}
+	for _, c := range []byte(d) {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = 10*n + int64(c-'0')
+	}
+	if len(d) < len(text) {
+		n = -n
+	}
+	return n, true
 }
 
 // Null is NULL as the value of the column.

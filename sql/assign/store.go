@@ -127,6 +127,9 @@ func (s *Setter) shown() string {
 
 // textOf is the text of a value; a TIMESTAMP is shown as the session's clock shows it.
 func (s *Setter) textOf(v *expr.Vec, i int32) string {
+	if v.T.Kind == expr.Text {
+		return v.S[i]
+	}
 	if v.T.Kind == expr.Timestamp {
 		x := expr.Value{Kind: expr.Datetime, I: calendar.Shift(v.I[i], expr.Utc, s.env.Zone())}
 		return x.Text(expr.DatetimeType(v.T.Scale))
@@ -309,6 +312,11 @@ func (s *Setter) year(v *expr.Vec, i int32, row int) (any, error) {
 	}
 	n, ok := expr.IntOfDec(d)
 	text := v.T.Stringy() && len(strings.TrimSpace(v.S[i])) < 4
+	if v.T.Stringy() {
+		if num, _ := expr.NumberPrefix(v.S[i]); num == "" {
+			return int16(0), nil // what is no number is no year either
+		}
+	}
 	switch {
 	case !ok:
 		n = -1

@@ -101,3 +101,9 @@ var CreatedBy = tree.CreatedBy
 
 // Created is that.
 type Created = tree.Created
+
+// Load is a LOAD DATA.
+type Load = tree.Load
+
+// LoadOf is a statement as a LOAD DATA; nil if it is another one.
+var LoadOf = tree.LoadOf

@@ -146,7 +146,7 @@ func (p *routine) mayRecurse(f *program.Frame, o *schema.ObjectDesc) error {
 			same++
 		}
 	}
-	if limit := intVar(p.ctx, "max_sp_recursion_depth"); same > limit {
+	if limit := given.IntVar(p.ctx, "max_sp_recursion_depth"); same > limit {
 		return mysql.NewSQLError(1456, "HY000",
 			"Recursive limit %d (as set by the max_sp_recursion_depth variable) was exceeded for routine %s", limit, o.Name)
 	}

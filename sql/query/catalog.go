@@ -13,6 +13,7 @@ import (
 	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/infile"
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
@@ -34,6 +35,8 @@ type catalog struct {
 	facts func() *bind.Session
 	// caller is the statement that calls the stored functions that are found; nil: none is called.
 	caller *statement
+	// file is the table of LOAD DATA; nil: it is another statement.
+	file algebra.Table
 	// command is the first word of a statement of a stored program; empty: it is one of a client.
 	command string
 }
@@ -104,6 +107,9 @@ type tableKey struct {
 
 // find finds a table, as it was at a time of the past unless that is 0.
 func (c *catalog) find(db, name string, at base.Timestamp) (algebra.Table, *algebra.View, error) {
+	if db == infile.Name {
+		return c.file, nil, nil
+	}
 	key := tableKey{strings.ToLower(db), strings.ToLower(name), at}
 	if t := c.tables[key]; t != nil {
 		return t, nil, nil

@@ -20,6 +20,8 @@ import (
 	"github.com/godwitdb/godwit/sql/assign"
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/given"
+	"github.com/godwitdb/godwit/sql/infile"
 	"github.com/godwitdb/godwit/sql/prefetch"
 	"github.com/godwitdb/godwit/sql/rowlist"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -55,6 +57,8 @@ type change struct {
 	uuid    string  // the first one that UUID() has made
 	links   []*bind.Target
 	firing  map[*bind.Target]*triggers
+	load    *loading     // of LOAD DATA
+	file    *infile.Load // of load; nil: it is another statement
 }
 
 // target is a table whose rows are changed.
@@ -67,6 +71,7 @@ type target struct {
 	checks  []int     // in the batches
 	seen    map[string]bool
 	pending rowlist.List[pending]
+	before  int // rows that were written before those
 	// at is the position of the AUTO_INCREMENT column of an INSERT, else -1; zero says that it
 	// takes a 0 as it is.
 	at   int
@@ -91,9 +96,10 @@ type outcome struct {
 	matched, changed int
 	duplicates       int // rows of an INSERT that met others
 	warnings         int
-	plain            bool   // INSERT of one row of VALUES
-	id               uint64 // that the client is told: see writer.number
-	found            bool   // the client counts rows that were found, and not those that were changed
+	plain            bool                  // INSERT of one row of VALUES
+	id               uint64                // that the client is told: see writer.number
+	info             func(*outcome) string // of LOAD DATA
+	found            bool                  // the client counts rows that were found, and not those that were changed
 }
 
 func (o *outcome) affected() uint64 {
@@ -110,7 +116,9 @@ func (o *outcome) result() *sqltypes.Result {
 	case bind.Update:
 		res.Info = plan.UpdateInfo{Matched: o.matched, Updated: o.changed, Warnings: o.warnings}.String()
 	case bind.Insert:
-		if !o.plain {
+		if o.info != nil {
+			res.Info = o.info(o)
+		} else if !o.plain {
 			res.Info = fmt.Sprintf("Records: %d  Duplicates: %d  Warnings: %d", o.matched, o.duplicates, o.warnings)
 		}
 	}
@@ -152,6 +160,9 @@ func (c *change) make(text string, params []expr.Node) error {
 		return err
 	}
 	st.cat.changes = true
+	if tree, err = c.loads(tree); err != nil {
+		return err
+	}
 	told := st.env.TellID
 	st.env.TellID = func(id uint64) {
 		told(id)
@@ -164,10 +175,14 @@ func (c *change) make(text string, params []expr.Node) error {
 	if st.cat.ordered() {
 		return left("ordering by timestamps")
 	}
+	if err := c.load.alone(c.c); err != nil {
+		return err
+	}
 	if err := c.mayRead(); err != nil {
 		return err
 	}
 	c.modes()
+	c.load.begin()
 	for _, t := range c.c.Targets {
 		if err := c.permitted(t); err != nil {
 			return err
@@ -271,7 +286,7 @@ func (c *change) permitted(t *bind.Target) error {
 		}
 		c.firing[t] = tr
 	}
-	if intVar(ctx, "foreign_key_checks") != 0 && c.linked(t, st.Def, d.ReferencedBy[name]) {
+	if given.IntVar(ctx, "foreign_key_checks") != 0 && c.linked(t, st.Def, d.ReferencedBy[name]) {
 		c.links = append(c.links, t)
 	}
 	return nil
@@ -386,7 +401,7 @@ func (c *change) run() (res *outcome, done bool, err error) {
 	if !ok {
 		reason, ok = bind.Reason(err)
 	}
-	if ok {
+	if err = c.load.failed(err); ok && !c.load.begun() {
 		if !explicit {
 			t.Rollback()
 			s.SetTransaction(nil)
@@ -408,7 +423,7 @@ func (c *change) run() (res *outcome, done bool, err error) {
 		return nil, true, err
 	}
 	c.counted(res)
-	return res, true, nil
+	return res, true, c.file.Remember()
 }
 
 var commands = map[bind.ChangeKind]string{bind.Delete: "Com_delete", bind.Update: "Com_update", bind.Insert: "Com_insert"}
@@ -436,6 +451,22 @@ func (c *change) gather() error {
 	if c.failure != nil {
 		return c.failure
 	}
+	if c.load != nil {
+		return c.load.piece(true)
+	}
+	if err := c.refer(); err != nil || c.ins == nil {
+		return err
+	}
+	if c.ins.Values {
+		if err := c.valueRows(); err != nil {
+			return err
+		}
+	}
+	return c.complete()
+}
+
+// refer follows the foreign keys that the statement has to do with.
+func (c *change) refer() error {
 	for _, t := range c.targets {
 		if slices.Contains(c.links, t.Target) {
 			var err error
@@ -444,15 +475,7 @@ func (c *change) gather() error {
 			}
 		}
 	}
-	if c.ins == nil {
-		return nil
-	}
-	if c.ins.Values {
-		if err := c.valueRows(); err != nil {
-			return err
-		}
-	}
-	return c.complete()
+	return nil
 }
 
 // lenient leaves errors to the engine that IGNORE makes warnings in the middle of a query.
@@ -483,7 +506,7 @@ func (c *change) take(b *expr.Batch) error {
 			}
 		}
 	}
-	return nil
+	return c.load.piece(false)
 }
 
 // keep keeps the change of one row, unless it has been kept.
@@ -548,12 +571,18 @@ func (c *change) keep(t *target, b *expr.Batch, i int32) error {
 // keepNew keeps a row of the query of an INSERT.
 func (c *change) keepNew(t *target, b *expr.Batch, i int32) error {
 	row := make(sql.Row, len(t.st.Def.Cols))
-	for _, s := range t.sets {
-		v, err := s.Value(b.Cols[s.At], i, c.row)
+	for k, s := range t.sets {
+		v, done, err := c.file.Value(k, s, b, i, c.row)
+		if !done {
+			v, err = s.Value(b.Cols[s.At], i, c.row)
+		}
 		if err != nil {
 			return c.stop(err)
 		}
 		row[s.Pos] = v
+	}
+	if err := c.file.Ended(i, c.row); err != nil {
+		return c.stop(err)
 	}
 	return c.add(t, row)
 }
@@ -561,14 +590,13 @@ func (c *change) keepNew(t *target, b *expr.Batch, i int32) error {
 // apply writes what was kept. If that fails, nothing of it stays.
 func (c *change) apply() (*outcome, error) {
 	defer c.endFiring()
-	res := &outcome{kind: c.c.Kind, found: c.ctx.Client().Capabilities&mysql.CapabilityClientFoundRows != 0}
+	res, writers := c.load.written(&outcome{kind: c.c.Kind, found: c.ctx.Client().Capabilities&mysql.CapabilityClientFoundRows != 0})
 	if c.ins != nil {
 		res.plain = c.ins.Values && len(c.ins.Rows) == 1
 		if c.ins.stopped != nil {
 			c.s.Stmt.Blind = false // a duplicate among the rows before comes first
 		}
 	}
-	var writers []*writer
 	var err error
 	for _, t := range c.targets {
 		if t.pending.Len() == 0 {
@@ -643,19 +671,19 @@ func (w *writer) write() error {
 
 // one writes a row. It returns how many rows that changes, as MySQL counts.
 func (w *writer) one(i int) (n int, err error) {
-	p := w.pending.At(i)
+	p, number := w.pending.At(i), i+1+w.before
 	mark := -1
 	if w.ignore && (w.refs != nil || w.fires != nil || w.words()) {
 		mark = w.e.Txn.Mark()
 	}
 	switch {
 	case w.ins.meets():
-		n, err = w.meet(p, i+1)
+		n, err = w.meet(p, number)
 	case w.ins != nil:
-		n, err = 1, w.insert(p, i+1)
+		n, err = 1, w.insert(p, number)
 	case w.fires != nil:
 		var changed bool
-		if changed, err = w.updating(p, i+1); changed && err == nil {
+		if changed, err = w.updating(p, number); changed && err == nil {
 			n = 1
 		}
 	default:

@@ -353,6 +353,7 @@ func (c *change) add(t *target, row sql.Row) error {
 	if err := c.mem.Grow(n); err != nil {
 		return err
 	}
+	c.load.keeps(n)
 	t.pending.Add(pending{vals: row})
 	return nil
 }
@@ -397,7 +398,7 @@ func (c *change) completed(from, to int) error {
 	for i := range rows {
 		rows[i] = []sql.Row{n.t.st.Def.AsKept(n.t.pending.At(from + i).vals)}
 	}
-	err := c.follow(n.rows, n.derived, n.checks, rows, from+1, func(i, check int) {
+	err := c.follow(n.rows, n.derived, n.checks, rows, from+1+n.t.before, func(i, check int) {
 		if p := n.t.pending.At(from + i); p.failed == 0 {
 			p.failed = check
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/godwitdb/godwit/sql/bind"
+	"github.com/godwitdb/godwit/sql/infile"
 	"github.com/godwitdb/godwit/sql/rights"
 )
 
@@ -25,6 +26,9 @@ func (c *change) mayRead() error {
 	}
 	var others []bind.Use
 	for _, u := range c.c.Uses {
+		if u.DB == infile.Name {
+			continue
+		}
 		if !c.changes(u) || c.again(u) {
 			others = append(others, u)
 		} else if err := mine.Reads(c.ctx, u.DB, u.Name, u.Columns.Names, u.Columns.Star); err != nil {

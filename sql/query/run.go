@@ -133,7 +133,7 @@ type statement struct {
 	// client: it is one of a client, which gets the binder's errors.
 	client bool
 	// page is LIMIT of a statement that counts all rows; nil: it does not.
-	page *page
+	page *result.Page
 	// opened: all expressions have been compiled, and rows may have been read.
 	opened bool
 	// locks: it has FOR UPDATE or FOR SHARE.
@@ -348,7 +348,7 @@ func (st *statement) begin(text string) (bind.Stmt, error) {
 		ctx:     st.ctx, cat: st.r.Engine.Analyzer.Catalog, reads: access.New(st.ctx), tables: map[tableKey]*access.Table{},
 		db: st.r.Engine.Analyzer.Catalog.MySQLDb, caller: st,
 	}
-	if st.env, err = st.r.environment(st.ctx); err != nil {
+	if st.env, err = given.Environment(st.ctx, st.r.held); err != nil {
 		return nil, err
 	}
 	st.env.Mem, st.env.Ctx = st.mem, st.paced()
@@ -394,7 +394,7 @@ func (st *statement) makeTree(tree bind.Stmt, params []expr.Node) error {
 	}
 	st.uuid = st.tree != nil && algebra.Calls(q.Rel, "uuid")
 	showTimestamps(q)
-	st.out, st.page = q.Out, pageOf(q)
+	st.out, st.page = q.Out, result.PageOf(q)
 	options := st.r.Options
 	options.Locking = st.locks || st.s.Explicit(st.ctx)
 	return st.plans(q, options)
@@ -542,7 +542,7 @@ func (st *statement) run(take func(*expr.Batch) error) (done bool, err error) {
 	}
 	defer func() { undo(err) }()
 	if st.page != nil {
-		take = st.page.of(take)
+		take = st.page.Of(take)
 	}
 	err = st.drain(take)
 	if reason, ok := st.refused(err); ok {
@@ -616,7 +616,7 @@ func (st *statement) count(rows int) {
 	info := st.ctx.GetLastQueryInfo()
 	sql.IncrementStatusVariable(st.ctx, "Com_select", 1)
 	if st.page != nil {
-		rows = int(st.page.all)
+		rows = int(st.page.All)
 	}
 	info.FoundRows.Store(int64(rows))
 	info.RowCount.Store(-1)
@@ -669,7 +669,7 @@ func (o *sender) batch(b *expr.Batch) error {
 	whole := b.Sel
 	defer func() { b.Sel = whole }()
 	for rest := whole; len(rest) > 0; {
-		n, size := portion(b, rest)
+		n, size := result.Portion(b, rest, encodeBytes)
 		b.Sel, rest = rest[:n], rest[n:]
 		rows, err := o.enc.Rows(b)
 		if err != nil {
@@ -687,32 +687,6 @@ func (o *sender) batch(b *expr.Batch) error {
 		}
 	}
 	return nil
-}
-
-// portion is how many rows are encoded at once, at least one, and the bytes of their strings.
-func portion(b *expr.Batch, sel []int32) (rows int, size int64) {
-	for _, v := range b.Cols {
-		if v.T.Kind.Form() == expr.FormS {
-			size += v.Bytes(sel)
-		}
-	}
-	if size <= encodeBytes {
-		return len(sel), size
-	}
-	size = 0
-	for k, i := range sel {
-		n := int64(0)
-		for _, v := range b.Cols {
-			if v.T.Kind.Form() == expr.FormS && !v.IsNull(i) {
-				n += int64(len(v.S[i]))
-			}
-		}
-		if k > 0 && size+n > encodeBytes {
-			return k, size
-		}
-		size += n
-	}
-	return len(sel), size
 }
 
 // flush sends what is kept back; the first time with the description of the columns, also without

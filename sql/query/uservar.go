@@ -16,46 +16,6 @@ import (
 	"github.com/godwitdb/godwit/sql/token"
 )
 
-// userVar is a user variable as a constant.
-func userVar(ctx *sql.Context, name string) (expr.Node, error) {
-	typ, v, err := ctx.GetUserVariable(ctx, name)
-	if err != nil {
-		return nil, left("user variable")
-	}
-	coll := ctx.GetCollation()
-	switch x := v.(type) {
-	case []byte:
-		return expr.TextConst(string(x), sql.Collation_binary), nil
-	case string:
-		if t, ok := typ.(sql.StringType); ok && t.Collation() == sql.Collation_binary {
-			coll = sql.Collation_binary
-		}
-	}
-	return given.Constant(v, coll)
-}
-
-// readVar reads a user variable while the statement runs.
-func readVar(ctx *sql.Context, name string) (expr.Value, expr.Type, error) {
-	n, err := userVar(ctx, name)
-	if err != nil {
-		return expr.Value{}, expr.TypeNull, err
-	}
-	c, ok := n.(*expr.Const)
-	if !ok {
-		return expr.Value{}, expr.TypeNull, left("user variable")
-	}
-	return c.V, c.T, nil
-}
-
-// writeVar assigns a user variable.
-func writeVar(ctx *sql.Context, name string, x expr.Value, t expr.Type) error {
-	v, typ, err := expr.UserVarValue(x, t)
-	if err != nil {
-		return err
-	}
-	return ctx.SetUserVariable(ctx, name, v, typ)
-}
-
 // intoOf is the INTO of a SELECT of a client; nil if it has none. A client has no local variables.
 func intoOf(ctx *sql.Context, text string) (*token.Into, error) {
 	if !base.ContainsFold(text, "INTO") {
@@ -149,7 +109,7 @@ func (st *statement) setVar(name string, x expr.Value, t expr.Type) error {
 	if err != nil {
 		return err
 	}
-	return writeVar(st.ctx, name, x, to)
+	return given.WriteVar(st.ctx, name, x, to)
 }
 
 // set runs a SET of user variables; done is false if the engine has to.

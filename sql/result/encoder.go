@@ -86,3 +86,30 @@ func (e *Encoder) Box(v *expr.Vec, i int32, t expr.Type) (any, error) {
 	out, _, err := t.ClientType().Convert(e.Ctx, x)
 	return out, err
 }
+
+// Portion is how many rows are encoded at once, at least one, and the bytes of their strings: no
+// more than most, but for a single row.
+func Portion(b *expr.Batch, sel []int32, most int64) (rows int, size int64) {
+	for _, v := range b.Cols {
+		if v.T.Kind.Form() == expr.FormS {
+			size += v.Bytes(sel)
+		}
+	}
+	if size <= most {
+		return len(sel), size
+	}
+	size = 0
+	for k, i := range sel {
+		n := int64(0)
+		for _, v := range b.Cols {
+			if v.T.Kind.Form() == expr.FormS && !v.IsNull(i) {
+				n += int64(len(v.S[i]))
+			}
+		}
+		if k > 0 && size+n > most {
+			return k, size
+		}
+		size += n
+	}
+	return len(sel), size
+}

@@ -9,7 +9,7 @@ type Verb uint8
 const (
 	Other    Verb = iota
 	Reading       // SELECT
-	Changing      // UPDATE, DELETE, INSERT, REPLACE
+	Changing      // UPDATE, DELETE, INSERT, REPLACE, LOAD DATA
 	Setting       // SET
 	Calling       // CALL
 	Doing         // DO
@@ -43,7 +43,7 @@ func VerbOf(text string) Verb {
 		return Setting
 	case "with":
 		return behindWith(text[n:])
-	case "update", "delete", "insert", "replace":
+	case "update", "delete", "insert", "replace", "load":
 		return Changing
 	}
 	return Other

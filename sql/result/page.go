@@ -1,4 +1,4 @@
-package query
+package result
 
 import (
 	"math"
@@ -7,13 +7,14 @@ import (
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
-// page is LIMIT of a statement with SQL_CALC_FOUND_ROWS: the rows to be sent of all that there are.
-type page struct {
+// Page is LIMIT of a statement with SQL_CALC_FOUND_ROWS: the rows to be sent of all that there are.
+type Page struct {
 	from, to uint64
-	all      uint64 // rows so far
+	All      uint64 // rows so far
 }
 
-func pageOf(q *bind.Query) *page {
+// PageOf is that of a query; nil: it has none.
+func PageOf(q *bind.Query) *Page {
 	if q.Page == nil {
 		return nil
 	}
@@ -23,21 +24,21 @@ func pageOf(q *bind.Query) *page {
 		}
 		return usual
 	}
-	p := &page{from: number(q.Page.Offset, 0), to: math.MaxUint64}
+	p := &Page{from: number(q.Page.Offset, 0), to: math.MaxUint64}
 	if n := number(q.Page.Count, math.MaxUint64); n <= math.MaxUint64-p.from {
 		p.to = p.from + n
 	}
 	return p
 }
 
-// of hands the rows of the page on, and counts all.
-func (p *page) of(take func(*expr.Batch) error) func(*expr.Batch) error {
+// Of hands the rows of the page on, and counts all.
+func (p *Page) Of(take func(*expr.Batch) error) func(*expr.Batch) error {
 	return func(b *expr.Batch) error {
 		whole := b.Sel
 		n := uint64(len(whole))
-		lo := min(max(p.from, p.all), p.all+n) - p.all
-		hi := min(max(p.to, p.all), p.all+n) - p.all
-		p.all += n
+		lo := min(max(p.from, p.All), p.All+n) - p.All
+		hi := min(max(p.to, p.All), p.All+n) - p.All
+		p.All += n
 		if lo >= hi {
 			return nil
 		}

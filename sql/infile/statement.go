@@ -1,0 +1,80 @@
+package infile
+
+import (
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/godwitdb/godwit/sql/bind"
+	"github.com/godwitdb/godwit/sql/expr"
+)
+
+// Load is a LOAD DATA as an INSERT from its file.
+type Load struct {
+	*bind.Load
+	*File
+	// Ctx, Env and Strict are those of the statement when values are asked for.
+	Ctx    *sql.Context
+	Env    *expr.Env
+	Strict bool
+	// columns are the fields that go to columns.
+	columns []int
+}
+
+func left(reason string) error { return &bind.Unsupported{Reason: reason} }
+
+// Of reads a LOAD DATA. It returns nil of another statement, [bind.Unsupported] of one that is left
+// to go-mysql-server, and [bind.Refusal] (1235) of fields of fixed length. noEscapes says that
+// sql_mode has NO_BACKSLASH_ESCAPES.
+func Of(stmt bind.Stmt, noEscapes bool) (*Load, error) {
+	n := bind.LoadOf(stmt)
+	if n == nil {
+		return nil, nil
+	}
+	if !n.Client || n.Other {
+		return nil, left("LOAD DATA with other options")
+	}
+	switch n.Charset {
+	case "", "utf8", "utf8mb3", "utf8mb4", "ascii", "binary":
+	default:
+		return nil, left("LOAD DATA in another character set")
+	}
+	l := &Load{Load: n, File: &File{skip: n.Skip}}
+	y := Layout{FieldEnd: "\t", LineEnd: "\n", Enclosed: -1, Escape: '\\'}
+	if noEscapes {
+		y.Escape = -1
+	}
+	for to, text := range map[*string]*string{&y.FieldEnd: n.FieldEnd, &y.LineEnd: n.LineEnd, &y.LineStart: n.LineStart} {
+		if text != nil {
+			*to = *text
+		}
+	}
+	if n.Enclosed != nil {
+		y.Enclosed = first(*n.Enclosed)
+	}
+	if n.Escape != nil {
+		y.Escape = first(*n.Escape)
+	}
+	if y.FieldEnd == "" && y.Enclosed < 0 {
+		return nil, &bind.Refusal{Err: mysql.NewSQLError(1235, "42000", "This version of Godwit doesn't yet support "+
+			"'LOAD DATA of fields of fixed length': name a terminator, or use SUBSTRING of a variable in SET")}
+	}
+	l.layout = y
+	return l, nil
+}
+
+// Insert is the statement as an INSERT or REPLACE ... SELECT from the file. all are the columns of
+// the table, for a statement that lists none; coll is the collation of the fields.
+func (l *Load) Insert(all []string, coll sql.CollationID) (bind.Stmt, error) {
+	stmt, ok := l.Load.Insert(Name, field, all)
+	if !ok {
+		return nil, left("assignment to a variable in LOAD DATA")
+	}
+	l.columns = nil
+	for i := range max(len(l.Vars), len(all)) {
+		if l.Vars == nil || l.Vars[i] == "" {
+			l.columns = append(l.columns, i)
+		}
+		l.cols = append(l.cols, fieldColumn(i, coll))
+	}
+	return stmt, nil
+}

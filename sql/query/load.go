@@ -1,0 +1,149 @@
+package query
+
+import (
+	"io"
+
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/godwitdb/godwit/sql/assign"
+	"github.com/godwitdb/godwit/sql/bind"
+	"github.com/godwitdb/godwit/sql/infile"
+)
+
+// LOAD DATA is INSERT IGNORE or REPLACE ... SELECT from its file, whose rows are written while it
+// is read, some thousand at a time. So it is not left to the engine once the file has been asked
+// for, and not tried again.
+
+// loading is what a LOAD DATA has besides. All methods take nil: it is another statement.
+type loading struct {
+	c       *change
+	file    *infile.Load
+	writers []*writer
+	res     *outcome
+	kept    int64 // bytes of the rows that wait
+}
+
+// pieceBytes is how much waits to be written, unless gathered rows are less.
+const pieceBytes = 4 << 20
+
+// loads makes an INSERT of a LOAD DATA.
+func (c *change) loads(tree bind.Stmt) (bind.Stmt, error) {
+	file, err := infile.Of(tree, sql.LoadSqlMode(c.ctx).ModeEnabled("NO_BACKSLASH_ESCAPES"))
+	if file == nil || err != nil {
+		return tree, err
+	}
+	if _, on, _ := sql.SystemVariables.GetGlobal("local_infile"); !c.client || on == int8(0) {
+		return nil, left("LOAD DATA that is not allowed")
+	}
+	var all []string
+	if file.Vars == nil {
+		db := file.Load.DB
+		if db == "" {
+			db = c.ctx.GetCurrentDatabase()
+		}
+		t, _, err := c.cat.Resolve(db, file.Table)
+		if err != nil || t == nil {
+			return nil, left("LOAD DATA into no table")
+		}
+		for _, col := range t.Columns() {
+			if !col.Invisible && col.Name != "" && col.Name[0] != 0 {
+				all = append(all, col.Name)
+			}
+		}
+	}
+	if tree, err = file.Insert(all, c.ctx.GetCollation()); err != nil {
+		return nil, err
+	}
+	file.Open = func() (io.ReadCloser, error) {
+		c.s.Stmt.Asked = true
+		return c.ctx.LoadInfile(file.Path)
+	}
+	c.load, c.file, c.cat.file = &loading{c: c, file: file}, file, file.File
+	return tree, nil
+}
+
+// alone refuses subqueries: they would see what was written before.
+func (l *loading) alone(c *bind.Change) error {
+	if l != nil && len(c.Uses) > 1 {
+		return left("subquery in LOAD DATA")
+	}
+	return nil
+}
+
+// begin tells the file what its values hang on.
+func (l *loading) begin() {
+	if l != nil {
+		l.file.Ctx, l.file.Env, l.file.Strict = l.c.ctx, l.c.env, l.c.strict
+	}
+}
+
+// begun reports whether the file has been asked for.
+func (l *loading) begun() bool { return l != nil && l.file.Opened() }
+
+// failed undoes what was written.
+func (l *loading) failed(err error) error {
+	if err == nil || l == nil {
+		return err
+	}
+	l.c.endFiring()
+	for _, w := range l.writers {
+		_ = w.to.DiscardChanges(l.c.ctx, err)
+	}
+	if reason, ok := assign.IsLate(err); ok && l.begun() {
+		return mysql.NewSQLError(1235, "42000", "This version of Godwit doesn't yet support '%s in LOAD DATA': load the field as text, "+
+			"and convert it in a second table", reason)
+	}
+	return err
+}
+
+// keeps notes that a row waits.
+func (l *loading) keeps(n int64) {
+	if l != nil {
+		l.kept += n
+	}
+}
+
+// piece writes the rows that wait, if there are many of them, or all have come.
+func (l *loading) piece(all bool) error {
+	if l == nil {
+		return nil
+	}
+	c := l.c
+	t := c.targets[0]
+	n := t.pending.Len()
+	if n == 0 || !all && n < gathered && l.kept < pieceBytes {
+		return nil
+	}
+	if l.res == nil {
+		if err := c.refer(); err != nil {
+			return err
+		}
+		_, _ = l.written(&outcome{kind: c.c.Kind})
+		l.writers = append(l.writers, c.open(t, l.res))
+	}
+	if err := c.complete(); err != nil {
+		return err
+	}
+	if err := l.writers[0].write(); err != nil {
+		return err
+	}
+	t.before += n
+	t.pending.Cut(0)
+	c.mem.Shrink(l.kept)
+	l.kept = 0
+	return nil
+}
+
+// written is the outcome so far, and who has written it; res of another statement, or if nothing
+// was written.
+func (l *loading) written(res *outcome) (*outcome, []*writer) {
+	if l == nil {
+		return res, nil
+	}
+	if l.res == nil {
+		l.res = res
+		res.info = func(o *outcome) string { return l.file.Info(o.matched, o.changed, o.duplicates, o.warnings) }
+	}
+	return l.res, l.writers
+}
