@@ -1,7 +1,6 @@
 package expr
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -48,8 +47,7 @@ type Env struct {
 	GroupConcatMax, MaxPacket, WeekMode, CTEDepth int
 	// Mem accounts for the strings that functions make; nil: nobody does.
 	Mem Memory
-	// Held takes bytes for what runs on after the statement, until release is called; nil: nobody
-	// accounts for them.
+	// Held takes bytes for what runs on after the statement, until release is called; nil: not.
 	Held func(n int64) (release func(), err error)
 	// Params are the values of Param nodes.
 	Params []Value
@@ -79,9 +77,6 @@ func (e *Env) Err() error {
 	}
 	return e.Ctx.Err()
 }
-
-// Or is err, or why the statement must end now.
-func (e *Env) Or(err error) error { return cmp.Or(e.Err(), err) }
 
 // Facts are what the information functions answer.
 type Facts struct {

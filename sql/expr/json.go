@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/cockroachdb/apd/v3"
@@ -63,7 +64,7 @@ func (c *Caster) toJSON(x *Vec, i int32, v *Vec) error {
 	if c.From.Stringy() && c.Explicit {
 		d, err := jsondoc.Parse(x.S[i], c.Env.Err)
 		if err != nil {
-			return c.Env.Or(errInvalidJSON(err.Error()))
+			return cmp.Or(c.Env.Err(), errInvalidJSON(err.Error()))
 		}
 		v.S[i] = jsondoc.Text(d)
 		return nil
