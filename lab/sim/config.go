@@ -168,6 +168,8 @@ type Break struct {
 	// PatientRefusers and HastyRefusers leave out parts of GRP-10: who refuses a candidate waits
 	// for its turn though nobody is elected without it, or stands at once though somebody may be.
 	PatientRefusers, HastyRefusers bool
+	// FixedTurns has survivors wait for the turns of those that turn out to be lost, too (GRP-10).
+	FixedTurns bool
 	// PatientReturns has voters without a leader wait for their timers when another one comes back
 	// (GRP-12).
 	PatientReturns bool
