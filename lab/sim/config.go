@@ -99,8 +99,8 @@ type Config struct {
 	// Lively demands that whole nodes are served (alive.go), and all others soon after the last
 	// fault.
 	Lively bool
-	// Gray says that PickGray made this.
-	Gray bool
+	// Gray says that PickGray made this, Restarts that pickRestarts did.
+	Gray, Restarts bool
 
 	// Handover, if not nil, replaces the faults.
 	Handover *HandoverFault

@@ -10,7 +10,7 @@ import (
 func pickRestarts(s uint64) Config {
 	c := Pick(s)
 	c.Kinds = []string{"restart", "crash node", "switch clock", "switch clock", "crash all", "isolate node", "clock jump"}
-	c.Faults = 10
+	c.Faults, c.Restarts = 10, true
 	return c
 }
 
