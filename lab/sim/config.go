@@ -99,8 +99,8 @@ type Config struct {
 	// Lively demands that whole nodes are served (alive.go), and all others soon after the last
 	// fault.
 	Lively bool
-	// Gray says that PickGray made this.
-	Gray bool
+	// Gray says that PickGray made this, Restarts that pickRestarts did.
+	Gray, Restarts bool
 
 	// Handover, if not nil, replaces the faults.
 	Handover *HandoverFault
@@ -168,6 +168,8 @@ type Break struct {
 	// PatientRefusers and HastyRefusers leave out parts of GRP-10: who refuses a candidate waits
 	// for its turn though nobody is elected without it, or stands at once though somebody may be.
 	PatientRefusers, HastyRefusers bool
+	// FixedTurns has survivors wait for the turns of those that turn out to be lost, too (GRP-10).
+	FixedTurns bool
 	// PatientReturns has voters without a leader wait for their timers when another one comes back
 	// (GRP-12).
 	PatientReturns bool

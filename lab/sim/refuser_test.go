@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -79,5 +80,40 @@ func TestRefusersBite(t *testing.T) {
 		if longest > c.most != c.late {
 			t.Errorf("%s: rows pause for %v; at most %v is right", c.name, longest, c.most)
 		}
+	}
+}
+
+// TestLostTogether: one fault takes the leader of a group and the survivor that would stand first.
+// The others do not wait for its turn (GRP-10).
+func TestLostTogether(t *testing.T) {
+	const lead, first = 1, 2
+	g := base.DataGroup(1, lead)
+	longest := map[bool]time.Duration{}
+	for _, waits := range []bool{false, true} {
+		for seed := range uint64(some(3, 20)) {
+			tune := func(cfg *Config) { cfg.Seed, cfg.Stay, cfg.Break.FixedTurns = seed+1, true, waits }
+			onStageTuned(t, 5, 1, tune, func(s *stage) {
+				s.move(g, lead)
+				time.Sleep(5*time.Second + time.Duration(seed)*70*time.Millisecond)
+				began := time.Now()
+				s.net.Isolate(lead)
+				s.net.Isolate(first)
+				elected := func(h *host) bool {
+					n, _ := h.up().groupOf(g).Leader()
+					return n == h.id && h.id > first
+				}
+				for !slices.ContainsFunc(s.hosts, elected) && time.Since(began) < 10*time.Second {
+					time.Sleep(5 * time.Millisecond)
+				}
+				longest[waits] = max(longest[waits], time.Since(began))
+				s.net.HealAll()
+				time.Sleep(5 * time.Second)
+			})
+		}
+	}
+	t.Logf("a leader is elected after %v, and after %v if the one that is lost has its turn", longest[false], longest[true])
+	if longest[true]-longest[false] < 400*time.Millisecond {
+		t.Errorf("a leader is elected after %v, and after %v if the one that is lost has its turn", longest[false],
+			longest[true])
 	}
 }

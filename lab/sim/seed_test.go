@@ -162,6 +162,8 @@ func seed(t *testing.T, cfg Config) {
 		switch {
 		case cfg.Upgrade:
 			again = "TestUpgradeSeeds"
+		case cfg.Restarts:
+			again = "TestRestartSeeds"
 		case cfg.Gray:
 			again = "TestGraySeeds"
 		case cfg.Epochs:

@@ -35,7 +35,8 @@
 //	     Because: its own vote waits for the disk, but those of the others elect it without that,
 //	     and with what it has appended and not synced its log may be the longest.
 //	(GRP-10) survivors of a leader stand one after the other, but for those that are lost
-//	     ([wan.Transport]). One that refuses a pre-vote without which the candidate cannot be
+//	     ([wan.Transport]) or were just said to be down, also if that is noticed while others
+//	     wait for their turn. One that refuses a pre-vote without which the candidate cannot be
 //	     elected, as of three voters the third, or of five if another one is lost, stands without a
 //	     pause, be it that it gives the leader up after it was asked. It needs the votes of a
 //	     majority like any candidate. Because: the leader was heard

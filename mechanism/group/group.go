@@ -166,12 +166,15 @@ type leadership struct {
 
 // follower is what counts while another node leads, or none.
 type follower struct {
-	candidacy *candidacy // this node has been asked to stand for election
-	known     position   // of an entry that a former leader has said to be committed
-	elapsed   int        // ticks given to raft since the leader was last heard
-	campaign  int        // ticks until an early campaign; 0 none
-	left      uint64     // the leader that was dead, or late, when it was set
-	heard     uint64     // tick at which a leader was last heard
+	candidacy *candidacy        // this node has been asked to stand for election
+	known     position          // of an entry that a former leader has said to be committed
+	elapsed   int               // ticks given to raft since the leader was last heard
+	campaign  int               // ticks until an early campaign; 0 none
+	down      map[uint64]uint64 // until which tick a peer counts as down
+	queued    int               // of these, the ticks in which others stand first
+	patience  int               // ticks until the others have noticed, too, that the leader is late
+	left      uint64            // the leader that was dead, or late, when it was set
+	heard     uint64            // tick at which a leader was last heard
 	outrun    outrun
 	regains   uint64 // tick until which it asks for the lead that it has lost to nobody
 }

@@ -131,7 +131,7 @@ func (g *Group) leaderLate(node uint64) {
 	}
 	g.shun("most nodes find the leader late: this node drops its heartbeats and stands for election")
 	g.deserted()
-	g.campaign += lateMoment
+	g.campaign, g.patience = g.campaign+lateMoment, lateMoment
 }
 
 // lateMoment is in ticks: the time between two heartbeats of nodes, and their way.

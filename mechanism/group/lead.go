@@ -38,6 +38,9 @@ func (g *Group) tick(msgs []*pb.Message) {
 	if g.suspect() {
 		g.inquire()
 	}
+	for _, m := range msgs {
+		delete(g.down, m.GetFrom())
+	}
 	if g.state == raft.StateLeader {
 		if beats > 0 {
 			for range g.host.opts.HeartbeatTicks {
@@ -85,6 +88,8 @@ func (g *Group) tickFollower(n int) {
 	if g.campaign <= 0 {
 		return
 	}
+	g.moveUp()
+	g.patience = max(0, g.patience-n)
 	if g.campaign -= n; g.campaign <= 0 {
 		g.campaign = 0
 		if g.lead == 0 {
@@ -250,6 +255,10 @@ func (g *Group) progress(id uint64) (tracker.Progress, bool) {
 // peerDown reacts to the death of a peer. If it led, its followers stand for election: the
 // preferred leader first, the others one after the other.
 func (g *Group) peerDown(node uint64) {
+	if g.down == nil {
+		g.down = map[uint64]uint64{}
+	}
+	g.down[node] = g.now + uint64(g.host.opts.ElectionTicks)
 	if g.state == raft.StateLeader {
 		g.rn.ReportUnreachable(node)
 		g.targetDown(node)
@@ -264,11 +273,28 @@ func (g *Group) peerDown(node uint64) {
 // peerBack has this voter stand in its turn, if there is no leader and the peer is a voter, too.
 // One that stands already goes on.
 func (g *Group) peerBack(node uint64) {
+	delete(g.down, node)
 	if g.state == raft.StateLeader || g.lead != 0 || g.campaign > 0 || !g.voter || !g.mayStand() ||
 		!slices.Contains(g.conf.Voters, node) {
 		return
 	}
-	g.campaign = 1 + g.standsAfter()
+	g.queue()
+}
+
+// queue has this voter stand in its turn.
+func (g *Group) queue() {
+	g.queued, g.patience = g.standsAfter(), 0
+	g.campaign = 1 + g.queued
+}
+
+// moveUp takes those out of the queue before this voter that have turned out to be lost since it
+// began to wait. One fault may take several nodes, which is not noticed of all at once (GRP-10).
+// The time between the others' turns stays: it counts from now on.
+func (g *Group) moveUp() {
+	if after := g.standsAfter(); after < g.queued && !g.host.opts.FixedTurns {
+		g.queued = after
+		g.campaign = min(g.campaign, 1+after+g.patience)
+	}
 }
 
 // standsAfter is how many ticks after the first survivor this one stands.
@@ -281,7 +307,7 @@ func (g *Group) standsAfter() int {
 func (g *Group) deserted() {
 	g.left = g.lead
 	_ = g.rn.ForgetLeader()
-	g.campaign = 1 + g.standsAfter()
+	g.queue()
 	if o := g.outrun; o.of == g.left && g.now < o.at+uint64(g.host.opts.ElectionTicks) {
 		g.goFirst(o.candidate)
 	}
@@ -331,9 +357,12 @@ func (g *Group) campaignRank(of uint64) (rank int) {
 	return rank
 }
 
-// away reports whether a voter is of no help: the leader that was left, or one that is lost.
+// away reports whether a voter is of no help: the leader that was left, or one that is lost or was
+// said to be down of late.
 func (g *Group) away(id uint64) bool {
-	return id == g.left || id != uint64(g.host.opts.Self) && g.host.opts.Transport.Lost(base.NodeID(id))
+	o := &g.host.opts
+	return id == g.left || g.now < g.down[id] && !o.FixedTurns ||
+		id != uint64(o.Self) && o.Transport.Lost(base.NodeID(id))
 }
 
 // refused has this survivor stand, for it has refused a pre-vote to a candidate, because its own
@@ -351,10 +380,11 @@ func (g *Group) goFirst(candidate uint64) {
 	o := &g.host.opts
 	switch {
 	case o.HastyRefusers:
-		g.campaign = 1
+		g.campaign, g.queued = 1, 0
 	case !o.PatientRefusers && g.decides():
 		between := g.campaignRank(uint64(g.host.opts.Self)) - g.campaignRank(candidate) - 1
-		g.campaign = min(g.campaign, 1+campaignGap*max(between, 0))
+		g.queued = min(g.queued, campaignGap*max(between, 0))
+		g.campaign = min(g.campaign, 1+g.queued)
 	}
 }
 

@@ -146,7 +146,7 @@ func (g *Group) step(m *pb.Message) {
 // node the leader (GRP-11).
 func (g *Group) lostLead() {
 	if s := g.rn.BasicStatus(); s.RaftState == raft.StateFollower && s.Lead == raft.None && g.voter && !g.host.opts.QuietLosers {
-		g.campaign, g.regains = campaignGap, g.now+uint64(g.host.opts.ElectionTicks)
+		g.campaign, g.queued, g.regains = campaignGap, 0, g.now+uint64(g.host.opts.ElectionTicks)
 	}
 }
 

@@ -115,6 +115,8 @@ type HostOptions struct {
 	// their turn nevertheless, and HastyRefusers has all of them stand at once (GRP-10). They are
 	// for tests, too.
 	QuietLosers, PatientRefusers, HastyRefusers bool
+	// FixedTurns has survivors wait for those that turn out to be lost while they wait (GRP-10).
+	FixedTurns bool
 	// PatientReturns leaves GRP-12 out.
 	PatientReturns bool
 	// Fresh reports whether a node's replica of a group is open and has no state (Group.Fresh), as

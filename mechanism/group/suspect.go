@@ -279,5 +279,5 @@ func (g *Group) makeWay(sick uint64) {
 		"member", sick)
 	self := uint64(g.host.opts.Self)
 	_ = g.rn.Step(&pb.Message{Type: pb.MsgHeartbeatResp.Enum(), From: &sick, To: &self, Term: new(g.term + 1)})
-	g.campaign = 2
+	g.campaign, g.queued = 2, 0
 }
