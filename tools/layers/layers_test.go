@@ -163,7 +163,7 @@ var allowed = map[string][]string{
 	"sql/kill": {"sql/admit"},
 	// verify reads rows and entries, and knows no session: who asks begins and ends the reading
 	"sql/verify": {"sql/schema"},
-	"sql/lent": {"sql/bound", "sql/expr", "sql/expr/fn", "sql/function"},
+	"sql/lent":   {"sql/bound", "sql/expr", "sql/expr/fn", "sql/function"},
 	// archive is bytes, place is where they lie: neither knows a table, and fuzzing is fast
 	"sql/backup/archive": nil, "sql/backup/place": nil,
 	// backup reads and writes rows by the contract of transactions, without the engine's plans
