@@ -43,6 +43,7 @@ type Pattern struct {
 	later *regexp.Regexp // for one behind a character, which is before the match of group 1
 	looks bool           // it matters what is before a match
 	size  int            // instructions
+	steps int            // that were looked at since Ask was asked, at most
 }
 
 // Compile compiles a pattern. flags are those of package regexp: i, m and s. groups says whether
@@ -163,14 +164,18 @@ func (p *Pattern) Find(text string, from int) ([]int, error) {
 }
 
 func (p *Pattern) search(re *regexp.Regexp, text string) ([]int, error) {
-	if p.Ask == nil || len(text)*p.size <= direct {
+	n := len(text) * p.size
+	if p.steps += n; p.Ask != nil && p.steps > direct {
+		p.steps = 0
+		if err := p.Ask(); err != nil {
+			return nil, err
+		}
+	}
+	if p.Ask == nil || n <= direct {
 		if re.NumSubexp() == 0 {
 			return re.FindStringIndex(text), nil
 		}
 		return re.FindStringSubmatchIndex(text), nil
-	}
-	if err := p.Ask(); err != nil {
-		return nil, err
 	}
 	r := &reader{r: strings.NewReader(text), p: p}
 	var m []int
