@@ -96,10 +96,16 @@ func (r *Result) messages() (out [][2]string) {
 	return [][2]string{{"status", "OK"}}
 }
 
+// Reader is what a comparison needs of a transaction ([kv.Txn]).
+type Reader interface {
+	Get(ctx context.Context, keys []base.Key, lock kv.LockMode) ([]kv.Row, error)
+	Scan(ctx context.Context, req kv.ScanRequest) (kv.ScanResult, error)
+}
+
 // Table compares the indexes of a table with its rows, as the transaction sees them, which must be
 // one that is read only. If the table's definition was another one at its snapshot, the error is
 // one that is tried again (1213).
-func Table(ctx context.Context, k kv.Txn, top *base.Topology, home base.RegionID, t *schema.Table) (*Result, error) {
+func Table(ctx context.Context, k Reader, top *base.Topology, home base.RegionID, t *schema.Table) (*Result, error) {
 	c := &check{ctx: ctx, k: k, t: t, home: home, want: make([]bool, len(t.Cols))}
 	for _, e := range t.EngineIndexes() {
 		i := e.(*schema.EngineIndex)
@@ -120,7 +126,7 @@ func Table(ctx context.Context, k kv.Txn, top *base.Topology, home base.RegionID
 type check struct {
 	Result
 	ctx     context.Context
-	k       kv.Txn
+	k       Reader
 	t       *schema.Table
 	home    base.RegionID // that rows without one have
 	want    []bool        // the columns that entries are made of

@@ -55,7 +55,7 @@ func stored(t *testing.T, db kv.DB, rows int) *schema.Table {
 
 // counted counts the requests of a transaction, and does something at one of them.
 type counted struct {
-	kv.Txn
+	txn        Reader
 	t          *testing.T
 	n, at, max int // requests, the one at which then is called, and rows and keys of the largest one
 	then       func()
@@ -72,14 +72,14 @@ func (c *counted) Scan(ctx context.Context, q kv.ScanRequest) (kv.ScanResult, er
 	if q.Lock != kv.LockNone {
 		c.t.Error("a check locks rows")
 	}
-	r, err := c.Txn.Scan(ctx, q)
+	r, err := c.txn.Scan(ctx, q)
 	c.did(len(r.Rows))
 	return r, err
 }
 
 func (c *counted) Get(ctx context.Context, keys []base.Key, lock kv.LockMode) ([]kv.Row, error) {
 	c.did(len(keys))
-	return c.Txn.Get(ctx, keys, lock)
+	return c.txn.Get(ctx, keys, lock)
 }
 
 // TestBatches: a check reads no more at once than a batch, sees one snapshot whatever is written
@@ -91,7 +91,7 @@ func TestBatches(t *testing.T) {
 	check := func(ctx context.Context, at int, then func()) (*Result, *counted, error) {
 		k := db.Begin(kv.Options{ReadOnly: true})
 		defer k.Rollback(context.Background())
-		c := &counted{Txn: k, t: t, at: at, then: then}
+		c := &counted{txn: k, t: t, at: at, then: then}
 		r, err := Table(ctx, c, db.Topology(), 1, tab)
 		return r, c, err
 	}
