@@ -22,10 +22,7 @@ func Prepare(ctx context.Context, stmt sqlparser.Statement, needs func(ctx *sql.
 	}
 	switch n := stmt.(type) {
 	case *sqlparser.AlterTable:
-		if err := shrinkKey(ctx, n); err != nil {
-			return err
-		}
-		return shrinkIndexes(ctx, n)
+		return shrink(ctx, n)
 	case *sqlparser.Analyze:
 		sc, ok := ctx.(*sql.Context)
 		for _, t := range n.Tables {
@@ -44,12 +41,12 @@ func Prepare(ctx context.Context, stmt sqlparser.Statement, needs func(ctx *sql.
 	return nil
 }
 
-// shrinkKey puts DROP PRIMARY KEY before DROP COLUMN of a column of the primary key, and ADD
-// PRIMARY KEY of the other columns if there are any.
-func shrinkKey(ctx context.Context, alter *sqlparser.AlterTable) error {
+// shrink has the keys of a table keep their other columns where a statement drops some of them, by
+// changes that are done before anything else of the statement.
+func shrink(ctx context.Context, alter *sqlparser.AlterTable) error {
 	gone, dropped, added := keyChanges(alter)
 	sc, ok := ctx.(*sql.Context)
-	if !ok || len(gone) == 0 || dropped {
+	if !ok || len(gone) == 0 {
 		return nil
 	}
 	s := session.Of(sc)
@@ -68,11 +65,14 @@ func shrinkKey(ctx context.Context, alter *sqlparser.AlterTable) error {
 	if t == nil {
 		return nil
 	}
-	text := withoutKey(t.Desc, gone, added)
-	if text == "" {
+	changes := shorterIndexes(t.Desc, alter, gone)
+	if text := withoutKey(t.Desc, gone, added); text != "" && !dropped {
+		changes = append(changes, text)
+	}
+	if len(changes) == 0 {
 		return nil
 	}
-	before, err := sqlparser.Parse("ALTER TABLE `t` " + text)
+	before, err := sqlparser.Parse("ALTER TABLE `t` " + strings.Join(changes, ", "))
 	if err != nil {
 		return err
 	}
@@ -100,8 +100,10 @@ func keyChanges(alter *sqlparser.AlterTable) (gone []string, dropped, added bool
 	return gone, dropped, added
 }
 
-// withoutKey is how the primary key of a table loses columns; "" if it has none of them. A column
-// that counts by itself stops first: it may be in no table without a key that begins with it.
+// withoutKey is how the primary key of a table loses columns, before they are dropped: DROP PRIMARY
+// KEY, and ADD PRIMARY KEY of the other columns if there are any. It is "" if the key has none of
+// them. A column that counts by itself stops first: it may be in no table without a key that begins
+// with it.
 func withoutKey(d *schema.TableDesc, gone []string, added bool) string {
 	var changes, rest []string
 	hit := false
