@@ -7,10 +7,10 @@
 // node's own work.
 //
 // A statement calls [Turn.Yield] between its batches of rows. Once it has computed for a
-// millisecond it needs a slot, and waits until it gets one. It keeps the slot for [quantum], then
-// it goes to the end of the queue if somebody waits. Who has computed least comes first, and
-// statements that may hold locks come before those that cannot: whoever waits for their locks
-// would wait for the queue, too.
+// millisecond it needs a slot, and waits until it gets one; until then no more than [glance] counts
+// of the time between two calls. It keeps the slot for [quantum], then it goes to the end of the
+// queue if somebody waits. Who has computed least comes first, and statements that may hold locks
+// come before those that cannot: whoever waits for their locks would wait for the queue, too.
 //
 // # The network
 //
@@ -22,7 +22,8 @@
 // That does not do where short statements come all the time: the collector's work takes the thread,
 // and the operating system lets three threads wait for two processors. The delay of goroutines does
 // not show it: it begins when the scheduler has seen what came. So one slot is closed while short
-// statements come ([fewShort]).
+// statements come ([fewShort]), and who has a slot then gives its thread's processor away every
+// [stand], too: to the threads that look for what came.
 //
 // # Logins
 //

@@ -32,6 +32,11 @@ func (c Class) String() string { return [...]string{"locking", "reading", "short
 const (
 	// grace is how long a statement computes without a slot.
 	grace = time.Millisecond
+	// glance is how much of the time between two calls of [Turn.Yield] counts while there was no slot
+	// yet. On a busy machine the operating system takes the processor from a thread for several
+	// milliseconds: a statement on a single row to which that happens has computed for little all the
+	// same, and must not queue behind those that compute for long.
+	glance = grace / 4
 	// quantum is how long it keeps a slot while others wait.
 	quantum = 5 * time.Millisecond
 	// lease is how long it keeps one without saying anything.
@@ -219,7 +224,11 @@ func (t *Turn) Yield(ctx context.Context) error {
 		return nil
 	}
 	// Who was away for longer has not computed all the time.
-	t.used += min(now-t.last, quantum)
+	away := quantum
+	if !t.begun {
+		away = glance
+	}
+	t.used += min(now-t.last, away)
 	t.last = now
 	if t.used < grace {
 		return nil
@@ -257,10 +266,14 @@ func (p *Pool) renew(ctx context.Context, t *Turn, now time.Duration) error {
 	i := p.held(t)
 	if i >= 0 && i < p.open && (now-t.since < quantum || len(p.queue) == 0) {
 		p.slots[i].seen = now
+		few := p.open < len(p.slots)
 		p.mu.Unlock()
 		if now-t.stood >= stand {
 			t.stood = now
 			runtime.Gosched()
+			if few {
+				yieldThread()
+			}
 		}
 		return nil
 	}

@@ -36,7 +36,7 @@ func TestSlots(t *testing.T) {
 				turn := p.Turn(Reading)
 				steps := 0
 				err := compute(t.Context(), &turn, 50*time.Millisecond, func() {
-					if steps++; steps <= 2 { // without a slot
+					if steps++; steps <= int(grace/glance)+1 { // without a slot
 						time.Sleep(time.Millisecond)
 						return
 					}
@@ -72,6 +72,38 @@ func TestSlots(t *testing.T) {
 				t.Errorf("left over: %+v", s)
 			}
 		}
+	})
+}
+
+// TestPaused: a statement from which the operating system takes the processor between two calls has
+// not computed meanwhile, and does not queue.
+func TestPaused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(1)
+		p.Delay = nil
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				turn := p.Turn(Locking)
+				_ = compute(ctx, &turn, time.Minute, func() { time.Sleep(time.Millisecond) })
+			})
+		}
+		time.Sleep(100 * time.Millisecond)
+		begin := p.now()
+		turn := p.Turn(Reading)
+		for _, pause := range []time.Duration{0, 8 * time.Millisecond, 0, 5 * time.Millisecond, 0} {
+			time.Sleep(pause)
+			if err := turn.Yield(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+		turn.End()
+		if d := p.now() - begin; d != 13*time.Millisecond {
+			t.Errorf("it took %v, of which it was paused for 13ms", d)
+		}
+		cancel()
+		wg.Wait()
 	})
 }
 
@@ -148,7 +180,7 @@ func TestFullQueue(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		killed := errors.New("killed")
 		busy := p.Turn(Locking)
-		for range 5 {
+		for range 8 {
 			if err := busy.Yield(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -172,7 +204,7 @@ func TestFullQueue(t *testing.T) {
 		errs := make(chan error, 3)
 		begin := func(ctx context.Context) {
 			turn := p.Turn(Reading)
-			errs <- compute(ctx, &turn, 5*time.Millisecond, func() { time.Sleep(time.Millisecond) })
+			errs <- compute(ctx, &turn, 8*time.Millisecond, func() { time.Sleep(time.Millisecond) })
 		}
 		go begin(ctx)
 		go begin(t.Context())
@@ -194,7 +226,7 @@ func TestFullQueue(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		last := p.Turn(Reading)
-		if err := compute(t.Context(), &last, 5*time.Millisecond, func() { time.Sleep(time.Millisecond) }); err != nil {
+		if err := compute(t.Context(), &last, 8*time.Millisecond, func() { time.Sleep(time.Millisecond) }); err != nil {
 			t.Errorf("after all: %v", err)
 		}
 	})

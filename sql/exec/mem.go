@@ -29,7 +29,7 @@ func (m *Mem) Less(n int64) *Mem {
 // TryGrow takes n bytes, or nothing if a limit does not allow it. It is for operators that can go
 // on with files: it leaves an eighth of each limit to those that cannot.
 func (m *Mem) TryGrow(n int64) bool {
-	return (m == nil || n <= 0 || SpillAbove <= 0 || m.Used()+n <= SpillAbove) && m.take(n, 8)
+	return (m == nil || n <= 0 || SpillAbove <= 0 || m.Used()+n <= SpillAbove) && m.take(n, 8) == nil
 }
 
 // SpillAbove is the memory of a statement above which its operators go on with files, in bytes; 0:
@@ -39,32 +39,54 @@ var (
 	Spilled    atomic.Int64
 )
 
-// take leaves one of parts of each limit, or nothing if parts is 0.
-func (m *Mem) take(n, parts int64) bool {
+// A statement that keeps more than little leaves one of spared parts of what all may keep to those
+// that keep less: else a few large statements have one on a single row fail.
+const (
+	little = 1 << 20
+	spared = 16
+)
+
+// take leaves one of parts of each limit, or nothing if parts is 0. It returns the budget that
+// refuses, nil if none does.
+func (m *Mem) take(n, parts int64) (by *Mem) {
 	if m == nil {
-		return true
+		return nil
 	}
 	limit := m.limit
 	if parts > 0 {
 		limit -= limit / parts
 	}
 	now := m.used.Add(n)
-	if n > 0 && limit > 0 && now > limit || !m.parent.take(n, parts) {
+	if n > 0 && limit > 0 && now > limit {
+		by = m
+	} else {
+		if parts == 0 && now > little {
+			parts = spared
+		}
+		by = m.parent.take(n, parts)
+	}
+	if by != nil {
 		m.used.Add(-n)
-		return false
+		return by
 	}
 	for {
 		p := m.peak.Load()
 		if now <= p || m.peak.CompareAndSwap(p, now) {
-			return true
+			return nil
 		}
 	}
 }
 
 // Grow takes n bytes, or returns the error that tells the user so.
 func (m *Mem) Grow(n int64) error {
-	if m.take(n, 0) {
+	by := m.take(n, 0)
+	if by == nil {
 		return nil
+	}
+	if by != m {
+		return mysql.NewSQLError(mysql.EROutOfSortMemory, "HY001", "Out of memory: the statements of this node together "+
+			"need more than their limit of %d bytes, which is sql-memory-mb; this one has %d of them: try again later",
+			by.limit, m.Used())
 	}
 	return m.short()
 }
