@@ -32,10 +32,10 @@ func (c Class) String() string { return [...]string{"locking", "reading", "short
 const (
 	// grace is how long a statement computes without a slot.
 	grace = time.Millisecond
-	// glance is how much of the time between two calls of [Turn.Yield] counts while there was no slot
-	// yet. On a busy machine the operating system takes the processor from a thread for several
-	// milliseconds: a statement on a single row to which that happens has computed for little all the
-	// same, and must not queue behind those that compute for long.
+	// glance is how much of the time between two calls of [Turn.Yield] counts while there was no
+	// slot yet. On a busy machine the operating system takes the processor from a thread for
+	// several milliseconds: a statement on a single row to which that happens has computed for
+	// little all the same, and must not queue behind those that compute for long.
 	glance = grace / 4
 	// quantum is how long it keeps a slot while others wait.
 	quantum = 5 * time.Millisecond
