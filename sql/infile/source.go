@@ -18,7 +18,11 @@ const Name = "\x00file"
 // read once, by a goroutine of its own, which is ahead by a few batches.
 type File struct {
 	// Open asks the client for the file. It is called when the first batch is wanted.
-	Open   func() (io.ReadCloser, error)
+	Open func() (io.ReadCloser, error)
+	// After is given what waits until the client has sent the rest of the file, as the protocol
+	// asks before it is told anything. The statement that reads the file does not wait for it: a
+	// client may be silent for long.
+	After  func(wait func())
 	layout Layout
 	skip   uint64 // lines
 	cols   []algebra.Column
@@ -139,19 +143,23 @@ func (f *File) done() {
 	}
 }
 
-// Close implements exec.Rows. It waits until the client has sent the rest of the file, as the
-// protocol asks.
+// Close implements exec.Rows.
 func (f *File) Close() error {
 	if f.file == nil {
 		return nil
 	}
 	f.end()
-	err := f.file.Close()
-	for b := range f.ahead {
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		_ = f.file.Close() // what was read in vain cannot fail any more
+	}()
+	for b := range f.ahead { // which ends at once, as the file is closed
 		f.ctx.Mem.Shrink(b.bytes)
 	}
 	f.done()
-	return err
+	f.After(func() { <-sent })
+	return nil
 }
 
 // Opened reports whether the client was asked for the file.

@@ -59,6 +59,7 @@ func (c *change) loads(tree bind.Stmt) (bind.Stmt, error) {
 		c.s.Stmt.Asked = true
 		return c.ctx.LoadInfile(file.Path)
 	}
+	file.After = func(wait func()) { c.s.After = wait }
 	c.load, c.file, c.cat.file = &loading{c: c, file: file}, file, file.File
 	return tree, nil
 }

@@ -68,6 +68,9 @@ type Session struct {
 	WaitTimeout int64
 	// LongQuery is how long a statement takes at most that is not slow.
 	LongQuery time.Duration
+	// After, if there is one, is called once the statement has ended and holds nothing any more,
+	// before its client is told. It waits for the client.
+	After func()
 	// Sent and Affected are rows: those that the client's command has sent, and has changed.
 	Sent, Affected uint64
 	retries        int // of the client's command
