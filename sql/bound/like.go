@@ -12,6 +12,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/godwitdb/godwit/sql/expr/collate"
+	"github.com/godwitdb/godwit/sql/rules"
 )
 
 // like is LIKE as our own engine has it: it can be interrupted, and takes time that grows with the
@@ -32,27 +33,38 @@ type ready struct {
 }
 
 // interruptible replaces expressions that the engine could not be interrupted in.
-func interruptible(_ *sql.Context, e sql.Expression) (sql.Expression, transform.TreeIdentity, error) {
+func interruptible(ctx *sql.Context, e sql.Expression) (sql.Expression, transform.TreeIdentity, error) {
 	switch e := e.(type) {
 	case *expression.Like:
 		return &like{e, new(atomic.Pointer[ready])}, transform.NewTree, nil
 	case *json.JSONSearch:
 		return &jsonSearch{e}, transform.NewTree, nil
+	case *expression.Convert:
+		return apartIfLong(ctx, e)
 	}
 	return e, transform.SameTree, nil
 }
 
-// Computes builds a node with expressions that no rule of the planner has made interruptible, as in
-// changes of rows. It is to be asked before anything else is done for a node, since the node is
-// built anew; a nil iterator says that there is nothing to do.
+// Computes builds a node with expressions that no rule of the planner has made interruptible, or
+// given short texts, as in changes of rows. It is to be asked before anything else is done for a
+// node, since the node is built anew; a nil iterator says that there is nothing to do.
 func (b *Builder) Computes(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter, error) {
 	switch n.(type) {
 	case *plan.Filter, *plan.JoinNode, *plan.Project, *plan.Values, *plan.Set, *plan.UpdateSource, *plan.Update, *plan.InsertInto:
 	default:
 		return nil, nil
 	}
-	n, same, err := transform.OneNodeExpressions(ctx, n, interruptible)
-	if same || err != nil {
+	make := interruptible
+	switch n.(type) {
+	case *plan.Filter, *plan.Project: // nobody looks at what they compare
+		make = comparing
+	}
+	n, was, err := transform.OneNodeExpressions(ctx, n, make)
+	if err != nil {
+		return nil, err
+	}
+	n, is, err := rules.Short(ctx, n)
+	if err != nil || was == transform.SameTree && is == transform.SameTree {
 		return nil, err
 	}
 	return b.Engine.Build(ctx, n, row)

@@ -121,6 +121,9 @@ func (m *Mem) Release() {
 	}
 }
 
+// Parent is the budget of which this one is a part; nil: there is none.
+func (m *Mem) Parent() *Mem { return m.parent }
+
 // Limit is what may be taken at most; 0: there is no limit.
 func (m *Mem) Limit() int64 { return m.limit }
 

@@ -2,14 +2,13 @@ package lent
 
 import (
 	"context"
-	"math"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/apd/v3"
 	"github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/go-mysql-server/sql/expression"
 	builtin "github.com/dolthub/go-mysql-server/sql/expression/function"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/shopspring/decimal"
@@ -24,11 +23,14 @@ import (
 var ours = strings.Fields(`concat concat_ws find_in_set format hex insert quote regexp_instr regexp_like
 	regexp_replace regexp_substr repeat replace space to_base64`)
 
-// theirs are functions of the engine whose results are counted.
-var theirs = strings.Fields(`char elt export_set from_base64 json_array json_array_append json_array_insert json_insert json_merge
-	json_merge_patch json_merge_preserve json_object json_pretty json_quote json_replace json_set json_unquote lcase left
-	lower lpad ltrim make_set mid reverse right rpad rtrim soundex substr substring substring_index ucase
-	unhex upper`)
+// theirs are functions of the engine whose results are counted, and which run aside where their
+// arguments are long.
+var theirs = strings.Fields(`ascii bit_length char char_length character_length compress crc32 elt export_set field from_base64
+	instr json_array json_array_append json_array_insert json_depth json_insert json_keys json_length json_merge
+	json_merge_patch json_merge_preserve json_object json_overlaps json_pretty json_quote json_remove json_replace
+	json_set json_unquote json_valid lcase left length locate lower lpad ltrim make_set md5
+	mid octet_length ord reverse right rpad rtrim sha sha1 sha2 soundex strcmp substr substring
+	substring_index ucase uncompress uncompressed_length unhex upper`)
 
 // Functions are the functions that the engine uses in place of its own, by names in lower case.
 func Functions() map[string]sql.Function {
@@ -52,17 +54,19 @@ func Functions() map[string]sql.Function {
 }
 
 func of(ctx *sql.Context, name string, f sql.Function, args []sql.Expression) (sql.Expression, error) {
+	if !slices.Contains(ours, name) {
+		call, as := bound.NewCall(args)
+		e, err := f.NewInstance(ctx, as)
+		if err != nil {
+			return nil, err
+		}
+		return &counted{Expression: e, name: name, call: call}, nil
+	}
 	e, err := f.NewInstance(ctx, args)
 	if err != nil {
 		return nil, err
 	}
-	c := &counted{Expression: e, name: name}
-	for _, n := range ours {
-		if n == name {
-			return &lent{counted: c}, nil
-		}
-	}
-	return c, nil
+	return &lent{counted: &counted{Expression: e, name: name}}, nil
 }
 
 // counted is a call of a function of the engine, whose result counts to the statement until the
@@ -70,6 +74,7 @@ func of(ctx *sql.Context, name string, f sql.Function, args []sql.Expression) (s
 type counted struct {
 	sql.Expression
 	name string
+	call *bound.Call // nil: our engine computes it
 	kept atomic.Bool
 }
 
@@ -86,11 +91,12 @@ func (c *counted) CollationCoercibility(ctx *sql.Context) (sql.CollationID, byte
 
 // WithChildren implements sql.Expression.
 func (c *counted) WithChildren(ctx *sql.Context, children ...sql.Expression) (sql.Expression, error) {
+	call, children := bound.NewCall(children)
 	e, err := c.Expression.WithChildren(ctx, children...)
 	if err != nil {
 		return nil, err
 	}
-	return &counted{Expression: e, name: c.name}, nil
+	return &counted{Expression: e, name: c.name, call: call}, nil
 }
 
 // DebugString implements sql.DebugStringer.
@@ -98,10 +104,11 @@ func (c *counted) DebugString(ctx *sql.Context) string { return sql.DebugString(
 
 // Eval implements sql.Expression.
 func (c *counted) Eval(ctx *sql.Context, row sql.Row) (any, error) {
+	defer c.call.Begin()()
 	if ok, err := c.padded(ctx, row); err != nil || !ok {
 		return nil, err
 	}
-	v, err := c.Expression.Eval(ctx, row)
+	v, err := c.call.Eval(ctx, c.Expression, row)
 	if err != nil {
 		return nil, err
 	}
@@ -132,51 +139,15 @@ func env(ctx *sql.Context) *expr.Env {
 // result counts a result; it is NULL if it is too long.
 func (c *counted) result(ctx *sql.Context, v any) (any, error) {
 	e := env(ctx)
-	n := size(v, e.PacketLimit())
+	n := bound.Size(v, e.PacketLimit())
 	if !e.Fits(c.name, n) {
 		return nil, nil
 	}
-	if n < large && !c.kept.Load() {
+	if n < bound.Large && !c.kept.Load() {
 		return v, nil
 	}
-	c.kept.Store(n >= large)
+	c.kept.Store(n >= bound.Large)
 	return v, bound.Keep(ctx, c, int64(n))
-}
-
-// large is how long a value is that is counted.
-const large = 64 << 10
-
-// size is how long a text or a document is; beyond most it is not looked at any more.
-func size(v any, most int) int {
-	n := 0
-	var add func(v any)
-	add = func(v any) {
-		if n > most {
-			return
-		}
-		switch v := v.(type) {
-		case string:
-			n += len(v)
-		case []byte:
-			n += len(v)
-		case types.JSONDocument:
-			add(v.Val)
-		case []any:
-			n += 2 * len(v)
-			for _, x := range v {
-				add(x)
-			}
-		case map[string]any:
-			for k, x := range v {
-				n += len(k) + 6
-				add(x)
-			}
-		default:
-			n++
-		}
-	}
-	add(v)
-	return n
 }
 
 func packet(ctx *sql.Context) int {
@@ -228,7 +199,7 @@ func (l *lent) Eval(ctx *sql.Context, row sql.Row) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := take(hold, e, v); err != nil {
+		if err := bound.Take(hold, e, v); err != nil {
 			return nil, err
 		}
 		if vals[i], ts[i], err = value(ctx, e, v); err != nil {
@@ -257,22 +228,14 @@ func (l *lent) Eval(ctx *sql.Context, row sql.Row) (any, error) {
 	if v == nil {
 		return nil, nil
 	}
-	if v, _, err = l.Type(ctx).Convert(ctx, v); err != nil {
+	t := l.Type(ctx)
+	if _, is := v.(string); is && types.IsTextOnly(t) {
+		return l.result(ctx, v) // the engine's type may be one of short texts
+	}
+	if v, _, err = t.Convert(ctx, v); err != nil {
 		return nil, err
 	}
 	return l.result(ctx, v)
-}
-
-// take counts an argument while its function is computed, unless it is there anyway.
-func take(hold *bound.Hold, e sql.Expression, v any) error {
-	switch e.(type) {
-	case *expression.GetField, *expression.Literal:
-		return nil
-	}
-	if size(v, large) < large {
-		return nil
-	}
-	return hold.Take(int64(size(v, math.MaxInt)))
 }
 
 func same(a, b []expr.Type) bool {

@@ -266,7 +266,7 @@ func (f *Fits) Eval(ctx *sql.Context, row sql.Row) (any, error) {
 		return v, err
 	}
 	if types.IsDecimal(f.column.Type(ctx)) {
-		if v, err = shortValue(ctx, v); err != nil {
+		if v, err = shortValue(ctx, v, shortNumber); err != nil {
 			return nil, err
 		}
 	}

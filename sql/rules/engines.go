@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/types"
 )
 
 // mendEngines takes XA from what SHOW ENGINES tells: XA statements are refused. The engine keeps it
@@ -21,4 +22,9 @@ func mendEngines() bool {
 	return true
 }
 
-var engines = sync.OnceValue(mendEngines)
+// engines mends what the engine keeps in variables, once.
+var engines = sync.OnceValue(func() bool {
+	// Its own text has the whole value, of bytes as a list of numbers: it takes seconds to be made.
+	types.ErrLengthBeyondLimit.Message = "string '%.64s' is too large for column '%v'"
+	return mendEngines()
+})

@@ -25,11 +25,11 @@ const (
 	mostOther = 1024
 )
 
-// shortNumbers puts a [number] around each text that may become a DECIMAL.
+// shortNumbers does so for a whole plan.
 func shortNumbers(first analyzer.RuleFunc) analyzer.RuleFunc {
 	return func(ctx *sql.Context, a *analyzer.Analyzer, n sql.Node, scope *plan.Scope, sel analyzer.RuleSelector,
 		flags *sql.QueryFlags) (sql.Node, transform.TreeIdentity, error) {
-		n, was, err := transform.NodeWithOpaque(ctx, n, shortIn)
+		n, was, err := transform.NodeWithOpaque(ctx, n, Short)
 		if err != nil {
 			return n, was, err
 		}
@@ -38,16 +38,17 @@ func shortNumbers(first analyzer.RuleFunc) analyzer.RuleFunc {
 	}
 }
 
-// shortIn works on the expressions of a node, and on the subqueries in them.
-func shortIn(ctx *sql.Context, n sql.Node) (sql.Node, transform.TreeIdentity, error) {
+// Short puts a [number] around each text in the expressions of a node, and in their subqueries,
+// that may become a number or a date.
+func Short(ctx *sql.Context, n sql.Node) (sql.Node, transform.TreeIdentity, error) {
 	if !n.Resolved() {
 		return n, transform.SameTree, nil
 	}
 	return transform.OneNodeExpressions(ctx, n, shortBelow)
 }
 
-// ShortRows does so for the values of an INSERT that go into DECIMAL columns: the engine converts
-// them itself.
+// ShortRows does so for the values of an INSERT that go into columns of numbers and dates: the
+// engine converts them itself.
 func ShortRows(ctx *sql.Context, n *plan.InsertInto) error {
 	x, ok := n.Source.(sql.Expressioner)
 	if !ok || n.Destination == nil {
@@ -59,11 +60,16 @@ func ShortRows(ctx *sql.Context, n *plan.InsertInto) error {
 	}
 	changed := false
 	for i, e := range es {
-		if _, is := e.(*number); is || !types.IsDecimal(sch[i%len(sch)].Type) {
+		if _, is := e.(*number); is {
 			continue
 		}
 		// The type of the expression is that of the column already.
-		es[i], changed = &number{expression.UnaryExpressionStub{Child: e}}, true
+		switch t := sch[i%len(sch)].Type; {
+		case types.IsDecimal(t):
+			es[i], changed = newNumber(e, shortNumber), true
+		case isMoment(t):
+			es[i], changed = newNumber(e, shortMoment), true
+		}
 	}
 	if !changed {
 		return nil
@@ -85,30 +91,68 @@ func shortBelow(ctx *sql.Context, e sql.Expression) (sql.Expression, transform.T
 	case *number:
 		return e, transform.SameTree, nil
 	case *plan.Subquery:
-		q, same, err := transform.NodeWithOpaque(ctx, e.Query, shortIn)
+		q, same, err := transform.NodeWithOpaque(ctx, e.Query, Short)
 		if same || err != nil {
 			return e, transform.SameTree, err
 		}
 		return e.WithQuery(q), transform.NewTree, nil
 	}
-	children := e.Children()
-	is := types.IsText
+	all := e.Children()
+	children, others := operands(e, all)
 	if !e.Resolved() || len(children) == 0 {
 		return e, transform.SameTree, nil
-	} else if !decimals(ctx, e, children) {
-		if is = types.IsTextOnly; !doubles(ctx, e, children) { // bytes are compared as bytes
-			return e, transform.SameTree, nil
-		}
 	}
-	fresh, changed := shortAll(ctx, children, is)
+	first, last := 0, len(children)
+	if _, is := e.(*expression.SetField); is { // of what is set nothing is made
+		first = 1
+	}
+	is, cut := types.IsText, shortNumber
+	switch {
+	case decimals(ctx, e, children):
+	case doubles(ctx, e, children):
+		is = types.IsTextOnly // bytes are compared as bytes
+	default:
+		last, cut = moments(ctx, e, children), shortMoment
+	}
+	fresh := slices.Clone(children)
+	changed := false
+	for i := first; i < last; i++ {
+		var shorter bool
+		fresh[i], shorter = short(ctx, children[i], is, cut)
+		changed = changed || shorter
+	}
 	if !changed {
 		return e, transform.SameTree, nil
 	}
-	if _, is := e.(*expression.SetField); is { // of what is set nothing is made
-		fresh[0] = children[0]
+	if others != nil {
+		fresh = others(fresh)
 	}
 	k, err := e.WithChildren(ctx, fresh...)
 	return k, transform.NewTree, err
+}
+
+// operands are the children of an expression but those that a CASE returns as they are; others, if
+// there are such, puts them among what is left of the operands.
+func operands(e sql.Expression, children []sql.Expression) (_ []sql.Expression, others func([]sql.Expression) []sql.Expression) {
+	c, ok := e.(*expression.Case)
+	switch {
+	case !ok:
+		return children, nil
+	case c.Expr == nil:
+		return nil, nil
+	}
+	compared := []sql.Expression{c.Expr}
+	for _, b := range c.Branches {
+		compared = append(compared, b.Cond)
+	}
+	return compared, func(fresh []sql.Expression) []sql.Expression {
+		all := slices.Clone(children) // expression, condition, value, condition, value, ..., else
+		all[0] = fresh[0]
+		for i := range c.Branches {
+			all[1+2*i] = fresh[1+i]
+		}
+		return all
+	}
 }
 
 // decimals reports whether an expression makes DECIMALs of texts among its operands, and returns
@@ -118,8 +162,10 @@ func decimals(ctx *sql.Context, e sql.Expression, children []sql.Expression) boo
 	case *expression.Convert:
 		return types.IsDecimal(e.Type(ctx))
 	case expression.Comparer, *expression.Between, *expression.InTuple, *expression.HashInTuple, expression.ArithmeticOp,
-		*expression.SetField, *expression.Mod, *expression.IntDiv, *expression.Div:
+		*expression.SetField, *expression.Mod, *expression.IntDiv, *expression.Div, *expression.Case:
 		return anyDecimal(ctx, children)
+	case *expression.UnaryMinus:
+		return true
 	case sql.FunctionExpression:
 		return converting[strings.ToLower(e.FunctionName())]
 	}
@@ -132,7 +178,7 @@ func doubles(ctx *sql.Context, e sql.Expression, children []sql.Expression) bool
 	switch e.(type) {
 	case *expression.Convert:
 		return types.IsNumber(e.Type(ctx))
-	case expression.Comparer, *expression.Between, *expression.InTuple, *expression.HashInTuple:
+	case expression.Comparer, *expression.Between, *expression.InTuple, *expression.HashInTuple, *expression.Case:
 		return slices.ContainsFunc(children, func(c sql.Expression) bool {
 			t, ok := c.(expression.Tuple)
 			return ok && doubles(ctx, e, t) || !ok && types.IsNumber(c.Type(ctx))
@@ -154,27 +200,28 @@ func anyDecimal(ctx *sql.Context, es []sql.Expression) bool {
 }
 
 // shortAll are operands whose texts are short enough.
-func shortAll(ctx *sql.Context, es []sql.Expression, is func(sql.Type) bool) (out []sql.Expression, changed bool) {
+func shortAll(ctx *sql.Context, es []sql.Expression, is func(sql.Type) bool, cut func(string) string) (out []sql.Expression, changed bool) {
 	out = make([]sql.Expression, len(es))
 	for i, e := range es {
-		var cut bool
-		out[i], cut = short(ctx, e, is)
-		changed = changed || cut
+		var shorter bool
+		out[i], shorter = short(ctx, e, is, cut)
+		changed = changed || shorter
 	}
 	return out, changed
 }
 
-// short is an operand whose text is short enough, if its type is one of those that become numbers.
-func short(ctx *sql.Context, e sql.Expression, is func(sql.Type) bool) (_ sql.Expression, changed bool) {
+// short is an operand whose text is short enough, if its type is one of those that become something
+// else.
+func short(ctx *sql.Context, e sql.Expression, is func(sql.Type) bool, cut func(string) string) (_ sql.Expression, changed bool) {
 	switch e := e.(type) {
 	case *number, *expression.BindVar, *expression.Star, *expression.DefaultColumn:
 		return e, false
 	case expression.Tuple:
-		out, changed := shortAll(ctx, e, is)
+		out, changed := shortAll(ctx, e, is, cut)
 		return expression.Tuple(out), changed
 	case *expression.Literal:
 		if s, ok := e.Value().(string); ok && is(e.Type(ctx)) {
-			if k := shortNumber(s); k != s {
+			if k := cut(s); k != s {
 				return expression.NewLiteral(k, e.Type(ctx)), true
 			}
 		}
@@ -183,12 +230,17 @@ func short(ctx *sql.Context, e sql.Expression, is func(sql.Type) bool) (_ sql.Ex
 	if !e.Resolved() || !is(e.Type(ctx)) {
 		return e, false
 	}
-	return &number{expression.UnaryExpressionStub{Child: e}}, true
+	return newNumber(e, cut), true
 }
 
-// number is a text that may become a DECIMAL.
+// number is a text that may become a number, or a date. It is as short as cut makes it.
 type number struct {
 	expression.UnaryExpressionStub
+	cut func(string) string
+}
+
+func newNumber(e sql.Expression, cut func(string) string) *number {
+	return &number{expression.UnaryExpressionStub{Child: e}, cut}
 }
 
 // String implements sql.Expression.
@@ -208,11 +260,11 @@ func (n *number) Eval(ctx *sql.Context, row sql.Row) (any, error) {
 	if err != nil || v == nil {
 		return v, err
 	}
-	return shortValue(ctx, v)
+	return shortValue(ctx, v, n.cut)
 }
 
 // shortValue is a value, short enough if it is a text.
-func shortValue(ctx *sql.Context, v any) (_ any, err error) {
+func shortValue(ctx *sql.Context, v any, cut func(string) string) (_ any, err error) {
 	if w, ok := v.(sql.AnyWrapper); ok {
 		if v, err = sql.UnwrapAny(ctx, w); err != nil {
 			return nil, err
@@ -220,9 +272,9 @@ func shortValue(ctx *sql.Context, v any) (_ any, err error) {
 	}
 	switch s := v.(type) {
 	case string:
-		return shortNumber(s), nil
+		return cut(s), nil
 	case []byte:
-		return []byte(shortNumber(string(s))), nil
+		return []byte(cut(string(s))), nil
 	}
 	return v, nil
 }
@@ -232,7 +284,7 @@ func (n *number) WithChildren(_ *sql.Context, children ...sql.Expression) (sql.E
 	if len(children) != 1 {
 		return nil, sql.ErrInvalidChildrenNumber.New(n, len(children), 1)
 	}
-	return &number{expression.UnaryExpressionStub{Child: children[0]}}, nil
+	return newNumber(children[0], n.cut), nil
 }
 
 // shortNumber cuts a text so that few digits and a small exponent are left of the number in front

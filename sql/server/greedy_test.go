@@ -44,10 +44,19 @@ func TestGreedyStatements(t *testing.T) {
 		{"SELECT LENGTH(REPLACE(REPEAT('x', 1000000), 'x', REPEAT('y', 1000000)))", "NULL"},
 		{"SELECT LENGTH(CONCAT(" + long("s, ", 999) + "s)) FROM (SELECT REPEAT('x', 1000000) AS s) q", "NULL"},
 		{"SELECT LENGTH(CAST('x' AS BINARY(2000000000)))", "NULL"},
+		{"SELECT CAST(REPEAT('1', 1000000) AS DATETIME)", "1111-11-11 11:11:11"},
+		{"SELECT CASE CAST('2020-01-01' AS DATE) WHEN REPEAT('1', 1000000) THEN 1 ELSE 2 END", "2"},
+		{"SELECT DAYNAME(REPEAT('x', 1000000))", "NULL"},
+		{"SELECT -REPEAT('1', 1000000) IS NULL", "0"},
+		{"SELECT LENGTH(QUOTE(REPEAT('x', 1000000)))", "1000002"},
 		{"SELECT LENGTH(JSON_ARRAY(" + long("s, ", 99) + "s)) FROM (SELECT REPEAT('x', 1000000) AS s) q", "NULL"},
 	} {
 		expect(t, old, k.q, k.want)
 	}
+	exec(t, old, "CREATE TABLE days (d DATE)")
+	exec(t, old, "INSERT INTO days VALUES ('2020-01-01')")
+	exec(t, old, "UPDATE IGNORE days SET d = REPEAT('1', 1000000)")
+	expect(t, old, "SELECT * FROM days", "0000-00-00")
 	query(t, old, "SELECT REPEAT('a', 1000000) = 1")
 	if w := query(t, old, "SHOW WARNINGS"); len(w) == 0 || len(w[0]) > 600 {
 		t.Errorf("%d warnings, of which the first has %d bytes", len(w), len(w[0]))

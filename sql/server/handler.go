@@ -359,7 +359,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 	if !h.g.enter(p) {
 		return errShutdown
 	}
-	defer after(s)
+	defer s.Settle()
 	defer p.leave(s)
 	if err := handled(c); err != nil {
 		return err
@@ -396,14 +396,6 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 		h.g.onStmt(kind, cost.Elapsed, cost.Hops, err)
 	}
 	return began.End(s, query, &cost, h.g.wording(s, err))
-}
-
-// after does what the statement has left for its end.
-func after(s *session.Session) {
-	if f := s.After; f != nil {
-		s.After = nil
-		f()
-	}
 }
 
 // tries executes a statement until it does not lose a conflict any more, or must not be tried

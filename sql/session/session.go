@@ -68,8 +68,7 @@ type Session struct {
 	WaitTimeout int64
 	// LongQuery is how long a statement takes at most that is not slow.
 	LongQuery time.Duration
-	// After, if there is one, is called once the statement has ended and holds nothing any more,
-	// before its client is told. It waits for the client.
+	// After, if there is one, is called by Settle. It waits for the client.
 	After func()
 	// Sent and Affected are rows: those that the client's command has sent, and has changed.
 	Sent, Affected uint64
@@ -144,6 +143,15 @@ func (s *Session) KVContext(ctx *sql.Context) context.Context {
 	made := kv.WithStatement(ctx, s.Trace, p)
 	s.requests.Store(made)
 	return made
+}
+
+// Settle is called once a statement has ended and holds nothing any more, and before its client is
+// told.
+func (s *Session) Settle() {
+	if f := s.After; f != nil {
+		s.After = nil
+		f()
+	}
 }
 
 // CommandBegin implements sql.LifecycleAwareSession.
