@@ -63,9 +63,12 @@ type block struct {
 	pace  float64       // values a second of the block before now
 }
 
-// begin starts to hand out a block.
+// begin starts to hand out a block. The pace of the one before is known now even if it had one
+// value: the first value of this one follows it.
 func (b *block) begin(v values) {
-	b.pace = b.speed()
+	if b.taken > 0 {
+		b.pace = float64(b.taken) / max(time.Since(b.began), time.Millisecond).Seconds()
+	}
 	b.now, b.then, b.began, b.taken = v, values{}, time.Now(), 0
 }
 

@@ -3,7 +3,9 @@ package table
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/kv/memkv"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
@@ -56,6 +58,45 @@ func TestPassedDuringLease(t *testing.T) {
 			if got, err := c.take(t.Context(), table); err != nil || got != given+1+i {
 				t.Errorf("value %d after %d is %d, %v", i+1, given, got, err)
 			}
+		}
+	})
+}
+
+// begun counts the transactions of a database.
+type begun struct {
+	kv.DB
+	n int
+}
+
+func (d *begun) Begin(o kv.Options) kv.Txn {
+	d.n++
+	return d.DB.Begin(o)
+}
+
+// TestBlocksGrow: where blocks begin with one value, in a cluster of one region, a load pays few
+// leases all the same; a session that inserts now and then goes on with blocks of one value.
+func TestBlocksGrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := &begun{DB: memkv.New(4, "eu")}
+		c := newCounters(&session.Env{DB: db})
+		take := func(table *schema.Table, n int, pause time.Duration) {
+			for i := range uint64(n) {
+				if v, err := c.take(t.Context(), table); err != nil || v != i+1 {
+					t.Fatalf("value %d is %d, %v", i+1, v, err)
+				}
+				synctest.Wait() // a lease that this has begun has ended
+				time.Sleep(pause)
+			}
+		}
+		load := &schema.Table{Desc: &schema.TableDesc{AutoKey: 7}}
+		take(load, 10_000, time.Millisecond)
+		if db.n > 20 {
+			t.Errorf("10,000 values in 10 s were leased by %d transactions", db.n)
+		}
+		seldom := &schema.Table{Desc: &schema.TableDesc{AutoKey: 8}}
+		take(seldom, 50, 2*slowNext)
+		if size := c.block(seldom.Counter()).size; size != 1 {
+			t.Errorf("a value every %v: the last block has %d", 2*slowNext, size)
 		}
 	})
 }
