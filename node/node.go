@@ -323,7 +323,8 @@ func (n *Node) Register(mux *http.ServeMux) {
 	reg.MustRegister(n.stats, n.turns, clockCollector{n}, healthCollector{n}, epochCollector{n}, mapCollector{n}, auditCollector(n.audit),
 		n.tracer.Collector(),
 		digestCollector{n}, meter.New(n.meterSources()),
-		wan.Collector(n.trans, nil), n.over.Collector(nil), collectors.NewGoCollector(),
+		wan.Collector(n.trans, nil), n.over.Collector(nil),
+		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsScheduler)),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	metrics := promhttp.HandlerFor(reg, promhttp.HandlerOpts{})
 	n.metrics.Store(&metrics)

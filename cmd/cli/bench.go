@@ -9,12 +9,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/godwitdb/godwit/lab/bench"
+	"github.com/godwitdb/godwit/lab/bench/cost"
 	"github.com/godwitdb/godwit/lab/bench/rig"
 	"github.com/godwitdb/godwit/mechanism/wan/wanemu"
 )
 
 func benchCommand() *cobra.Command {
 	var quick, asJSON bool
+	var rows int
 	var figures []string
 	c := &cobra.Command{
 		Use:   "bench NAME",
@@ -39,6 +41,9 @@ ratio (value/baseline), paper (the paper's ratio, null where it has none) and be
 			if err != nil {
 				return usageError{err}
 			}
+			if rows < 0 || rows > 0 && !b.Sized {
+				return usagef("--rows takes a number from 1 on, and only with a benchmark that loads a table of any size: cost")
+			}
 			only, err := b.Part(figures)
 			if err != nil {
 				return usageError{err}
@@ -51,7 +56,7 @@ ratio (value/baseline), paper (the paper's ratio, null where it has none) and be
 			defer remove()
 			defer atForcedExit(remove)()
 			sink := rig.NewSink(c.OutOrStdout(), asJSON)
-			err = b.Run(c.Context(), rig.Params{Quick: quick, Dir: dir, Log: c.ErrOrStderr(), Emit: sink.Emit, Only: only})
+			err = b.Run(c.Context(), rig.Params{Quick: quick, Dir: dir, Log: c.ErrOrStderr(), Emit: sink.Emit, Rows: rows, Only: only})
 			if cerr := sink.Close(); err == nil {
 				err = cerr
 			}
@@ -60,6 +65,7 @@ ratio (value/baseline), paper (the paper's ratio, null where it has none) and be
 	}
 	c.Flags().BoolVar(&quick, "quick", false, "fewer points and shorter measurements: ends within a minute on two cores")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line instead of tables; progress goes to standard error")
+	c.Flags().IntVar(&rows, "rows", 0, "load so many rows, of the benchmark cost; 0: 1,000,000, with --quick 100,000")
 	c.Flags().StringSliceVar(&figures, "figure", nil,
 		"only these figures, as 'godwit bench list' names them, of a benchmark that can be run in parts")
 	c.AddCommand(benchListCommand())
@@ -90,6 +96,17 @@ func benchListCommand() *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
 	return c
+}
+
+// floorCommand is the process in which the benchmark cost runs a step of its floor.
+func floorCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    cost.FloorArg + " STEP N MILLISECONDS DIR",
+		Short:  "Run a step of the floor (started by the benchmark cost)",
+		Hidden: true,
+		Args:   cobra.ExactArgs(4),
+		RunE:   func(c *cobra.Command, args []string) error { return cost.FloorMain(args, c.OutOrStdout()) },
+	}
 }
 
 // routerCommand is the helper process that benchmarks on emulated networks start.

@@ -9,6 +9,7 @@
 //   - gaussdb: clock modes, reads from replicas, compression
 //   - geococo: planned all-to-all rounds
 //   - peers: the same work on MariaDB, Galera and etcd, and on Godwit with TLS and encrypted stores
+//   - cost: where the server's CPU time of a statement goes
 //   - faults: what faults cost, beside Galera and etcd
 //   - tpch: the queries of TPC-H beside MariaDB
 //

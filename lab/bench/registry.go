@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/godwitdb/godwit/lab/bench/cost"
 	"github.com/godwitdb/godwit/lab/bench/faults"
 	"github.com/godwitdb/godwit/lab/bench/gaussdb"
 	"github.com/godwitdb/godwit/lab/bench/geococo"
@@ -21,7 +22,7 @@ func all() []rig.Bench {
 	return []rig.Bench{
 		polybase.Bench(), geolm.Bench(), relay.Bench(), relay.CRDB(), gaussdb.Bench(), gaussdb.Switch(),
 		gaussdb.Compression(), geococo.Bench(), peers.Bench(), peers.MariaDB(), peers.Security(), faults.Bench(),
-		tpch.Bench(),
+		tpch.Bench(), cost.Bench(),
 	}
 }
 

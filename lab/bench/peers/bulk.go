@@ -83,7 +83,7 @@ func runBulk(ctx context.Context, p rig.Params, god, maria *server, large int) (
 	}
 	for _, name := range names {
 		for _, c := range clients {
-			fmt.Fprintf(p.Log, "%s %s: %s s, CPU %s s\n", c.name, name, listed(c.times[name]), listed(c.cpus[name]))
+			fmt.Fprintf(p.Log, "%s %s: %s s, CPU %s s\n", c.Name, name, listed(c.times[name]), listed(c.cpus[name]))
 		}
 		if err := emitBulk(p, name, clients[0], clients[1]); err != nil {
 			return err
@@ -105,7 +105,7 @@ func emitBulk(p rig.Params, name string, g, m *bulkClient) error {
 // bulkClient connects, and fills the table bulk.
 func (s *server) bulkClient(ctx context.Context, rows int) (c *bulkClient, err error) {
 	c = &bulkClient{server: s, times: map[string][]float64{}, cpus: map[string][]float64{}}
-	if c.db, err = rig.OpenMySQL(s.port, "sbtest"); err != nil {
+	if c.db, err = rig.OpenMySQL(s.Port, "sbtest"); err != nil {
 		return nil, err
 	}
 	if c.conn, err = c.db.Conn(ctx); err != nil {
@@ -133,7 +133,7 @@ func (s *server) bulkClient(ctx context.Context, rows int) (c *bulkClient, err e
 func (c *bulkClient) exec(ctx context.Context, statements ...string) error {
 	for _, q := range statements {
 		if _, err := c.conn.ExecContext(ctx, q); err != nil {
-			return fmt.Errorf("%s: %.80s: %w", c.name, q, err)
+			return fmt.Errorf("%s: %.80s: %w", c.Name, q, err)
 		}
 	}
 	return nil
@@ -154,7 +154,7 @@ func (c *bulkClient) load(ctx context.Context, rows int) error {
 	if err := c.exec(ctx, "CREATE DATABASE loaded"); err != nil {
 		return err
 	}
-	if err := c.timed(bulkLoad(rows), func() error { return c.prepareIn(ctx, "loaded", rows) }); err != nil {
+	if err := c.timed(bulkLoad(rows), func() error { return c.Prepare(ctx, "loaded", rows) }); err != nil {
 		return err
 	}
 	return c.exec(ctx, "DROP DATABASE loaded")
@@ -162,7 +162,7 @@ func (c *bulkClient) load(ctx context.Context, rows int) error {
 
 // timed notes the time that a step takes, and the server's CPU time.
 func (c *bulkClient) timed(name string, f func() error) error {
-	before, err := c.cpu()
+	before, err := c.CPU()
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (c *bulkClient) timed(name string, f func() error) error {
 		return err
 	}
 	c.times[name] = append(c.times[name], time.Since(begin).Seconds())
-	after, err := c.cpu()
+	after, err := c.CPU()
 	c.cpus[name] = append(c.cpus[name], (after - before).Seconds())
 	return err
 }

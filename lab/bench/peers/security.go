@@ -133,7 +133,7 @@ func (g *godwitSites) secure(ctx context.Context, foreign int) (s secured, err e
 // cpu is the time that the nodes have used.
 func (g *godwitSites) cpu() (sum time.Duration, err error) {
 	for _, pr := range g.procs {
-		d, err := cpuOf(pr.cmd.Process.Pid)
+		d, err := rig.CPUOf(pr.cmd.Process.Pid)
 		if err != nil {
 			return 0, fmt.Errorf("CPU time of %s: %w", g.kind.name, err)
 		}

@@ -18,6 +18,9 @@ type Params struct {
 	Log io.Writer
 	// Emit takes each result as soon as it is known.
 	Emit func(Line) error
+	// Rows is how many rows to load, of a benchmark that is sized; 0: as many as it takes by
+	// itself.
+	Rows int
 	// Only are the figures to run, of a benchmark that can be run in parts; empty: all.
 	Only []string
 }
@@ -37,6 +40,8 @@ type Bench struct {
 	Figures []string
 	// Parts says that its figures can be run one by one.
 	Parts bool
+	// Sized says that it heeds [Params.Rows].
+	Sized bool
 	Run   func(ctx context.Context, p Params) error
 }
 
