@@ -18,6 +18,9 @@ import (
 // memory that this needs from the node's budget until done is called. A long one is among the
 // processes meanwhile, so that it can be killed.
 func (r *Runner) Admit(ctx context.Context, s *session.Session, c *mysql.Conn, query string) (done func(), err error) {
+	if s.Weight, s.Listed = 0, 0; weigh.Short(query) { // as most are: they do not pay for what follows
+		return func() {}, nil
+	}
 	ask, end, err := weigh.Listed(ctx, query, func() (*sql.Context, error) { return r.Sessions.NewContextWithQuery(ctx, c, query) },
 		r.Engine.ProcessList)
 	if err != nil {

@@ -16,12 +16,15 @@ type Memory interface {
 var errLists = mysql.NewSQLError(mysql.EROutOfSortMemory, "HY001", "Out of memory: the lists behind IN take more than the "+
 	"statement may keep: join with a table, or split the statement")
 
+// Short reports whether a text is admitted as it is.
+func Short(text string) bool { return len(text) < leastWide && !starry(text, mostStars) }
+
 // Admit refuses a text that would take too much to parse, and takes the memory that it needs until
 // done is called. n is how much that is, 0 of a short text. listed is how much its lists take of
 // what the statement may keep, which is most. An error of ask ends it.
 func Admit(text string, mode func() token.Mode, ask func() error, mem func() Memory, most func() int64) (n, listed int64,
 	done func(), err error) {
-	if len(text) < leastWide && !starry(text, mostStars) {
+	if Short(text) {
 		return 0, 0, func() {}, nil
 	}
 	w, err := Of(text, mode(), ask)
