@@ -117,6 +117,8 @@ type HostOptions struct {
 	QuietLosers, PatientRefusers, HastyRefusers bool
 	// FixedTurns has survivors wait for those that turn out to be lost while they wait (GRP-10).
 	FixedTurns bool
+	// StubbornLosers leaves GRP-13 out.
+	StubbornLosers bool
 	// PatientReturns leaves GRP-12 out.
 	PatientReturns bool
 	// Fresh reports whether a node's replica of a group is open and has no state (Group.Fresh), as
