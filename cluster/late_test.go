@@ -115,8 +115,8 @@ func TestFoundLate(t *testing.T) {
 	}
 }
 
-// TestPartedIsLate: a node that is silent is told of as late after 1.5 s, for which a detour to it may
-// be looked for; after 1 s if none leads there.
+// TestPartedIsLate: a node that is silent is told of as late after 1.5 s, for which a detour to it
+// may be looked for; after 1 s if none leads there.
 func TestPartedIsLate(t *testing.T) {
 	for _, parted := range []bool{false, true} {
 		now := time.Unix(1000, 0)

@@ -71,8 +71,8 @@ type vigil struct {
 	cells []*served
 	stop  chan struct{}
 	done  sync.WaitGroup
-	// longest is the longest pause while a majority was whole, and after a time when none was; lost is
-	// when none was last.
+	// longest is the longest pause while a majority was whole, longestLost that after a time when
+	// none was; lost is when none was last.
 	longest, longestLost time.Duration
 	lost                 time.Time
 }

@@ -92,9 +92,9 @@ func TestWrongClockIsFenced(t *testing.T) {
 	}
 }
 
-// TestFencedIssuerLeadsNothing: the operator wants GClock mode, and a leader's clock is wrong. It can
-// issue no timestamps, so it gives its leads up, does not get them back as long as that lasts, and
-// has them when its clock is right again. (Seed 500502 of TestRestartSoak.)
+// TestFencedIssuerLeadsNothing: the operator wants GClock mode, and a leader's clock is wrong. It
+// can issue no timestamps, so it gives its leads up, does not get them back as long as that lasts,
+// and has them when its clock is right again. (Seed 500502 of TestRestartSoak.)
 func TestFencedIssuerLeadsNothing(t *testing.T) {
 	onStageOf(t, 3, 1, time.Hour, func(s *stage) {
 		s.setPolicy(clock.WantGClock)
