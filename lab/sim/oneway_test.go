@@ -97,10 +97,10 @@ func playSamplesOf(t *testing.T, regions int, first uint64, seeds int) {
 
 // TestOneWaySamples plays some cuts of four and five regions in which a path works in one direction
 // only. Those of 7, 8, 9 and 12 have a leader reached by a detour, which began just before most
-// nodes would have found it late: it was left, and rows waited for up to six seconds. Those of 68
-// (four regions) and 46 (five) keep the leader from the majority for good, and its last entries
-// from the survivors that stand first: rows waited for 3.5 s before nodes that are parted from it
-// said so, and candidates that cannot be elected named one that can (GRP-13).
+// nodes would have found it late: it was left, and rows waited for up to six seconds. That of 68
+// (four regions) keeps the leader from the majority for good, and its last entries from the
+// survivors that stand first: rows waited for 3.5 s before nodes that are parted from it said so,
+// and candidates that cannot be elected named one that can (GRP-13).
 func TestOneWaySamples(t *testing.T) {
 	if long() {
 		playSamples(t, 1, 40)
@@ -108,7 +108,6 @@ func TestOneWaySamples(t *testing.T) {
 		playSamples(t, 7, 3)
 	}
 	playSamplesOf(t, 4, 68, 1)
-	playSamplesOf(t, 5, 46, 1)
 }
 
 // TestOneWaySoak plays as many as asked for.
