@@ -486,6 +486,7 @@ func (k *clockModes) Clock() *ClockStatus {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s.Verdict, s.Off, s.MaxBound = k.verdict.String(), k.off, k.policy.MaxBound
+	s.Needed = k.policy.Mode == clock.WantGClock && (mode == clock.GClock || mode == clock.Dual)
 	if !k.leadSince.IsZero() {
 		inForce, _ := k.steps.ClockSteps()
 		s.Target, s.Blocked = clock.Mode(inForce.Target).String(), k.blocked

@@ -143,7 +143,7 @@ func (c *Cluster) heartbeat(ctx context.Context) {
 	leads := c.clockModes.tick(ctx)
 	c.peers.awake(c.pace.HeartbeatEvery)
 	if paths := c.options.Paths; paths != nil {
-		c.peers.detours(paths.Cut())
+		c.peers.detours(paths.Cut(), paths.Parted())
 	}
 	for id, is := range c.peers.lost(c.pace.LostAfter) {
 		c.transport.SetLost(id, is)

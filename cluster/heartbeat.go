@@ -232,15 +232,7 @@ func (p *peers) facts(id base.NodeID) (lag time.Duration, load int) {
 
 // commitLead is the longest of the commit leads of peers heard of lately.
 func (p *peers) commitLead() time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	d := time.Duration(0)
-	for _, x := range p.all {
-		if p.now().Sub(x.heard) < deadAfter {
-			d = max(d, x.lead)
-		}
-	}
-	return d
+	return p.most(func(x *peer) time.Duration { return x.lead })
 }
 
 // silent are the peers that were heard of, but not for d, and that nobody else hears. Each is

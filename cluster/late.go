@@ -58,8 +58,8 @@ func (c *contact) late(now time.Time, mono time.Duration) time.Duration {
 }
 
 // silentLong is the silence after which a node is told of as late, too: longer than a detour takes
-// to be found. A node that hears the leader, and is not heard by it, learns so that the others do
-// not hear it at all.
+// to be found, unless it is known that there is none. A node that hears the leader, and is not
+// heard by it, learns so that the others do not hear it at all.
 const silentLong = 1500 * time.Millisecond
 
 // late is by how much longer than usual a majority of the nodes take to confirm heartbeats, and the
@@ -78,10 +78,9 @@ func (p *peers) late(nodes []base.NodeID) (own, others time.Duration) {
 		if x := p.all[n]; n != p.self && x != nil {
 			said = append(said, x.lateness)
 			d = x.contact.late(p.now(), p.mono())
-			if x.lateBy = d; !x.contact.heard.IsZero() {
-				if silence := p.now().Sub(x.contact.heard); silence > silentLong {
-					x.lateBy = silence
-				}
+			silence := p.now().Sub(x.contact.heard)
+			if x.lateBy = d; !x.contact.heard.IsZero() && (silence > silentLong || x.contact.parted && silence > heardLately) {
+				x.lateBy = silence
 			}
 		}
 		by = append(by, d)

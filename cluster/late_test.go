@@ -115,6 +115,41 @@ func TestFoundLate(t *testing.T) {
 	}
 }
 
+// TestPartedIsLate: a node that is silent is told of as late after 1.5 s, for which a detour to it
+// may be looked for; after 1 s if none leads there.
+func TestPartedIsLate(t *testing.T) {
+	for _, parted := range []bool{false, true} {
+		now := time.Unix(1000, 0)
+		p := newPeers(1, func() time.Time { return now })
+		nodes, from := []base.NodeID{1, 2, 3}, time.Time{}
+		for i := 0; from.IsZero() || now.Sub(from) < 3*time.Second; i++ {
+			now = now.Add(100 * time.Millisecond)
+			for _, n := range nodes[1:] {
+				if n == 3 || i < 20 {
+					p.contacted(&wire.Heartbeat{Node: uint32(n), EchoNs: uint64(p.mono() - 30*time.Millisecond)}, 0)
+				}
+			}
+			if i == 19 {
+				from = now
+			}
+			if parted && i > 25 {
+				p.detours(map[base.NodeID][]base.NodeID{2: nil}, []base.NodeID{2})
+			}
+			p.late(nodes)
+			if len(p.finds(nodes, health.TooOld, health.LateTimes)) > 0 {
+				break
+			}
+		}
+		want := silentLong
+		if parted {
+			want = heardLately
+		}
+		if d := now.Sub(from); d <= want || d > want+200*time.Millisecond {
+			t.Errorf("a node that is silent, and parted %v, is late after %v", parted, d)
+		}
+	}
+}
+
 // TestDetourIsNotLate: a peer has confirmed nothing while the path to it was cut, and a detour has
 // begun. It is late only if it does not confirm what makes the detour.
 func TestDetourIsNotLate(t *testing.T) {
@@ -138,7 +173,7 @@ func TestDetourIsNotLate(t *testing.T) {
 		for range 8 { // the paths are cut, and the others are heard
 			cut = hears(last)
 		}
-		p.detours(map[base.NodeID][]base.NodeID{2: {3, 2}, 3: {2, 3}})
+		p.detours(map[base.NodeID][]base.NodeID{2: {3, 2}, 3: {2, 3}}, nil)
 		for i := range 20 {
 			if confirms && i >= 4 {
 				last = p.mono() - 200*time.Millisecond
@@ -148,7 +183,7 @@ func TestDetourIsNotLate(t *testing.T) {
 		if late := most > health.TooOld; late == confirms || cut == 0 {
 			t.Errorf("late by %v without the paths, by %v on detours that reach the peers: %v", cut, most, confirms)
 		}
-		p.detours(nil)
+		p.detours(nil, nil)
 		if x := p.get(2); !x.contact.detour.IsZero() {
 			t.Error("the detour does not end")
 		}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -34,13 +35,15 @@ type contact struct {
 	here  bool // it was heard of and not lost when that was looked at last
 	// detour is since when messages to the peer make a detour; zero: they do not.
 	detour time.Time
+	parted bool // no way leads to it ([Paths].Parted)
 }
 
-// detours takes on which ways nodes are reached whose direct path is cut ([Paths.Cut]).
-func (p *peers) detours(cut map[base.NodeID][]base.NodeID) {
+// detours takes on which ways nodes are reached whose direct path is cut ([Paths].Cut).
+func (p *peers) detours(cut map[base.NodeID][]base.NodeID, parted []base.NodeID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for id, x := range p.all {
+		x.contact.parted = slices.Contains(parted, id)
 		switch c := &x.contact; {
 		case len(cut[id]) == 0:
 			c.detour = time.Time{}

@@ -42,6 +42,8 @@ type Paths interface {
 	// Cut lists the nodes whose direct path is cut, and on which way each is reached instead,
 	// itself last; nil if on none.
 	Cut() map[base.NodeID][]base.NodeID
+	// Parted lists those of them to which no way leads, though others may hear them.
+	Parted() []base.NodeID
 }
 
 // Disk is what this node keeps of the cluster over a restart.

@@ -85,7 +85,8 @@ func (h *selfCheck) facts() health.Facts {
 	h.mu.Lock()
 	ending := h.ending
 	h.mu.Unlock()
-	f := health.Facts{OthersSync: h.peers.syncMedian(), ClockFenced: h.clocks().Fenced, Heard: 1, Ending: ending}
+	c := h.clocks()
+	f := health.Facts{OthersSync: h.peers.syncMedian(), ClockFenced: c.Fenced, ClockNeeded: c.Needed, Heard: 1, Ending: ending}
 	if h.vitals.Syncs != nil {
 		s := h.vitals.Syncs()
 		f.Syncs = &s

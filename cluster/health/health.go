@@ -55,6 +55,8 @@ type Facts struct {
 	Ending bool
 	// ClockFenced says that the clock is outside its bound.
 	ClockFenced bool
+	// ClockNeeded says that clock.mode is one in which the oracle cannot stand in for it.
+	ClockNeeded bool
 	// Late is by how much longer than usual a majority of the nodes take to confirm this node's
 	// heartbeats, OthersLate the median of what the other nodes say of theirs: in a slow network
 	// all are late.
@@ -132,6 +134,9 @@ func (m *Monitor) Tick(now time.Time, f Facts) (v Verdict) {
 	}
 	if f.ClockFenced {
 		found[Clock] = "it is outside its bound"
+	}
+	if f.ClockFenced && f.ClockNeeded {
+		found[Issuer] = "it can issue no timestamps: its clock is outside its bound, and clock.mode is gclock"
 	}
 	for _, o := range organs {
 		x := m.organs[o]

@@ -21,13 +21,16 @@ const (
 	Links
 	// Life is the process's life: leads leave a node that was told to end.
 	Life
+	// Issuer issues timestamps: leads leave a node that cannot, because its clock is wrong and the
+	// operator wants a clock mode that needs it.
+	Issuer
 )
 
 // organs are all, the worst first.
-var organs = []Organ{Life, Store, Disk, Process, Clock, Links}
+var organs = []Organ{Life, Store, Disk, Process, Issuer, Clock, Links}
 
 // Leading are the organs that a leader needs.
-const Leading = Disk | Store | Process | Life
+const Leading = Disk | Store | Process | Life | Issuer
 
 // String names the organ.
 func (o Organ) String() string {
@@ -44,6 +47,8 @@ func (o Organ) String() string {
 		return "link"
 	case Life:
 		return "life"
+	case Issuer:
+		return "issuer"
 	}
 	return fmt.Sprintf("organ %d", uint32(o))
 }
@@ -64,6 +69,8 @@ func (o Organ) Advice() string {
 		return "look at the network between the nodes"
 	case Life:
 		return "nothing: it was told to end, and hands its leads over"
+	case Issuer:
+		return "correct its clock (chronyc tracking, timedatectl), or set clock.mode to auto"
 	}
 	return ""
 }

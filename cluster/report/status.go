@@ -152,6 +152,7 @@ type ClockStatus struct {
 	Verdict string        `json:"verdict"`
 	Off     time.Duration `json:"off_ns"` // least correction that the others ask for
 	Fenced  bool          `json:"fenced"` // its clock is not used
+	Needed  bool          `json:"needed"` // clock.mode asks for a mode that uses it, and that is in force
 	// how far the clock was set, if that is more than its bound allows
 	Stepped time.Duration `json:"stepped_ns"`
 	// of the oracle as known here, against the source

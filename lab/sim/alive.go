@@ -71,9 +71,10 @@ type vigil struct {
 	cells []*served
 	stop  chan struct{}
 	done  sync.WaitGroup
-	// longest is the longest pause while a majority was whole, lost when none was last.
-	longest time.Duration
-	lost    time.Time
+	// longest is the longest pause while a majority was whole, longestLost that after a time when
+	// none was; lost is when none was last.
+	longest, longestLost time.Duration
+	lost                 time.Time
 }
 
 // bound is how long a pause of writes may last now.
@@ -228,7 +229,11 @@ func (v *vigil) judge(c *served, whole *wholeness, changed bool, now time.Time) 
 		return nil, false
 	}
 	pause := now.Sub(from)
-	v.longest = max(v.longest, pause)
+	if now.Sub(v.lost) < lostBound {
+		v.longestLost = max(v.longestLost, pause)
+	} else {
+		v.longest = max(v.longest, pause)
+	}
 	if pause > serveBound && !c.noted {
 		c.noted = true
 		v.w.log.printf("node %d has not written rows of %v for %v; bound %v; whole: %v; %v", c.h.id, c.g, pause,

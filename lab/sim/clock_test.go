@@ -92,6 +92,37 @@ func TestWrongClockIsFenced(t *testing.T) {
 	}
 }
 
+// TestFencedIssuerLeadsNothing: the operator wants GClock mode, and a leader's clock is wrong. It
+// can issue no timestamps, so it gives its leads up, does not get them back as long as that lasts,
+// and has them when its clock is right again. (Seed 500502 of TestRestartSoak.)
+func TestFencedIssuerLeadsNothing(t *testing.T) {
+	onStageOf(t, 3, 1, time.Hour, func(s *stage) {
+		s.setPolicy(clock.WantGClock)
+		time.Sleep(20 * time.Second)
+		bad, g, k := s.hosts[1], base.DataGroup(1, 2), s.key(2, 1)
+		s.put(2, k, "before")
+		bad.clock.Jump(2 * time.Second)
+		longest, last := time.Duration(0), time.Now()
+		for end := last.Add(20 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+			if _, err := s.within(2*cutHang, s.hosts[0], kv.Options{},
+				func(t kv.Txn) error { t.Put(k, []byte("x"), 0); return nil }); err == nil {
+				longest, last = max(longest, time.Since(last)), time.Now()
+			}
+		}
+		if longest = max(longest, time.Since(last)); longest > serveBound {
+			t.Errorf("the rows of node %d's region pause for %v", bad.id, longest)
+		}
+		if h := s.leaderOf(g); h == nil || h == bad {
+			t.Error("the leader with a wrong clock leads on, or nobody does")
+		}
+		bad.clock.Set(0, 0, s.cfg.ClockBound)
+		time.Sleep(20 * time.Second)
+		if h := s.leaderOf(g); h != bad {
+			t.Error("the leader does not have its lead back")
+		}
+	})
+}
+
 // TestStepIsNotBelieved: a clock is set while its node serves. As long as the node may issue
 // timestamps by it, true time lies within the bound that the node uses, whatever the other nodes
 // report, and even if they cannot be heard. Reports from before the step do not confirm the clock,

@@ -42,8 +42,8 @@ type Outcome struct {
 	// written, at most.
 	Served time.Duration
 	// Paused is the longest time for which rows were not written during faults that left a majority
-	// whole (Config.Lively).
-	Paused time.Duration
+	// whole (Config.Lively), PausedLost the same once a majority was whole again.
+	Paused, PausedLost time.Duration
 	// Latency is that of own rows before the faults and ten seconds after them, by region; nil if
 	// it was not measured.
 	Latency [][2]time.Duration
@@ -105,7 +105,7 @@ func Run(cfg Config) *Outcome {
 	o.Served = b.probe()
 	if cfg.Lively {
 		v.end()
-		o.Paused = v.longest
+		o.Paused, o.PausedLost = v.longest, v.longestLost
 		b.returned(o, before, v.bound(wholeBound, o.healedAt))
 	}
 	w.checkClocks()

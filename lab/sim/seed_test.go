@@ -132,7 +132,7 @@ type soaked struct {
 
 func (p *soaked) add(o *Outcome) {
 	p.runs++
-	d := max(o.Served, o.Paused)
+	d := max(o.Served, o.Paused, o.PausedLost)
 	if d > serveBound {
 		p.over++
 	}
@@ -175,8 +175,8 @@ func seed(t *testing.T, cfg Config) {
 			cfg.String(), o.Faults, o.Summary(), o.Kinds(), err, save(t, o), again, cfg.Seed)
 		return
 	}
-	t.Logf("%s\n%s, served after %v, longest pause %v, real %v\n%s", cfg.String(), o.Summary(), o.Served.Round(time.Millisecond),
-		o.Paused.Round(time.Millisecond), time.Since(began).Round(time.Millisecond), o.Kinds())
+	t.Logf("%s\n%s, served after %v, longest pause %v, after a lost majority %v, real %v\n%s", cfg.String(), o.Summary(),
+		o.Served.Round(time.Millisecond), o.Paused.Round(time.Millisecond), o.PausedLost.Round(time.Millisecond), time.Since(began).Round(time.Millisecond), o.Kinds())
 	if *flagKeep {
 		t.Logf("history and journal: %s", save(t, o))
 	}

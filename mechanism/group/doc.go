@@ -54,6 +54,11 @@
 //	     stands in its turn, as if a leader had died just now. Pre-votes ask those who follow a
 //	     leader in vain. Because: most voters were away; when the one that makes a majority comes
 //	     back, the others have just stood in vain, and wait for 1.5 to 3 s before they do again.
+//	(GRP-13) a candidate that is refused by voters with longer logs, and cannot be elected without
+//	     them, has the one with the longest log stand at once. A voter that is without a leader, and
+//	     is told so, asks for pre-votes like any candidate. Whoever grants a pre-vote puts its own
+//	     turn off. Because: a cut keeps a leader's last entries from the survivors that stand first;
+//	     each stands in vain, and rows wait for half a second a turn.
 //
 // # Duties of the caller
 //

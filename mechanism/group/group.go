@@ -176,6 +176,7 @@ type follower struct {
 	left      uint64            // the leader that was dead, or late, when it was set
 	heard     uint64            // tick at which a leader was last heard
 	outrun    outrun
+	canvass   canvass
 	regains   uint64 // tick until which it asks for the lead that it has lost to nobody
 }
 

@@ -126,7 +126,8 @@ func (g *Group) shun(why string) {
 // time, and who has not heard of it yet refuses its vote to this member: so that gives them a
 // moment.
 func (g *Group) leaderLate(node uint64) {
-	if g.lead != node || !g.watched() || !g.fit() {
+	// Raft knows at once if it was said to be down in the same turn.
+	if g.lead != node || g.rn.BasicStatus().Lead != node || !g.watched() || !g.fit() {
 		return
 	}
 	g.shun("most nodes find the leader late: this node drops its heartbeats and stands for election")

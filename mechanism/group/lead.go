@@ -58,6 +58,7 @@ func (g *Group) tick(msgs []*pb.Message) {
 	} else if n > 0 && g.mayStand() {
 		g.tickFollower(n)
 	}
+	g.yield()
 	g.checkLease()
 	if g.pend.nLost > 0 {
 		for _, p := range g.pend.takeIf(func(p *proposal) bool { return g.now >= p.deadline }) {
@@ -153,6 +154,7 @@ func (g *Group) noteReady(rd raft.Ready) {
 	if lead != g.lead && lead != 0 {
 		g.host.opts.Logger.Info("group has a leader", "group", g.id.String(), "leader", lead, "term", term)
 	}
+	g.canvass.noteState(g.state, state, lead, g.now)
 	g.term, g.lead, g.state = term, lead, state
 	if lead != 0 {
 		g.campaign, g.regains = 0, 0
@@ -323,11 +325,7 @@ type outrun struct {
 // noteOutrun remembers a candidate that this follower cannot vote for when it has given its leader
 // up, too.
 func (g *Group) noteOutrun(m *pb.Message) {
-	last, err := g.log.LastIndex()
-	if err != nil {
-		return
-	}
-	if term, err := g.log.Term(last); err == nil && (m.GetLogTerm() < term || m.GetLogTerm() == term && m.GetIndex() < last) {
+	if end, ok := g.logEnd(); ok && (position{m.GetIndex(), m.GetLogTerm()}).before(end) {
 		g.outrun = outrun{m.GetFrom(), g.lead, g.now}
 	}
 }

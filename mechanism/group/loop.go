@@ -135,6 +135,10 @@ func (g *Group) step(m *pb.Message) {
 	if m.GetType() == pb.MsgPreVote && g.state == raft.StateFollower && g.lead != 0 {
 		g.noteOutrun(m)
 	}
+	if m.GetType() == pb.MsgPreVoteResp {
+		g.noteAnswer(m)
+		defer g.yield()
+	}
 	ends := g.state == raft.StateLeader && m.GetType() == pb.MsgAppResp && m.GetTerm() > g.term
 	// Errors are of messages that come too late or from nodes that were removed.
 	if _ = g.rn.Step(m); ends {
@@ -159,7 +163,7 @@ func (g *Group) heeds(m *pb.Message) bool {
 		}
 		return false
 	}
-	if g.suspicion.bars(m) {
+	if g.suspicion.bars(m) || g.named(m) {
 		return false
 	}
 	switch m.GetType() {
@@ -253,8 +257,11 @@ func (g *Group) send(m *pb.Message) {
 		g.host.snaps.enqueue(g, m)
 		return
 	}
-	if t := m.GetType(); (t == pb.MsgPreVote || t == pb.MsgVote) && g.now < g.regains {
+	switch t := m.GetType(); {
+	case (t == pb.MsgPreVote || t == pb.MsgVote) && g.now < g.regains:
 		m.Context = []byte(lostToNobody)
+	case t == pb.MsgPreVoteResp && m.GetReject() && g.lead == 0:
+		g.tellEnd(m)
 	}
 	to := base.NodeID(m.GetTo())
 	o := g.outbox(to, m)
@@ -272,6 +279,8 @@ func (g *Group) send(m *pb.Message) {
 		g.touched[o] = struct{}{}
 		if m.GetReject() {
 			g.refused(m.GetTo())
+		} else {
+			g.granting()
 		}
 	default:
 		g.touched[o] = struct{}{}

@@ -88,7 +88,7 @@ type HostOptions struct {
 
 	// SnapshotChunkBytes is the size of one chunk of a snapshot, SnapshotWindow
 	// how many are under way in one stream, SnapshotStreams how many streams a
-	// node sends, and receives, at once. Default 512 KiB, 8 and 2.
+	// node sends, and receives, at once, besides one of the meta shard. Default 512 KiB, 8 and 2.
 	SnapshotChunkBytes int
 	SnapshotWindow     int
 	SnapshotStreams    int
@@ -117,6 +117,10 @@ type HostOptions struct {
 	QuietLosers, PatientRefusers, HastyRefusers bool
 	// FixedTurns has survivors wait for those that turn out to be lost while they wait (GRP-10).
 	FixedTurns bool
+	// StubbornLosers leaves GRP-13 out.
+	StubbornLosers bool
+	// MetaWaits has snapshots of the meta shard wait for those of other shards, for tests.
+	MetaWaits bool
 	// PatientReturns leaves GRP-12 out.
 	PatientReturns bool
 	// Fresh reports whether a node's replica of a group is open and has no state (Group.Fresh), as

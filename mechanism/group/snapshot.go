@@ -138,14 +138,48 @@ func (s *snapshots) enqueue(g *Group, m *pb.Message) {
 	if s.ctx.Err() != nil {
 		return
 	}
-	if len(s.jobs[k]) == 0 {
+	if len(s.jobs[k]) == 0 && s.ahead(k.shard) {
+		s.queue = slices.Insert(s.queue, 0, k)
+	} else if len(s.jobs[k]) == 0 {
 		s.queue = append(s.queue, k)
 	}
 	s.jobs[k] = append(s.jobs[k], j)
-	if s.streams < s.h.opts.SnapshotStreams {
+	if s.streams < s.places() {
 		s.streams++
 		s.wg.Go(s.work)
 	}
+}
+
+// ahead reports whether streams of a shard do not wait for those of others: the meta shard's, which
+// is small. A node that lacks what is in it knows no definition, and serves nothing.
+func (s *snapshots) ahead(shard base.ShardID) bool {
+	return shard == base.MetaShard && !s.h.opts.MetaWaits
+}
+
+// places is how many streams may be under way: one more while a stream of the meta shard is there.
+// mu is held.
+func (s *snapshots) places() int {
+	n := s.h.opts.SnapshotStreams
+	if slices.ContainsFunc(s.queue, func(k streamKey) bool { return s.ahead(k.shard) }) {
+		return n + 1
+	}
+	for k := range s.active {
+		if s.ahead(k.shard) {
+			return n + 1
+		}
+	}
+	return n
+}
+
+// taken is how many of the places for other shards than the meta shard are taken by streams that
+// come in. mu is held.
+func (s *snapshots) taken() (n int) {
+	for _, in := range s.in {
+		if !s.ahead(in.shard) {
+			n++
+		}
+	}
+	return n
 }
 
 // work sends streams until none waits.
@@ -155,7 +189,7 @@ func (s *snapshots) work() {
 		// One stream at a time for a shard and a node: groups that come
 		// meanwhile share the next.
 		n := slices.IndexFunc(s.queue, func(k streamKey) bool { return !s.active[k] })
-		if n < 0 || s.ctx.Err() != nil {
+		if n < 0 || s.ctx.Err() != nil || s.streams > s.places() {
 			s.streams--
 			s.mu.Unlock()
 			return

@@ -118,7 +118,7 @@ func (s *snapshots) inboundOf(from base.NodeID, c *wire.SnapshotChunk) (*inbound
 	if c.Seq != 0 || len(c.Raft) == 0 {
 		return nil, base.Errorf(base.CodeUnavailable, "snapshot stream %d from node %d is not known here (any more)", c.Id, from)
 	}
-	if s.shards[shard] || len(s.in) >= s.h.opts.SnapshotStreams {
+	if s.shards[shard] || !s.ahead(shard) && s.taken() >= s.h.opts.SnapshotStreams {
 		return nil, base.Errorf(base.CodeOverloaded, "node %d receives other snapshots; retry later", s.h.opts.Self)
 	}
 	imp, err := s.h.opts.Store.ImportShard(shard)

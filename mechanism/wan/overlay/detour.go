@@ -215,6 +215,19 @@ func (o *Overlay) Elsewhere(id base.NodeID) bool {
 	return o.links.elsewhere(id, o.now())
 }
 
+// Parted lists those of Cut to which no way leads that messages could take, as far as nodes have
+// told each other whom they hear.
+func (o *Overlay) Parted() (out []base.NodeID) {
+	o.linkMu.Lock()
+	defer o.linkMu.Unlock()
+	for id := range o.links.peers {
+		if now := o.now(); o.links.cut(id, now) && o.links.parted(id, now) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
 // # 2. Opening
 
 // open begins a detour to a peer.

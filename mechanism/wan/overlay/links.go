@@ -246,9 +246,7 @@ func (l *links) cut(id base.NodeID, now time.Duration) bool {
 // link that is cut and not silent is healing: who makes a detour goes on with it for a while, and
 // who makes none begins none.
 func (l *links) silent(id base.NodeID, now time.Duration) bool {
-	x, r := l.peers[id], l.reports[id]
-	return x != nil && x.cut && now-x.heard > doubtAfter ||
-		now-r.at <= freshFor && slices.Contains(r.cut, l.self) && !slices.Contains(r.healing, l.self)
+	return l.deaf(l.self, id, now) || l.deaf(id, l.self, now)
 }
 
 // route is the best way to a peer over others that may pass messages on: of those with the fewest
@@ -298,4 +296,31 @@ func (l *links) passable(path []base.NodeID, now time.Duration) bool {
 		from = id
 	}
 	return true
+}
+
+// parted reports whether no way leads to a peer, directly or over others, as far as nodes have
+// told: each has a link over which one end is known not to hear the other one. A node that has not
+// told of late may hear all.
+func (l *links) parted(id base.NodeID, now time.Duration) bool {
+	seen, next := map[base.NodeID]bool{l.self: true}, []base.NodeID{l.self}
+	for len(next) > 0 && !seen[id] {
+		from := next[0]
+		next = next[1:]
+		for n := range l.peers {
+			if !seen[n] && !l.deaf(from, n, now) && !l.deaf(n, from, now) {
+				seen[n], next = true, append(next, n)
+			}
+		}
+	}
+	return !seen[id]
+}
+
+// deaf reports whether a is known not to hear b directly.
+func (l *links) deaf(a, b base.NodeID, now time.Duration) bool {
+	if a == l.self {
+		x := l.peers[b]
+		return x != nil && x.cut && now-x.heard > doubtAfter
+	}
+	r := l.reports[a]
+	return now-r.at <= freshFor && slices.Contains(r.cut, b) && !slices.Contains(r.healing, b)
 }

@@ -45,3 +45,50 @@ func TestLateLooks(t *testing.T) {
 		t.Errorf("long behind a late look a link is cut after %v", d)
 	}
 }
+
+// TestParted: no way leads to a node once each is known to have a link over which one end does not
+// hear the other one. What is not known, or no more, is hoped for.
+func TestParted(t *testing.T) {
+	const now = time.Hour
+	for _, c := range []struct {
+		what    string
+		unheard []base.NodeID                 // that node 1 does not hear
+		says    map[base.NodeID][]base.NodeID // whom the others say that they do not hear
+		healing bool                          // and have heard again just now
+		age     time.Duration                 // of that
+		parted  bool                          // node 4
+	}{
+		{what: "all is well"},
+		{what: "nobody knows more", unheard: []base.NodeID{4}},
+		{what: "it hears another one, which hears it", unheard: []base.NodeID{4}, says: map[base.NodeID][]base.NodeID{4: {1, 2}}},
+		{what: "it hears nobody", unheard: []base.NodeID{4}, says: map[base.NodeID][]base.NodeID{4: {1, 2, 3}}, parted: true},
+		{what: "it hears nobody, though node 1 hears it", says: map[base.NodeID][]base.NodeID{4: {1, 2, 3}}, parted: true},
+		{what: "nobody hears it", unheard: []base.NodeID{4}, says: map[base.NodeID][]base.NodeID{2: {4}, 3: {4}}, parted: true},
+		{what: "one way leads there and another one back", unheard: []base.NodeID{4},
+			says: map[base.NodeID][]base.NodeID{2: {4}, 4: {3}}, parted: true},
+		{what: "the way leads over one that hears nobody else", unheard: []base.NodeID{4, 2},
+			says: map[base.NodeID][]base.NodeID{2: {1, 3}, 3: {4}}, parted: true},
+		{what: "the way leads over two others", unheard: []base.NodeID{4, 2}, says: map[base.NodeID][]base.NodeID{3: {4}}},
+		{what: "it hears the others again", unheard: []base.NodeID{4}, says: map[base.NodeID][]base.NodeID{4: {1, 2, 3}}, healing: true},
+		{what: "that was long ago", unheard: []base.NodeID{4}, says: map[base.NodeID][]base.NodeID{4: {1, 2, 3}},
+			age: freshFor + time.Millisecond},
+	} {
+		l := newLinks(1, 1)
+		for id := base.NodeID(1); id <= 4; id++ {
+			l.peers[id] = &link{heard: now}
+		}
+		for _, id := range c.unheard {
+			*l.peers[id] = link{heard: now - time.Second, cut: true}
+		}
+		for id, cut := range c.says {
+			r := linkReport{number: 1, at: now - c.age, cut: cut}
+			if c.healing {
+				r.healing = cut
+			}
+			l.reports[id] = r
+		}
+		if got := l.parted(4, now); got != c.parted {
+			t.Errorf("%s: parted %v", c.what, got)
+		}
+	}
+}
