@@ -255,11 +255,14 @@ func (w *worker) changes(ctx context.Context, sts []*Statement, here, ref way) (
 		}
 	}
 	single := len(sts) == 1
-	script := func(as way) (qs []string) {
+	script := func(as *way) (qs []string) {
 		if single {
 			qs = append(qs, "START TRANSACTION")
 		}
-		for _, st := range sts {
+		for i, st := range sts {
+			if as.late && i == len(sts)-1 {
+				as.from = len(qs)
+			}
 			qs = append(qs, st.Root.Text(as.forms))
 		}
 		if qs = append(qs, reads...); single {
@@ -271,9 +274,11 @@ func (w *worker) changes(ctx context.Context, sts []*Statement, here, ref way) (
 	run := func() error {
 		return w.each(func(side *Side) error {
 			if side == w.here {
-				got = side.as(ctx, script(here), here)
+				qs := script(&here)
+				got = side.as(ctx, qs, here)
 			} else {
-				want = side.as(ctx, script(ref), ref)
+				qs := script(&ref)
+				want = side.as(ctx, qs, ref)
 			}
 			return nil
 		})

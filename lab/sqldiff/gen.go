@@ -233,8 +233,7 @@ func (g *Gen) from(outer *scope, n, depth int) ([]source, *Node) {
 	case 3, 4:
 		return all, node(From, "$ RIGHT JOIN $ ON $", left, right, on)
 	case 5:
-		// The parser takes (b JOIN c USING (id)) JOIN d apart if CROSS JOIN is before it.
-		if len(all) < 4 && len(rs) == 1 {
+		if len(all) < 4 {
 			return all, node(From, "$ CROSS JOIN $", left, right)
 		}
 	case 6:

@@ -195,13 +195,18 @@ func (s *Side) all(ctx context.Context, qs []string) (out []*Result) {
 type way struct {
 	forms         map[string]string
 	before, after []string
+	// late: before stands before the last statement of several that change tables, which is number
+	// from.
+	late bool
+	from int
 }
 
 // as runs statements in a way.
 func (s *Side) as(ctx context.Context, qs []string, as way) []*Result {
+	out := s.all(ctx, qs[:as.from])
 	s.all(ctx, as.before)
 	defer s.all(ctx, as.after)
-	return s.all(ctx, qs)
+	return append(out, s.all(ctx, qs[as.from:])...)
 }
 
 func (s *Side) run(ctx context.Context, q string, r *Result) error {

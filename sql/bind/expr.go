@@ -54,10 +54,6 @@ func castNode(n expr.Node, t expr.Type) (expr.Node, error) {
 	return &expr.Cast{Arg: n, T: t}, nil
 }
 
-func commonType(a, b expr.Type) (expr.Type, error) {
-	return expr.Merge("union", &expr.Col{T: a}, &expr.Col{T: b})
-}
-
 // conjunction binds a condition and splits it at its ANDs.
 func (x *exprs) conjunction(n ast.ExprNode) ([]expr.Node, error) {
 	switch e := n.(type) {

@@ -89,7 +89,7 @@ func (b *binder) combine(op ast.SetOprType, l, r *bound) (*bound, error) {
 		out.outer[id] = true
 	}
 	for i := range l.cols {
-		t, err := commonType(l.cols[i].typ, r.cols[i].typ)
+		t, err := algebra.CommonType(l.cols[i].typ, r.cols[i].typ)
 		if err != nil {
 			return nil, err
 		}

@@ -177,7 +177,7 @@ func (t *Table) CreateCheck(ctx *sql.Context, c *sql.CheckDefinition) error {
 		}
 	}
 	if slices.ContainsFunc(d.Checks, func(c sql.CheckDefinition) bool { return schema.SameName(c.Name, n.Name) }) {
-		return sql.ErrForeignKeyDuplicateName.New(n.Name)
+		return mysql.NewSQLError(3822, "HY000", "Duplicate check constraint name '%s'.", n.Name)
 	}
 	d.Checks = append(d.Checks, n)
 	if err := t.checkable(d); err != nil {
@@ -195,7 +195,7 @@ func (t *Table) DropCheck(ctx *sql.Context, name string) error {
 	n := len(d.Checks)
 	d.Checks = slices.DeleteFunc(d.Checks, func(c sql.CheckDefinition) bool { return schema.SameName(c.Name, name) })
 	if len(d.Checks) == n {
-		return base.Errorf(base.CodeInvalid, "check '%s' was not found on the table", name)
+		return mysql.NewSQLError(3821, "HY000", "Check constraint '%s' is not found in the table.", name)
 	}
 	return t.done(m, d)
 }
@@ -272,6 +272,10 @@ func (t *Table) GetReferencedForeignKeys(ctx *sql.Context) ([]sql.ForeignKeyCons
 	return out, nil
 }
 
+func errForeignKeyName(name string) error {
+	return mysql.NewSQLError(1826, "HY000", "Duplicate foreign key constraint name '%s'", name)
+}
+
 // AddForeignKey implements sql.ForeignKeyTable. The engine has made an index for the key
 // before: one that was built beside writers is there for good, and nobody would publish it.
 func (t *Table) AddForeignKey(ctx *sql.Context, fk sql.ForeignKeyConstraint) error {
@@ -299,7 +303,7 @@ func (t *Table) addForeignKey(ctx *sql.Context, fk sql.ForeignKeyConstraint) err
 	for _, o := range m.snap().Database(d.DB).Tables {
 		for _, k := range o.Desc.FKs {
 			if schema.SameName(k.Name, fk.Name) {
-				return sql.ErrForeignKeyDuplicateName.New(fk.Name)
+				return errForeignKeyName(fk.Name)
 			}
 		}
 	}
@@ -362,7 +366,7 @@ func (t *Table) UpdateForeignKey(ctx *sql.Context, name string, fk sql.ForeignKe
 	for _, o := range m.snap().Database(d.DB).Tables {
 		for _, k := range o.Desc.FKs {
 			if schema.SameName(k.Name, fk.Name) && !schema.SameName(k.Name, name) {
-				return sql.ErrForeignKeyDuplicateName.New(fk.Name)
+				return errForeignKeyName(fk.Name)
 			}
 		}
 	}

@@ -16,8 +16,6 @@ import (
 // in the text.
 
 var (
-	errChain = notYet("AND CHAIN and RELEASE of COMMIT and ROLLBACK", "START TRANSACTION begins the next transaction, "+
-		"and the client ends its connection")
 	errInvisible  = notYet("INVISIBLE columns and indexes", "leave the word out, and name the columns that a SELECT is to show")
 	errUnions     = notYet("more than 200 UNIONs in a statement of this kind", "split it")
 	errTablespace = notYet("DISCARD and IMPORT TABLESPACE", "mysqldump and BACKUP move tables")
@@ -48,13 +46,6 @@ func dropped(stmt sqlparser.Statement, text string) error {
 	case sqlparser.SelectStatement, *sqlparser.Insert, *sqlparser.Update, *sqlparser.Delete:
 		if unites(stmt, text) {
 			return errUnions
-		}
-	case *sqlparser.Commit, *sqlparser.Rollback:
-		ts := token.Scan(text, token.Mode{})
-		for i, t := range ts {
-			if t.Is("chain", "release") && !ts[max(i-1, 0)].Is("no") {
-				return errChain
-			}
 		}
 	case *sqlparser.DDL, *sqlparser.AlterTable:
 		if !base.ContainsFold(text, "INVISIBLE") && !base.ContainsFold(text, "TABLESPACE") {

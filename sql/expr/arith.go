@@ -34,7 +34,7 @@ func Number(n Node) Type {
 		return t
 	case Float:
 		return TypeFloat
-	case Year, Bit, Set:
+	case Year, Bit:
 		u := TypeUint
 		u.Length = t.AsDecimal().Precision
 		return u

@@ -257,8 +257,12 @@ func (f *Call) count(ctx *sql.Context, res *sqltypes.Result) {
 		info.RowCount.Store(-1)
 		return
 	}
+	sql.IncrementStatusVariable(ctx, counters[f.template.kind], 1)
 	info.RowCount.Store(int64(res.RowsAffected))
 }
+
+// counters are the status variables of changes.
+var counters = map[Kind]string{Insert: "Com_insert", Update: "Com_update", Delete: "Com_delete"}
 
 // values are the constants of one statement, each in the type of the column it meets.
 type values struct {

@@ -9,8 +9,8 @@ import (
 
 // Prepare has the engine read the client's file as MySQL would, where fields may be enclosed.
 // Where quotes escape themselves, or lines begin with a text of their own, the engine reads it
-// alone.
-func Prepare(ctx *sql.Context, n *plan.LoadData) {
+// alone. load gives a file that the client is asked for.
+func Prepare(ctx *sql.Context, n *plan.LoadData, load func(string, func(string) (io.ReadCloser, error)) (io.ReadCloser, error)) {
 	one := func(s string) byte {
 		if s == "" {
 			return 0
@@ -19,18 +19,21 @@ func Prepare(ctx *sql.Context, n *plan.LoadData) {
 	}
 	f := Format{FieldEnd: n.FieldsTerminatedBy, LineEnd: n.LinesTerminatedBy,
 		Enclosed: one(n.FieldsEnclosedBy), Escape: one(n.FieldsEscapedBy)}
-	if !n.Local || f.Enclosed == 0 || f.Enclosed == f.Escape || f.FieldEnd == "" || f.LineEnd == "" || n.LinesStartingBy != "" {
+	if !n.Local {
 		return
 	}
-	if f.Escape == 0 {
+	before := ctx.WithContext(ctx.Context)
+	read := func(file io.ReadCloser) io.ReadCloser { return NewReader(file, f) }
+	if f.Enclosed == 0 || f.Enclosed == f.Escape || f.FieldEnd == "" || f.LineEnd == "" || n.LinesStartingBy != "" {
+		read = func(file io.ReadCloser) io.ReadCloser { return file }
+	} else if f.Escape == 0 {
 		n.FieldsEscapedBy = string(Escape)
 	}
-	before := ctx.WithContext(ctx.Context)
 	sql.WithServices(sql.Services{KillConnection: before.KillConnection, LoadInfile: func(name string) (io.ReadCloser, error) {
-		file, err := before.LoadInfile(name)
+		file, err := load(name, before.LoadInfile)
 		if err != nil {
 			return nil, err
 		}
-		return NewReader(file, f), nil
+		return read(file), nil
 	}})(ctx)
 }

@@ -479,8 +479,28 @@ func seesEqual(n expr.Node, c *expr.Col) bool {
 	})
 }
 
+// plain reports whether an expression is a column, as it is or in another type that has all its
+// values: nothing that fails, or warns, for a row that no other one matches.
+func plain(n expr.Node) bool {
+	c, ok := n.(*expr.Cast)
+	if !ok {
+		_, ok = n.(*expr.Col)
+		return ok
+	}
+	if _, ok := c.Arg.(*expr.Col); !ok {
+		return false
+	}
+	switch from := c.Arg.Type(); from.Kind {
+	case expr.Text, expr.Bytes, expr.JSON, expr.Opaque, expr.Duration:
+		return from.Same(c.T)
+	case expr.Decimal, expr.Float:
+		return !c.T.Integer()
+	}
+	return true
+}
+
 // rename makes a condition on one column one on another that equals it; nil if it is no comparison
-// of that column with constants.
+// of that column itself with constants.
 func (o *optimizer) rename(c expr.Node, from, to *expr.Col) expr.Node {
 	switch x := c.(type) {
 	case *expr.Call:
@@ -497,7 +517,10 @@ func (o *optimizer) rename(c expr.Node, from, to *expr.Col) expr.Node {
 		return nil
 	}
 	cs := colsOf(c)
-	if len(cs) != 1 || !cs[from.ID] || hasSub(c) || !seesEqual(c, from) {
+	if len(cs) != 1 || !cs[from.ID] || hasSub(c) || !seesEqual(c, from) || !slices.ContainsFunc(c.Children(), plain) {
+		return nil
+	}
+	if slices.ContainsFunc(c.Children(), func(n expr.Node) bool { return len(colsOf(n)) > 0 && !plain(n) }) {
 		return nil
 	}
 	n, err := substitute(c, map[expr.ColID]expr.Node{from.ID: to})

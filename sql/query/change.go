@@ -426,11 +426,9 @@ func (c *change) run() (res *outcome, done bool, err error) {
 	return res, true, c.file.Remember()
 }
 
-var commands = map[bind.ChangeKind]string{bind.Delete: "Com_delete", bind.Update: "Com_update", bind.Insert: "Com_insert"}
-
 // counted keeps what the session tells about its last statement.
 func (c *change) counted(res *outcome) {
-	sql.IncrementStatusVariable(c.ctx, commands[c.c.Kind], 1)
+	sql.IncrementStatusVariable(c.ctx, infile.Counter(c.file, c.c), 1)
 	info := c.ctx.GetLastQueryInfo()
 	info.RowCount.Store(int64(res.affected()))
 	if c.c.Kind == bind.Update {

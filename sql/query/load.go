@@ -13,7 +13,7 @@ import (
 
 // LOAD DATA is INSERT IGNORE or REPLACE ... SELECT from its file, whose rows are written while it
 // is read, some thousand at a time. So it is not left to the engine once the file has been asked
-// for, and not tried again.
+// for, and not tried again if the file is a long one.
 
 // loading is what a LOAD DATA has besides. All methods take nil: it is another statement.
 type loading struct {
@@ -55,10 +55,7 @@ func (c *change) loads(tree bind.Stmt) (bind.Stmt, error) {
 	if tree, err = file.Insert(all, c.ctx.GetCollation()); err != nil {
 		return nil, err
 	}
-	file.Open = func() (io.ReadCloser, error) {
-		c.s.Stmt.Asked = true
-		return c.ctx.LoadInfile(file.Path)
-	}
+	file.Open = func() (io.ReadCloser, error) { return c.s.LoadInfile(file.Path, c.ctx.LoadInfile) }
 	file.After = func(wait func()) { c.s.After = wait }
 	c.load, c.file, c.cat.file = &loading{c: c, file: file}, file, file.File
 	return tree, nil

@@ -18,10 +18,34 @@ func Tree(stmt sqlparser.Statement, query string, parsed bool) {
 	splitRanges(stmt)
 	setNames(stmt, query)
 	qualify(stmt, query)
+	filled(stmt)
 	if parsed {
 		anyTime(stmt, query)
 		caseOfJSON(stmt, query)
 		longCasts(stmt, query)
+	}
+}
+
+// filled makes integers with ZEROFILL unsigned, as MySQL does.
+func filled(stmt sqlparser.Statement) {
+	var specs []*sqlparser.TableSpec
+	switch s := stmt.(type) {
+	case *sqlparser.DDL:
+		specs = append(specs, s.TableSpec)
+	case *sqlparser.AlterTable:
+		for _, d := range s.Statements {
+			specs = append(specs, d.TableSpec)
+		}
+	}
+	for _, t := range specs {
+		if t == nil {
+			continue
+		}
+		for _, c := range t.Columns {
+			if bool(c.Type.Zerofill) && strings.Contains(strings.ToLower(c.Type.Type), "int") {
+				c.Type.Unsigned = true
+			}
+		}
 	}
 }
 

@@ -65,7 +65,7 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 	case *plan.PrepareQuery:
 		s.KeepText(ctx, n)
 	case *plan.LoadData:
-		infile.Prepare(ctx, n)
+		infile.Prepare(ctx, n, s.LoadInfile)
 		return nil, nil
 	case *plan.TriggerBeginEndBlock:
 		return b.body(ctx, s, n, row)
@@ -315,13 +315,13 @@ func (b *builder) truncate(ctx *sql.Context, s *session.Session, n *plan.Truncat
 		return nil, nil // DELETE of such a table is never made a TRUNCATE
 	}
 	s.Stmt.PerRow, s.Stmt.Blind = false, false
-	return &onceIter{func(ctx *sql.Context) (sql.Row, error) {
+	return ddl.Once(func(ctx *sql.Context) (sql.Row, error) {
 		n, err := table.New(b.g.tableEnv(), t.Def).DeleteAll(ctx)
 		if err != nil {
 			return nil, err
 		}
 		return sql.NewRow(types.NewOkResult(n)), nil
-	}}, nil
+	}), nil
 }
 
 // sameInAllRows reports whether a new column has one constant value in all rows that there are.
@@ -349,7 +349,7 @@ func (b *builder) addColumn(ctx *sql.Context, n *plan.AddColumn) (sql.RowIter, e
 	if t == nil || t.Def.HasFulltext() {
 		return nil, nil
 	}
-	return &onceIter{func(ctx *sql.Context) (sql.Row, error) {
+	return ddl.Once(func(ctx *sql.Context) (sql.Row, error) {
 		cur, err := t.Newest(ctx)
 		if err != nil {
 			return nil, err
@@ -358,5 +358,5 @@ func (b *builder) addColumn(ctx *sql.Context, n *plan.AddColumn) (sql.RowIter, e
 			return nil, err
 		}
 		return sql.NewRow(types.NewOkResult(0)), nil
-	}}, nil
+	}), nil
 }

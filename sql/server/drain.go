@@ -74,6 +74,11 @@ func (p *presence) leave(s *session.Session) {
 	if p == nil {
 		return
 	}
+	if cc := clientOf(p.conn); s.Released && cc != nil {
+		cc.released = true
+		p.doing.Store(dismissed)
+		return
+	}
 	if t := s.Txn(); s.GetIgnoreAutoCommit() || t != nil && !t.Over && !t.Untouched() {
 		p.idle(s)
 		p.doing.Store(inTransaction)

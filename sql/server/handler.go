@@ -415,7 +415,7 @@ func (h *handler) tries(ctx context.Context, s *session.Session, start time.Time
 		}
 		lost := s.Lost()
 		h.cleanUp(s, lost)
-		if !lost || !first || sent || s.Stmt.Asked || time.Since(start) >= s.TriesFor() || s.Patience().Over() || ctx.Err() != nil {
+		if !lost || !first || sent || s.Asked() || time.Since(start) >= s.TriesFor() || s.Patience().Over() || ctx.Err() != nil {
 			return err
 		}
 		if explicit && t != nil {

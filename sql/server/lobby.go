@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/tls"
 	"encoding/binary"
+	"io"
 	"math"
 	"net"
 	"slices"
@@ -110,6 +111,8 @@ type clientConn struct {
 	// read is how many bytes came since a statement of the client was begun, longData how many
 	// since its parameters that come in pieces were looked at.
 	read, longData int
+	// released: the client was answered the last time.
+	released bool
 	// Until the client has logged in:
 	in   bool
 	turn admit.Login // lets others compute while it waits for the client
@@ -142,6 +145,9 @@ func clientOf(c *mysql.Conn) *clientConn {
 
 // Read implements net.Conn.
 func (c *clientConn) Read(b []byte) (int, error) {
+	if c.released {
+		return 0, io.EOF
+	}
 	if !c.in {
 		c.turn.End()
 		defer c.turn.Begin(c.lobby.logins)

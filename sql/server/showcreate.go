@@ -80,10 +80,10 @@ func (b *builder) showCreate(ctx *sql.Context, s *session.Session, n *plan.ShowC
 	if t == nil {
 		return nil, nil
 	}
-	return &onceIter{func(ctx *sql.Context) (sql.Row, error) {
+	return ddl.Once(func(ctx *sql.Context) (sql.Row, error) {
 		text, err := b.g.definition(ctx, t)
 		return sql.Row{t.Name(), text}, err
-	}}, nil
+	}), nil
 }
 
 // definition is the text of SHOW CREATE TABLE, with the locality unless it is the usual one.

@@ -89,6 +89,9 @@ func (s *Session) Lost() bool { return s.aborted }
 // transaction may be another attempt of the one that was lost.
 func (s *Session) EndTries() {
 	s.Return()
+	if s.file != nil {
+		s.forgetFile()
+	}
 	s.retrying = false
 	s.patience.Store(nil)
 	s.requests.Store(nil)

@@ -64,6 +64,8 @@ type Session struct {
 	LastCost    StatementCost
 	prepared    map[string]sqlparser.Statement
 	texts       map[string]string // of those that PREPARE has named
+	// Released: the connection ends with the answer of the statement (RELEASE).
+	Released bool
 	// WaitTimeout is how long the client may be silent, in seconds.
 	WaitTimeout int64
 	// LongQuery is how long a statement takes at most that is not slow.
@@ -109,6 +111,7 @@ type Session struct {
 	tableLocks   kv.Txn
 	tablesLocked bool
 	kept         kept
+	file         *clientFile // that the client was asked for; nil: there is none, or it is not kept
 	results
 	oneShot
 	// before are the user variables that the statement has assigned, as they were.

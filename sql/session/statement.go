@@ -27,7 +27,7 @@ type Statement struct {
 	Planned bool
 	// Writes: the plan changes data or schema. It is valid once Planned is set.
 	Writes bool
-	// Asked: the client was asked for a file, so that the statement cannot be tried again.
+	// Asked: the client was asked for a file.
 	Asked bool
 	// Locks: the plan locks some of the rows that it reads, though it changes none.
 	Locks bool

@@ -399,3 +399,20 @@ SELECT id, s, s + 0, e, e + 0 FROM t;
 -- = 21||0|x|1
 -- = 2||0|one|2
 -- = 3||0|one|2
+
+-- case: names of constraints that are there, or not
+-- mysql: MariaDB has other numbers (121, 1826 for a CHECK, 1091)
+CREATE TABLE p (id INT PRIMARY KEY);
+-- affected 0
+CREATE TABLE q (id INT PRIMARY KEY, a INT, b INT, CONSTRAINT f FOREIGN KEY (a) REFERENCES p (id), CONSTRAINT k CHECK (a > 0));
+-- affected 0
+ALTER TABLE q ADD CONSTRAINT f FOREIGN KEY (b) REFERENCES p (id);
+-- ! 1826
+CREATE TABLE r (id INT PRIMARY KEY, CONSTRAINT f FOREIGN KEY (id) REFERENCES p (id));
+-- ! 1826
+ALTER TABLE q ADD CONSTRAINT k CHECK (b > 0);
+-- ! 3822
+ALTER TABLE q DROP FOREIGN KEY g;
+-- ! 1091
+ALTER TABLE q DROP CONSTRAINT g;
+-- ! 3940

@@ -485,3 +485,97 @@ SELECT id, 1 <= ANY (SELECT 2 FROM t a WHERE a.c = o.c) AS x, 1 > ALL (SELECT 2 
 SELECT id FROM t o WHERE (1 <= ANY (SELECT 2 FROM t a WHERE a.c = o.id)) XOR 1 ORDER BY id;
 -- = 2
 -- = 3
+
+-- case: what is computed of a column is not computed of the values that a join compares it with
+CREATE TABLE a (id INT PRIMARY KEY, m BIGINT);
+-- affected 0
+CREATE TABLE b (id INT PRIMARY KEY, m BIGINT);
+-- affected 0
+INSERT INTO a VALUES (1, 5), (2, 6);
+-- affected 2
+INSERT INTO b VALUES (1, 5), (2, 9223372036854775807);
+-- affected 2
+SELECT a.id, b.id FROM a LEFT JOIN b ON a.m = b.m WHERE (a.m * 2) > 3;
+-- = 1|1
+-- = 2|NULL
+SELECT a.id, b.id FROM a LEFT JOIN b ON a.m = b.m WHERE (a.m * 2) IN (10, 12);
+-- = 1|1
+-- = 2|NULL
+SELECT a.id, b.id FROM a LEFT JOIN b ON a.m = b.m WHERE a.m > 5;
+-- = 2|NULL
+
+-- case: an ENUM or SET beside NULL in a UNION sorts by its number
+CREATE TABLE e (id INT PRIMARY KEY, c ENUM('x','one','two','abc'), s SET('x','one','two'));
+-- affected 0
+INSERT INTO e VALUES (1, 'x', 'two'), (2, 'two', 'x'), (3, 'abc', 'x,one'), (4, NULL, NULL);
+-- affected 4
+SELECT c FROM e UNION SELECT NULL ORDER BY 1 DESC LIMIT 1;
+-- = abc
+SELECT NULL AS c UNION ALL SELECT c FROM e ORDER BY 1 DESC LIMIT 2;
+-- = abc
+-- = two
+SELECT s FROM e UNION SELECT NULL ORDER BY 1 DESC LIMIT 1;
+-- = two
+SELECT id, c FROM e WHERE id < 3 UNION ALL SELECT NULL, NULL UNION ALL SELECT id, c FROM e WHERE id = 3 ORDER BY 2 DESC, 1 LIMIT 1;
+-- = 1|x
+SELECT c FROM e UNION SELECT 'y' ORDER BY 1 DESC LIMIT 1;
+-- = y
+SELECT c FROM (SELECT c FROM e UNION ALL SELECT NULL) t WHERE c > 2;
+-- = abc
+-- = two
+
+-- case: spaces at the end of a member count for FIND_IN_SET
+SELECT FIND_IN_SET('a ' COLLATE utf8mb4_general_ci, 'a,one'), FIND_IN_SET('a' COLLATE utf8mb4_general_ci, 'x,a ,one');
+-- = 0|0
+SELECT FIND_IN_SET('A' COLLATE utf8mb4_general_ci, 'x,a'), FIND_IN_SET('É' COLLATE utf8mb4_general_ci, 'x,e'), FIND_IN_SET('' COLLATE utf8mb4_general_ci, 'x,,e');
+-- = 2|2|2
+SELECT FIND_IN_SET('a ' COLLATE utf8mb4_bin, 'a,one'), FIND_IN_SET('a ' COLLATE utf8mb4_bin, 'x,a ');
+-- = 0|2
+
+-- case: a SET is a DOUBLE in arithmetic
+-- mysql: 12.3 and 12.6.1: a text is a DOUBLE in arithmetic. MariaDB computes with whole numbers
+CREATE TABLE s (id INT PRIMARY KEY, s SET('x','one','two'));
+-- affected 0
+INSERT INTO s VALUES (1, 'x,one'), (2, 'two');
+-- affected 2
+SELECT id, (s + 0) * -1, s - 5, s / 2, s DIV 2, -s FROM s;
+-- = 1|-3|-2|1.5|1|-3
+-- = 2|-4|-1|2|2|-4
+
+-- case: CROSS JOIN with a join in parentheses, and another join behind it
+CREATE TABLE a (id INT PRIMARY KEY, x INT);
+-- affected 0
+CREATE TABLE b (id INT PRIMARY KEY, y INT);
+-- affected 0
+CREATE TABLE c (id INT PRIMARY KEY, z INT);
+-- affected 0
+CREATE TABLE d (id INT PRIMARY KEY, w INT);
+-- affected 0
+INSERT INTO a VALUES (1, 10), (2, 20);
+-- affected 2
+INSERT INTO b VALUES (1, 11), (3, 31);
+-- affected 2
+INSERT INTO c VALUES (1, 12), (2, 22);
+-- affected 2
+INSERT INTO d VALUES (1, 13), (3, 33);
+-- affected 2
+SELECT a.id, y, z, w FROM a CROSS JOIN (b JOIN c USING (id)) JOIN d ON d.id = b.id;
+-- = 1|11|12|13
+-- = 2|11|12|13
+SELECT * FROM a CROSS JOIN (b RIGHT JOIN c ON b.id = c.id) JOIN d ON d.id = a.id;
+-- = 1|10|1|11|1|12|1|13
+-- = 1|10|NULL|NULL|2|22|1|13
+SELECT * FROM a JOIN (b NATURAL JOIN c) LEFT JOIN d ON d.id = y;
+-- = 1|10|1|11|12|NULL|NULL
+-- = 2|20|1|11|12|NULL|NULL
+SELECT a.id, (SELECT COUNT(*) FROM b CROSS JOIN (c JOIN d USING (id)) JOIN b e ON e.id = d.id) AS n FROM a;
+-- = 1|2
+-- = 2|2
+SELECT * FROM a JOIN (b, c) JOIN d ON d.id = c.id AND d.id = b.id;
+-- = 1|10|1|11|1|12|1|13
+-- = 2|20|1|11|1|12|1|13
+SELECT a.x FROM a JOIN (SELECT 1 AS id FROM b JOIN c USING (id)) q JOIN d ON d.id = q.id;
+-- = 10
+-- = 20
+SELECT a.x FROM a USE INDEX FOR JOIN (PRIMARY) JOIN b USE INDEX FOR JOIN (PRIMARY) JOIN c ON c.id = b.id AND b.id = a.id;
+-- = 10

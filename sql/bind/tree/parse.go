@@ -76,12 +76,13 @@ func Parse(text string, m Mode) (ast.StmtNode, error) {
 	if !m.NoBackslashEscapes {
 		text = signIntervals(text)
 	}
-	text, tables := cutJSONTables(plainAsOf(text, m), m)
+	text, tables := cutJSONTables(plainAsOf(signJoins(text), m), m)
 	stmts, _, err := p.Parse(text, "", "")
 	if err != nil {
 		if plain, alias := cutRowAlias(text); alias.Name != "" {
 			if stmts, _, err = p.Parse(plain, "", ""); err == nil && len(stmts) == 1 {
 				if n, ok := stmts[0].(*ast.InsertStmt); ok && n.Select == nil && putJSONTables(n, tables) {
+					putJoins(n, text)
 					number(n)
 					return &Aliased{n, alias}, nil
 				}
@@ -95,6 +96,7 @@ func Parse(text string, m Mode) (ast.StmtNode, error) {
 	if !putJSONTables(stmts[0], tables) {
 		return nil, ErrSyntax
 	}
+	putJoins(stmts[0], text)
 	number(stmts[0])
 	return stmts[0], nil
 }

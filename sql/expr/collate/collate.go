@@ -129,6 +129,16 @@ func (c *Collator) Equal(a, b string) bool {
 	return a == b || !(c.Binary && !c.Pad) && c.Compare(a, b) == 0
 }
 
+// Matches reports whether two strings are equal character by character: spaces at the end of one of
+// them count, whatever the collation says of them.
+func (c *Collator) Matches(a, b string) bool {
+	if c.Binary {
+		return a == b
+	}
+	n, err := c.prefix(a, b, &asking{})
+	return n == len(a) && err == nil
+}
+
 // AppendKey appends bytes that are the same for equal strings and for no others, and are no
 // prefix of those of others. They have no order.
 func (c *Collator) AppendKey(b []byte, s string) []byte {

@@ -494,7 +494,7 @@ func registerSets() {
 					return nil
 				}
 				for k, x := range strings.Split(a[1].S[i], ",") {
-					if coll.Equal(x, a[0].S[i]) {
+					if coll.Matches(x, a[0].S[i]) {
 						v.I[i] = int64(k + 1)
 						return nil
 					}

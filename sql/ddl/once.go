@@ -1,4 +1,4 @@
-package server
+package ddl
 
 import (
 	"io"
@@ -6,7 +6,9 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 )
 
-// onceIter runs a function at the first Next and returns its row.
+// Once is a node's rows that are one row, which a function makes when it is asked for.
+func Once(fn func(*sql.Context) (sql.Row, error)) sql.RowIter { return &onceIter{fn} }
+
 type onceIter struct {
 	fn func(*sql.Context) (sql.Row, error)
 }

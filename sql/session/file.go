@@ -1,0 +1,61 @@
+package session
+
+import (
+	"bytes"
+	"io"
+	"sync/atomic"
+)
+
+// mostOfFile is how long a file of a client may be that is kept for another attempt.
+const mostOfFile = 4 << 20
+
+// fileKept is what a session keeps a file as.
+const fileKept = "the file of LOAD DATA"
+
+// LoadInfile is a file of the client, which ask asks for. A statement may ask once: most clients
+// take a second question for the answer. So a short file is kept until the client's statement has
+// ended, in case that it loses a conflict.
+func (s *Session) LoadInfile(name string, ask func(string) (io.ReadCloser, error)) (io.ReadCloser, error) {
+	if f := s.file; f != nil && f.whole.Load() && f.name == name {
+		return io.NopCloser(bytes.NewReader(f.text)), nil
+	}
+	s.Stmt.Asked = true
+	file, err := ask(name)
+	if err != nil || s.keep(fileKept, mostOfFile, false) != nil {
+		return file, err
+	}
+	s.file = &clientFile{ReadCloser: file, name: name}
+	return s.file, nil
+}
+
+// Asked reports whether the client was asked for a file that is not kept as a whole, so that the
+// statement cannot be tried again.
+func (s *Session) Asked() bool { return s.Stmt.Asked && (s.file == nil || !s.file.whole.Load()) }
+
+// forgetFile ends the keeping of a file.
+func (s *Session) forgetFile() {
+	s.kept.shrink(fileKept, s.kept.of[fileKept])
+	s.file = nil
+}
+
+// clientFile keeps a file while it is read, by another goroutine than the statement's.
+type clientFile struct {
+	io.ReadCloser
+	name  string
+	text  []byte
+	long  bool
+	whole atomic.Bool // the text is that of all of a short file, and does not change any more
+}
+
+// Read implements io.Reader.
+func (f *clientFile) Read(b []byte) (int, error) {
+	n, err := f.ReadCloser.Read(b)
+	if f.long = f.long || len(f.text)+n > mostOfFile; f.long {
+		f.text = nil
+		return n, err
+	}
+	if f.text = append(f.text, b[:n]...); err == io.EOF {
+		f.whole.Store(true)
+	}
+	return n, err
+}
