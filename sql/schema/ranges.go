@@ -3,6 +3,7 @@ package schema
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
@@ -240,10 +241,11 @@ func (c *Column) Fit(ctx context.Context, v any) (conv any, cmp int, in sql.Conv
 		}
 	}
 	conv, in, err = t.Convert(ctx, v)
-	if err != nil || in != sql.InRange {
-		if in == sql.InRange {
-			in = sql.Underflow
-		}
+	switch {
+	case err == nil && in == sql.InRange && (conv != nil || v == nil):
+	case in == sql.InRange:
+		return nil, 0, beyond(v)
+	default:
 		return nil, 0, in
 	}
 	switch c.Kind {
@@ -253,8 +255,31 @@ func (c *Column) Fit(ctx context.Context, v any) (conv any, cmp int, in sql.Conv
 		if aok && bok && !(c.Kind == KindFloat && c.bits == 32) {
 			cmp = a.Cmp(b)
 		}
+	default:
+		// A column without fractions of a second rounds, as one of dates does.
+		a, aok := conv.(time.Time)
+		b, bok := v.(time.Time)
+		if aok && bok {
+			cmp = a.Compare(b)
+		}
 	}
 	return conv, cmp, sql.InRange
+}
+
+// beyond says on which side of a column's values one lies that its type cannot have. The type does
+// not say that of DECIMALs and dates.
+func beyond(v any) sql.ConvertInRange {
+	switch n, ok := asDecimal(v); {
+	case ok && n.IsPositive():
+		return sql.Overflow
+	case ok:
+		return sql.Underflow
+	}
+	// TIMESTAMPs end in 2038, and begin in 1970. Others end with the year 9999.
+	if t, ok := v.(time.Time); ok && t.Year() >= 2000 {
+		return sql.Overflow
+	}
+	return sql.Underflow
 }
 
 func asDecimal(v any) (decimal.Decimal, bool) {

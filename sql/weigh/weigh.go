@@ -286,6 +286,10 @@ const (
 	mostStarsForEngine = 16
 )
 
+// mostListedForEngine is how many values the lists of INs may have there: each of its rules goes
+// through them all, 200,000 in 0.2 to 0.4 s.
+const mostListedForEngine = 40_000
+
 // leastForEngine is how long a text is at least that could have so many.
 const leastForEngine = 2 * mostWideForEngine
 
@@ -295,6 +299,9 @@ var errTooWideForEngine = mysql.NewSQLError(1117, "HY000", "Too many columns: a 
 
 var errTooDeepForEngine = mysql.NewSQLError(1436, "HY000", "Thread stack overrun: more than %d operators of the statement "+
 	"depend on each other, which only our own engine takes: split it, or use IN", mostForEngine)
+
+var errTooListedForEngine = mysql.NewSQLError(1235, "42000", "This version of Godwit doesn't yet support 'more than %d values in "+
+	"lists of IN, in a statement that our own engine does not take': put them into a table", mostListedForEngine)
 
 // ForEngine is why go-mysql-server is not given a text.
 func ForEngine(ctx context.Context, query string) error {
@@ -307,6 +314,8 @@ func ForEngine(ctx context.Context, query string) error {
 	case err != nil:
 	case w.Deep > mostForEngine:
 		err = errTooDeepForEngine
+	case (w.Listed+1)/2 > mostListedForEngine: // their commas count, too
+		err = errTooListedForEngine
 	case w.Wide > mostWideForEngine || w.Stars > mostStarsForEngine:
 		err = errTooWideForEngine
 	}

@@ -149,6 +149,13 @@ func TestForEngine(t *testing.T) {
 	if err := ForEngine(sql.NewEmptyContext(), long(mostForEngine+1)); err != errTooDeepForEngine {
 		t.Error(err)
 	}
+	in := func(n int) string { return "SELECT a FROM t WHERE a IN (1" + strings.Repeat(", 1", n-1) + ")" }
+	if err := ForEngine(sql.NewEmptyContext(), in(mostListedForEngine)); err != nil {
+		t.Error(err)
+	}
+	if err := ForEngine(sql.NewEmptyContext(), in(mostListedForEngine+1)); err != errTooListedForEngine {
+		t.Error(err)
+	}
 }
 
 // TestExpanded: a statement that uses its WITHs too often is refused, wherever they stand, and one
