@@ -96,11 +96,29 @@ func TestStuckConnectionsAreMadeAnew(t *testing.T) {
 		dialled, accepted, _ := tr.stuckTo(tr.peer(peer))
 		return len(dialled)+len(accepted) > 0
 	}
-	kernel := func() (tries int) {
-		a.eachConn(func(conn net.Conn, _ base.RegionID) { tries = max(tries, backoffOf(conn).tries) })
-		return tries
+	// Each side has a time of its own at which its kernel sends again. The path is healed long before
+	// both: else an answer comes on the old connection.
+	left := func(tr *TCP) func() time.Duration {
+		var last backoff
+		var at time.Time
+		return func() time.Duration {
+			var now backoff
+			tr.eachConn(func(conn net.Conn, _ base.RegionID) {
+				if b := backoffOf(conn); b.tries > now.tries {
+					now = b
+				}
+			})
+			if now.tries != last.tries {
+				last, at = now, time.Now()
+			}
+			return last.wait - time.Since(at)
+		}
 	}
-	eventually(func() bool { return stuck(a, 2) && stuck(b, 1) && kernel() >= 5 })
+	leftA, leftB := left(a), left(b)
+	eventually(func() bool {
+		long := min(leftA(), leftB()) > 4*time.Second
+		return long && stuck(a, 2) && stuck(b, 1)
+	})
 	if s := a.Stats()[0]; s.Connects != 1 {
 		t.Fatalf("%d connections were made over a cut path", s.Connects)
 	}
