@@ -96,8 +96,8 @@ func TestStuckConnectionsAreMadeAnew(t *testing.T) {
 		dialled, accepted, _ := tr.stuckTo(tr.peer(peer))
 		return len(dialled)+len(accepted) > 0
 	}
-	// Each side has a time of its own at which its kernel sends again. The path is healed long before
-	// both: else an answer comes on the old connection.
+	// Each side has a time of its own at which its kernel sends again. The path is healed long
+	// before both: else an answer comes on the old connection.
 	left := func(tr *TCP) func() time.Duration {
 		var last backoff
 		var at time.Time
