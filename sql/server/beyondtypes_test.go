@@ -34,6 +34,9 @@ func TestBoundsBeyondTypes(t *testing.T) {
 		exec(t, c, "DROP TABLE IF EXISTS b")
 		exec(t, c, "CREATE TABLE b (id INT PRIMARY KEY AUTO_INCREMENT, c "+x.column+", n INT, KEY k (c))")
 		exec(t, c, "INSERT INTO b (c) VALUES ("+strings.ReplaceAll(x.values, ", ", "), (")+")")
+		exec(t, c, "DROP TABLE IF EXISTS p")
+		exec(t, c, "CREATE TABLE p (c "+x.column+" PRIMARY KEY, n INT)")
+		exec(t, c, "INSERT INTO p SELECT c, 0 FROM b WHERE c IS NOT NULL")
 		for _, v := range strings.Split(x.beyond, ", ") {
 			for _, w := range []string{"c < V", "c <= V", "c > V", "c >= V", "c = V", "c <=> V", "c BETWEEN V AND V", "c IN (V, V)", "NOT c < V"} {
 				w = strings.ReplaceAll(w, "V", v)
@@ -41,6 +44,12 @@ func TestBoundsBeyondTypes(t *testing.T) {
 				for _, q := range []string{"SELECT id FROM b FORCE INDEX (k) WHERE " + w + " ORDER BY id", "SELECT id FROM b WHERE " + w + " ORDER BY id FOR UPDATE"} {
 					if got := strings.Join(query(t, c, q), " "); got != want {
 						t.Errorf("%s: %s: rows %s, a scan finds %s", x.column, q, got, want)
+					}
+				}
+				count := query(t, c, "SELECT COUNT(*) FROM b IGNORE INDEX (k) WHERE "+w)[0]
+				for _, q := range []string{"SELECT COUNT(*) FROM p WHERE " + w, "SELECT COUNT(*) FROM (SELECT c FROM p WHERE " + w + " FOR UPDATE) q"} {
+					if got := query(t, c, q)[0]; got != count {
+						t.Errorf("%s: %s: %s rows, a scan finds %s", x.column, q, got, count)
 					}
 				}
 				exec(t, c, "UPDATE b SET n = 0")
