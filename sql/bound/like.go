@@ -54,12 +54,12 @@ func (b *Builder) Computes(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIt
 	default:
 		return nil, nil
 	}
-	make := interruptible
+	mend := interruptible
 	switch n.(type) {
 	case *plan.Filter, *plan.Project: // nobody looks at what they compare
-		make = comparing
+		mend = comparing
 	}
-	n, was, err := transform.OneNodeExpressions(ctx, n, make)
+	n, was, err := transform.OneNodeExpressions(ctx, n, mend)
 	if err != nil {
 		return nil, err
 	}

@@ -16,8 +16,8 @@ type Client interface {
 // While statements run, clients are looked at each busyPause, and else each idlePause. Both keep
 // the end of a statement within 100 ms of that of its client.
 const (
-	busyPause = 15 * time.Millisecond
-	idlePause = 40 * time.Millisecond
+	busyPause = 10 * time.Millisecond
+	idlePause = 20 * time.Millisecond
 	// thrift bounds what looking takes: a 50th of one processor.
 	thrift = 50
 )
