@@ -286,8 +286,11 @@ func (a *apply) Open(ctx *Ctx) error {
 // right runs the plan for a left row, or finds what it gave for equal values.
 func (a *apply) right(b *expr.Batch, i int32) (*store, error) {
 	a.kbuf = a.kbuf[:0]
+	var err error
 	for k, p := range a.pos {
-		a.kbuf = a.enc[k].Append(a.kbuf, b.Cols[p], i)
+		if a.kbuf, err = a.enc[k].Append(a.kbuf, b.Cols[p], i, a.ctx.Err); err != nil {
+			return nil, err
+		}
 		// Equal by collation is not enough: the plan may look at the bytes.
 		if t := b.Cols[p].T.Kind; t == expr.Text && !b.Cols[p].IsNull(i) {
 			a.kbuf = append(append(a.kbuf, b.Cols[p].S[i]...), 0)

@@ -353,7 +353,7 @@ func (c *Caster) toFloat(x *Vec, i int32, v *Vec) error {
 	case Float:
 		v.F[i] = x.F[i]
 	case Text, Bytes:
-		f, ok := floatOf(x.S[i])
+		f, ok := FloatOf(x.S[i])
 		if !ok {
 			c.incorrect("DOUBLE", x, i)
 		}

@@ -158,3 +158,14 @@ func UintOfDec(d *apd.Decimal) (uint64, bool) {
 	}
 	return r.Coeff.Uint64(), true
 }
+
+// FitDecimal rounds a number to a DECIMAL type. ok is false if it has too many digits: then the
+// result is the largest or the least one of the type.
+func FitDecimal(d *apd.Decimal, precision, scale int) (r *apd.Decimal, ok bool) {
+	r = new(apd.Decimal)
+	Rescale(r, d, scale)
+	if r.Form == apd.Finite && fits(r, precision) {
+		return r, true
+	}
+	return maxDecimal(precision, scale, d.Negative), false
+}

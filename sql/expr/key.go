@@ -19,36 +19,33 @@ type Encoder struct {
 
 // NewEncoder makes an encoder.
 func NewEncoder(t Type) *Encoder {
-	e := &Encoder{t: t}
-	if t.Kind == Text || t.Kind == Bytes {
-		e.coll = collator(t)
-	}
-	return e
+	return &Encoder{t: t, coll: collator(t)}
 }
 
-// Append writes the key of the value at i.
-func (e *Encoder) Append(b []byte, v *Vec, i int32) []byte {
+// Append writes the key of the value at i. ask is called now and then while a long one is read, and
+// its error is returned.
+func (e *Encoder) Append(b []byte, v *Vec, i int32, ask func() error) ([]byte, error) {
 	if v.IsNull(i) {
-		return append(b, 0)
+		return append(b, 0), nil
 	}
 	b = append(b, 1)
 	switch e.t.Kind {
 	case Text, Bytes:
-		return e.coll.AppendKey(b, v.S[i])
+		return e.coll.AppendKey(b, v.S[i], ask)
 	case Float:
-		return binary.LittleEndian.AppendUint64(b, math.Float64bits(v.F[i]+0)) // -0 + 0 is 0
+		return binary.LittleEndian.AppendUint64(b, math.Float64bits(v.F[i]+0)), nil // -0 + 0 is 0
 	case Decimal:
-		return appendDecimalKey(b, v, i)
+		return appendDecimalKey(b, v, i), nil
 	case JSON:
-		d, err := jsondoc.Read(v.S[i])
-		if err != nil {
-			return append(append(b, v.S[i]...), 0)
+		d, err := jsondoc.ReadAsking(v.S[i], ask)
+		if err == nil {
+			return append(jsondoc.Key(b, d), 0), nil
 		}
-		return append(jsondoc.Key(b, d), 0)
+		return append(append(b, v.S[i]...), 0), ask()
 	case Opaque, Null:
-		return b
+		return b, nil
 	}
-	return binary.LittleEndian.AppendUint64(b, uint64(v.I[i]))
+	return binary.LittleEndian.AppendUint64(b, uint64(v.I[i])), nil
 }
 
 // appendDecimalKey writes 8 bytes for what fits 64 bits in the scale of the type, in either form

@@ -20,7 +20,7 @@ func truthOf(t Type, env *Env) func(v *Vec, i int32) bool {
 		return func(v *Vec, i int32) bool { return v.F[i] != 0 }
 	case Text, Bytes:
 		return func(v *Vec, i int32) bool {
-			f, ok := floatOf(v.S[i])
+			f, ok := FloatOf(v.S[i])
 			if !ok {
 				env.Note(1292, "Truncated incorrect DOUBLE value: '"+v.S[i]+"'")
 			}
@@ -664,6 +664,7 @@ type inSet struct {
 	ints map[int64]struct{}
 	null bool
 	enc  *Encoder
+	ask  func() error
 	buf  []byte
 }
 
@@ -677,13 +678,13 @@ func (k *Compiler) in(n *In) (Expr, error) {
 		return nil, err
 	}
 	x := &inExpr{left: l, list: list, cmp: NewComparer(n.Cmp), not: n.Not, t: n.Type(), vecs: make([]*Vec, len(list))}
-	x.set = newInSet(list, n.Cmp)
-	return x, nil
+	x.set, err = newInSet(list, n.Cmp, k.Env.Err)
+	return x, err
 }
 
 // newInSet makes a set of a list that is constant; nil if it is not.
-func newInSet(list []Expr, t Type) *inSet {
-	s := &inSet{keys: map[string]struct{}{}, enc: NewEncoder(t)}
+func newInSet(list []Expr, t Type, ask func() error) (*inSet, error) {
+	s := &inSet{ask: ask, keys: map[string]struct{}{}, enc: NewEncoder(t)}
 	if SignedForm(t) && t.Kind != Decimal {
 		s.ints = map[int64]struct{}{}
 	}
@@ -691,7 +692,7 @@ func newInSet(list []Expr, t Type) *inSet {
 	for _, e := range list {
 		v, ok := ConstantOf(e)
 		if !ok {
-			return nil
+			return nil, nil
 		}
 		if v.IsNull() {
 			s.null = true
@@ -703,19 +704,23 @@ func newInSet(list []Expr, t Type) *inSet {
 		}
 		one.Reset(t, 1)
 		one.Put(0, v)
-		s.keys[string(s.enc.Append(nil, &one, 0))] = struct{}{}
+		key, err := s.enc.Append(nil, &one, 0, ask)
+		if err != nil {
+			return nil, err
+		}
+		s.keys[string(key)] = struct{}{}
 	}
-	return s
+	return s, nil
 }
 
-func (s *inSet) has(v *Vec, i int32) bool {
+func (s *inSet) has(v *Vec, i int32) (ok bool, err error) {
 	if s.ints != nil {
-		_, ok := s.ints[v.I[i]]
-		return ok
+		_, ok = s.ints[v.I[i]]
+		return ok, nil
 	}
-	s.buf = s.enc.Append(s.buf[:0], v, i)
-	_, ok := s.keys[string(s.buf)]
-	return ok
+	s.buf, err = s.enc.Append(s.buf[:0], v, i, s.ask)
+	_, ok = s.keys[string(s.buf)]
+	return ok, err
 }
 
 // Type implements Expr.
@@ -736,8 +741,10 @@ func (x *inExpr) Eval(b *Batch, sel []int32) (*Vec, error) {
 	}
 	x.v.Reset(x.t, b.N)
 	for _, i := range sel {
-		found, null := x.find(l, i)
+		found, null, err := x.find(l, i)
 		switch {
+		case err != nil:
+			return nil, err
 		case found:
 			x.v.I[i] = TruthInt(!x.not)
 		case null:
@@ -749,21 +756,22 @@ func (x *inExpr) Eval(b *Batch, sel []int32) (*Vec, error) {
 	return &x.v, nil
 }
 
-func (x *inExpr) find(l *Vec, i int32) (found, null bool) {
+func (x *inExpr) find(l *Vec, i int32) (found, null bool, err error) {
 	if l.IsNull(i) {
-		return false, true
+		return false, true, nil
 	}
 	if x.set != nil {
-		return x.set.has(l, i), x.set.null
+		found, err = x.set.has(l, i)
+		return found, x.set.null, err
 	}
 	for _, v := range x.vecs {
 		if v.IsNull(i) {
 			null = true
 		} else if x.cmp(l, i, v, i) == 0 {
-			return true, null
+			return true, null, nil
 		}
 	}
-	return false, null
+	return false, null, nil
 }
 
 func (k *Compiler) inPred(n *In) (Pred, error) {

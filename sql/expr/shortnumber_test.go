@@ -1,6 +1,8 @@
 package expr
 
 import (
+	"math"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -31,5 +33,23 @@ func TestShortNumber(t *testing.T) {
 		if got := ShortNumber(x.in); got != x.want {
 			t.Errorf("%.20s...: %s, want %s", x.in, got, x.want)
 		}
+	}
+}
+
+// TestLongFloats: a DOUBLE of a long text is the one that its whole text is.
+func TestLongFloats(t *testing.T) {
+	long := strings.Repeat("1234567890", 500)
+	for _, s := range []string{"0." + long, "-" + long[:300] + "." + long, long + "e-4990", "0." + strings.Repeat("0", 5000) + long + "e5100",
+		"17976931348623157" + strings.Repeat("0", 292) + "." + long, "4.9" + long + "e-324", "9007199254740993." + strings.Repeat("0", 900) + "1"} {
+		want, err := strconv.ParseFloat(s, 64)
+		if got, ok := FloatOf(s); got != want || !ok || err != nil {
+			t.Errorf("%.30s...: %v, %v; want %v, %v", s, got, ok, want, err)
+		}
+	}
+	if got, ok := FloatOf("-" + long); got != -math.MaxFloat64 || ok {
+		t.Errorf("out of range: %v, %v", got, ok)
+	}
+	if got, ok := FloatOf(long + "e-9999"); got != 0 || !ok {
+		t.Errorf("too small: %v, %v", got, ok)
 	}
 }

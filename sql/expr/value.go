@@ -159,9 +159,9 @@ func AppendFloat(b []byte, f float64, single bool) []byte {
 	return append(b, digits[exp+1:]...)
 }
 
-// numberPrefix is the longest beginning of a string that is a number, without spaces before it.
-// whole says that nothing but spaces follows.
-func numberPrefix(s string) (num string, whole bool) {
+// NumberPrefix is the longest beginning of a string that is a number, without spaces before it;
+// empty: there is none. whole says that nothing but spaces follows.
+func NumberPrefix(s string) (num string, whole bool) {
 	s = strings.TrimLeft(s, " \t\n\r\v\f")
 	i := 0
 	if i < len(s) && (s[i] == '-' || s[i] == '+') {
@@ -205,13 +205,13 @@ func exponent(s string, i int) int {
 	return k
 }
 
-// floatOf is a string as a double; false if a part of it means nothing.
-func floatOf(s string) (float64, bool) {
-	num, whole := numberPrefix(s)
+// FloatOf is a string as a double; false if a part of it means nothing.
+func FloatOf(s string) (float64, bool) {
+	num, whole := NumberPrefix(s)
 	if num == "" {
 		return 0, false
 	}
-	f, err := strconv.ParseFloat(num, 64)
+	f, err := strconv.ParseFloat(shorten(num, 1100, 400), 64) // a DOUBLE has up to 767 digits
 	if err != nil {
 		if math.IsInf(f, 0) {
 			return math.Copysign(math.MaxFloat64, f), false
@@ -257,7 +257,10 @@ const (
 
 // ShortNumber is the text of a number without the digits and the exponent that no DECIMAL has. The
 // time to read a number grows with the square of its length.
-func ShortNumber(num string) string {
+func ShortNumber(num string) string { return shorten(num, keptDigits, readDigits) }
+
+// shorten keeps some digits of a number. One with more than read before the point is the largest.
+func shorten(num string, kept, read int) string {
 	e := strings.IndexAny(num, "eE")
 	if e < 0 && len(num) <= longNumber {
 		return num
@@ -279,24 +282,24 @@ func ShortNumber(num string) string {
 		frac = short
 	}
 	switch digits := len(whole) + exp; {
-	case whole+frac == "" || digits < -keptDigits:
+	case whole+frac == "" || digits < -kept:
 		return "0"
-	case digits > readDigits:
-		return sign + strings.Repeat("9", readDigits+1) // more than any
+	case digits > read:
+		return sign + strings.Repeat("9", read+1) // more than any
 	}
-	if drop := len(whole) - keptDigits; drop > 0 {
-		whole, frac = whole[:keptDigits], ""
+	if drop := len(whole) - kept; drop > 0 {
+		whole, frac = whole[:kept], ""
 		exp += drop
 	}
-	if len(frac) > keptDigits {
-		frac = frac[:keptDigits]
+	if len(frac) > kept {
+		frac = frac[:kept]
 	}
 	return sign + "0" + whole + "." + frac + "e" + strconv.Itoa(exp)
 }
 
 // decOf is a string as a DECIMAL; false if a part of it means nothing.
 func decOf(s string) (*apd.Decimal, bool) {
-	num, whole := numberPrefix(s)
+	num, whole := NumberPrefix(s)
 	if num == "" {
 		return new(apd.Decimal), false
 	}

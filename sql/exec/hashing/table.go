@@ -102,10 +102,13 @@ func (t *Table) Assign(keys []*expr.Vec, sel, ids []int32, find bool) ([]int32, 
 	if t.single {
 		return t.assignInts(keys[0], sel, ids, find)
 	}
+	var err error
 	for _, i := range sel {
 		t.buf = t.buf[:0]
 		for k, e := range t.enc {
-			t.buf = e.Append(t.buf, keys[k], i)
+			if t.buf, err = e.Append(t.buf, keys[k], i, t.pace.ask); err != nil {
+				return ids, err
+			}
 		}
 		if err := t.pace.add(len(t.buf)); err != nil {
 			return ids, err
@@ -236,10 +239,13 @@ func NewPartitioner(types []expr.Type, ask func() error) *Partitioner {
 
 // Of appends the partition of each selected row.
 func (p *Partitioner) Of(keys []*expr.Vec, sel []int32, out []uint8) ([]uint8, error) {
+	var err error
 	for _, i := range sel {
 		p.buf = p.buf[:0]
 		for k, e := range p.enc {
-			p.buf = e.Append(p.buf, keys[k], i)
+			if p.buf, err = e.Append(p.buf, keys[k], i, p.pace.ask); err != nil {
+				return out, err
+			}
 		}
 		if err := p.pace.add(len(p.buf)); err != nil {
 			return out, err

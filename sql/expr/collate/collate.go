@@ -77,6 +77,8 @@ func (c *Collator) Compare(a, b string) int {
 	if c.Binary {
 		return c.comparePadded(a, b)
 	}
+	n := c.alike(a, b)
+	a, b = a[n:], b[n:]
 	for len(a) > 0 && len(b) > 0 {
 		var x, y int32
 		x, a = c.next(a)
@@ -87,6 +89,26 @@ func (c *Collator) Compare(a, b string) int {
 	}
 	return c.rest(a, b)
 }
+
+// alike is how many bytes at the beginning of two strings are equal as they are, or letters of
+// ASCII that are equal. It ends where a character does, and takes a fraction of the time of next.
+func (c *Collator) alike(a, b string) int {
+	const block = 64
+	at := 0
+	for at+block <= min(len(a), len(b)) && a[at:at+block] == b[at:at+block] {
+		at += block
+	}
+	for at > 0 && !c.bytes && (within(a, at) || within(b, at)) {
+		at--
+	}
+	for at < len(a) && at < len(b) && a[at]|b[at] < utf8.RuneSelf && c.ascii[a[at]] == c.ascii[b[at]] {
+		at++
+	}
+	return at
+}
+
+// within reports whether a place in a string is within a character.
+func within(s string, at int) bool { return at < len(s) && !utf8.RuneStart(s[at]) }
 
 func order(x, y int32) int {
 	if x < y {
@@ -139,83 +161,12 @@ func (c *Collator) Matches(a, b string) bool {
 	return n == len(a) && err == nil
 }
 
-// AppendKey appends bytes that are the same for equal strings and for no others, and are no
-// prefix of those of others. They have no order.
-func (c *Collator) AppendKey(b []byte, s string) []byte {
-	if c.Binary {
-		if c.Pad {
-			s = strings.TrimRight(s, " ")
-		}
-		return append(appendLen(b, len(s)), s...)
-	}
-	end := len(b)
-	for len(s) > 0 {
-		var w int32
-		w, s = c.next(s)
-		if u := uint32(w) + 1; u < 1<<24-1 {
-			b = append(b, byte(u), byte(u>>8), byte(u>>16))
-		} else {
-			b = append(b, 0xff, 0xff, 0xff, byte(u), byte(u>>8), byte(u>>16), byte(u>>24))
-		}
-		if !c.Pad || w != c.space {
-			end = len(b)
-		}
-	}
-	return append(b[:end], 0, 0, 0)
-}
-
 func appendLen(b []byte, n int) []byte {
 	for n >= 0x80 {
 		b = append(b, byte(n)|0x80)
 		n >>= 7
 	}
 	return append(b, byte(n))
-}
-
-// Hash mixes a string into a hash so that equal strings give equal hashes.
-func (c *Collator) Hash(h uint64, s string) uint64 {
-	if c.Binary {
-		if c.Pad {
-			s = strings.TrimRight(s, " ")
-		}
-		return HashString(h, s)
-	}
-	spaces := 0
-	for len(s) > 0 {
-		var w int32
-		w, s = c.next(s)
-		if c.Pad && w == c.space {
-			spaces++
-			continue
-		}
-		for ; spaces > 0; spaces-- {
-			h = Mix(h, uint64(c.space))
-		}
-		h = Mix(h, uint64(w))
-	}
-	return Mix(h, 0xfeed)
-}
-
-// Mix mixes a number into a hash.
-func Mix(h, x uint64) uint64 {
-	h ^= x + 0x9E3779B97F4A7C15 + h<<6 + h>>2
-	h *= 0xD6E8FEB86659FD93
-	return h ^ h>>32
-}
-
-// HashString mixes bytes into a hash.
-func HashString(h uint64, s string) uint64 {
-	for len(s) >= 8 {
-		x := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
-			uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
-		h = Mix(h, x)
-		s = s[8:]
-	}
-	x := uint64(len(s)) << 56
-	for i := 0; i < len(s); i++ {
-		x |= uint64(s[i]) << (8 * i)
-	}
-	return Mix(h, x)
 }
 
 // asking calls ask after many steps: its error ends what takes them.

@@ -9,7 +9,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 )
 
-// TestKeys: keys and hashes agree with Compare, in collations with and without padding.
+// TestKeys: keys agree with Compare, in collations with and without padding.
 func TestKeys(t *testing.T) {
 	rnd := rand.New(rand.NewSource(1))
 	alphabet := []string{"a", "A", "á", "b", "B", " ", "  ", "ß", "s", "\t", "é", "0", "字"}
@@ -32,11 +32,8 @@ func TestKeys(t *testing.T) {
 			if eq {
 				equal++
 			}
-			if k := string(c.AppendKey(nil, a)) == string(c.AppendKey(nil, b)); k != eq {
+			if k := key(t, c, a) == key(t, c, b); k != eq {
 				t.Fatalf("%s: %q and %q: equal %v, keys equal %v", id, a, b, eq, k)
-			}
-			if eq && c.Hash(1, a) != c.Hash(1, b) {
-				t.Fatalf("%s: %q and %q are equal, their hashes are not", id, a, b)
 			}
 			if c.Compare(a, b) != -c.Compare(b, a) {
 				t.Fatalf("%s: %q and %q: no order", id, a, b)
@@ -47,6 +44,91 @@ func TestKeys(t *testing.T) {
 		}
 		if equal == 0 {
 			t.Fatalf("%s: no equal strings tried", id)
+		}
+	}
+}
+
+func key(t *testing.T, c *Collator, s string) string {
+	t.Helper()
+	k, err := c.AppendKey(nil, s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(k)
+}
+
+// TestLongKeys: so do those of long strings, which are short. Where they begin to be digests, equal
+// strings of different lengths have the same keys.
+func TestLongKeys(t *testing.T) {
+	near := strings.Repeat("b", mostKey/3)
+	texts := []string{"", "b", near, near[:len(near)-1], near + "B", near + "b ", strings.ToUpper(near), near + strings.Repeat(" ", mostKey),
+		near + strings.Repeat(" ", mostKey) + "x", near + strings.Repeat(" ", mostKey) + "X", strings.Repeat(" ", 2*mostKey), strings.Repeat(" ", 2*mostKey) + "é",
+		strings.Repeat(" ", 2*mostKey) + "É", strings.Repeat("字", mostKey), strings.Repeat("字", mostKey) + "a", strings.Repeat("é", mostKey), strings.Repeat("e", mostKey),
+		strings.Repeat("b", mostKey) + "a", strings.Repeat("b", mostKey) + "A", strings.Repeat("b", 8*mostKey)}
+	for _, id := range []sql.CollationID{sql.Collation_binary, sql.Collation_utf8mb4_bin, sql.Collation_utf8mb4_0900_ai_ci,
+		sql.Collation_utf8mb4_general_ci, sql.Collation_latin1_swedish_ci} {
+		c := Of(id)
+		keys := make([]string, len(texts))
+		for i, a := range texts {
+			keys[i] = key(t, c, a)
+		}
+		for i, a := range texts {
+			for j, b := range texts {
+				k, l := keys[i], keys[j]
+				if eq := c.Compare(a, b) == 0; (k == l) != eq {
+					t.Fatalf("%s: texts %d and %d: equal %v, keys equal %v", id, i, j, eq, k == l)
+				}
+				if k != l && strings.HasPrefix(k, l) {
+					t.Fatalf("%s: texts %d and %d: a key is the beginning of the other", id, i, j)
+				}
+			}
+			if n := len(keys[i]); n > mostKey+10 {
+				t.Errorf("%s: text %d: a key of %d bytes", id, i, n)
+			}
+		}
+	}
+}
+
+// TestLongKeysAsk: while the key of a long string is made, it is asked whether to go on.
+func TestLongKeysAsk(t *testing.T) {
+	stop := errors.New("stop")
+	for _, id := range []sql.CollationID{sql.Collation_utf8mb4_0900_bin, sql.Collation_utf8mb4_bin, sql.Collation_utf8mb4_0900_ai_ci,
+		sql.Collation_utf8mb4_general_ci} {
+		for _, s := range []string{strings.Repeat("a", 10<<20), strings.Repeat(" ", 10<<20) + "a", strings.Repeat("é", 5<<20)} {
+			n := 0
+			if _, err := Of(id).AppendKey(nil, s, func() error { n++; return nil }); err != nil || n < 5 {
+				t.Errorf("%s: %v, asked %d times", id, err, n)
+			}
+			if _, err := Of(id).AppendKey(nil, s, func() error { return stop }); !errors.Is(err, stop) {
+				t.Errorf("%s: %v", id, err)
+			}
+		}
+	}
+}
+
+// TestAlike: strings that begin alike compare as if each character were looked at.
+func TestAlike(t *testing.T) {
+	rnd := rand.New(rand.NewSource(1))
+	for range 5000 {
+		c := Of([]sql.CollationID{sql.Collation_binary, sql.Collation_utf8mb4_0900_ai_ci, sql.Collation_utf8mb4_general_ci}[rnd.Intn(3)])
+		tails := []string{"a", "A", "é", "É", "字", "", " ", "b", "\xc3"}
+		begin := strings.Repeat("x", rnd.Intn(70)) + tails[rnd.Intn(len(tails))] + strings.Repeat("é", rnd.Intn(70))
+		a, b := begin+tails[rnd.Intn(len(tails))]+"z", begin+tails[rnd.Intn(len(tails))]+"z"
+		want := 0
+		for s, u := a, b; want == 0 && (s != "" || u != ""); {
+			if s == "" || u == "" {
+				want = c.rest(s, u)
+				break
+			}
+			var x, y int32
+			x, s = c.next(s)
+			y, u = c.next(u)
+			if x != y {
+				want = order(x, y)
+			}
+		}
+		if got := c.Compare(a, b); got != want {
+			t.Fatalf("%s: %q and %q: %d, want %d", c.ID, a, b, got, want)
 		}
 	}
 }

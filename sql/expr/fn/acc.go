@@ -50,7 +50,10 @@ func (d *distinctAcc) Add(groups []int32, in []*expr.Vec, sel []int32) error {
 		g := groups[k]
 		b := append(d.buf[:0], byte(g), byte(g>>8), byte(g>>16), byte(g>>24))
 		for x, e := range d.enc {
-			b = e.Append(b, in[x], i)
+			var err error
+			if b, err = e.Append(b, in[x], i, d.env.Err); err != nil {
+				return err
+			}
 		}
 		d.buf = b
 		if d.done += 64 + len(b); d.done >= bytesBetween {

@@ -64,11 +64,7 @@ func wordKey(c *expr.Call) func(string) string {
 	if coll.Binary {
 		return func(w string) string { return w }
 	}
-	const end = 3 // bytes of a key behind its letters
-	return func(w string) string {
-		k := coll.AppendKey(nil, w)
-		return string(k[:len(k)-end])
-	}
+	return func(w string) string { return string(coll.AppendWeights(nil, w)) }
 }
 
 // document is the text of a row.
