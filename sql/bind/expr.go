@@ -419,6 +419,9 @@ func (x *exprs) binary(n *ast.BinaryOperationExpr) (expr.Node, error) {
 	if p := x.q.b.s.Places; name == "/" && p != nil && !x.definition {
 		return expr.NewCall(expr.Lookup(name).Places(*p), l, r)
 	}
+	if f := expr.Lookup(name); x.q.b.s.Mode.SignedDifference && f != nil && f.Signed != nil && !x.definition {
+		return expr.NewCall(f.Signed, l, r)
+	}
 	return call(name, l, r)
 }
 

@@ -479,6 +479,10 @@ func slowInt(op string) func(a *arith, x, y *Vec, i int32) error {
 	}
 }
 
+var fastInts = map[string]func(*arith, *Vec, *Vec, []int32) bool{
+	"+": addInts, "-": subInts, "*": mulInts, "/": divDecs, "%": modDecs,
+}
+
 func (k *Compiler) arith(c *Call) (Expr, error) {
 	es, err := k.Exprs(c.Args)
 	if err != nil {
@@ -486,27 +490,20 @@ func (k *Compiler) arith(c *Call) (Expr, error) {
 	}
 	op := c.Fn.Name
 	a := &arith{l: es[0], r: es[1], t: c.T, c: c, env: k.Env}
-	if a.t.Kind == Uint && op == "-" && k.Env.Mode&NoUnsignedSubtraction != 0 {
-		a.t.Kind = Int
-	}
 	x, y := es[0].Type(), es[1].Type()
 	switch a.t.Kind {
 	case Float:
 		a.flts = floatOp(op)
 	case Decimal:
 		a.slow = slowDec(op)
-		a.ints = map[string]func(*arith, *Vec, *Vec, []int32) bool{
-			"+": addInts, "-": subInts, "*": mulInts, "/": divDecs, "%": modDecs,
-		}[op]
+		a.ints = fastInts[op]
 		if op == "*" && c.T.Scale != x.Scale+y.Scale {
 			a.ints = nil
 		}
 	default:
 		a.slow = slowInt(op)
 		if x.Kind == Int && y.Kind == Int {
-			a.ints = map[string]func(*arith, *Vec, *Vec, []int32) bool{
-				"+": addInts, "-": subInts, "*": mulInts, "%": modDecs,
-			}[op]
+			a.ints = fastInts[op] // but for /, which makes no whole numbers
 		}
 	}
 	return a, nil
@@ -644,7 +641,15 @@ func init() {
 	for _, op := range []string{"+", "-", "*", "%"} {
 		Register(&Func{Name: op, Min: 2, Max: 2, Derive: derive, Eval: evalArith, Post: ShowScale})
 	}
-	funcs["mod"] = funcs["%"]
+	minus := *funcs["-"]
+	minus.Derive = func(c *Call) error {
+		err := derive(c)
+		if c.T.Kind == Uint {
+			c.T.Kind, c.Cmp.Kind = Int, Int
+		}
+		return err
+	}
+	funcs["-"].Signed, funcs["mod"] = &minus, funcs["%"]
 	Register(
 		quotients[DefaultDivScale],
 		&Func{Name: "div", Min: 2, Max: 2, Derive: deriveIntDiv, Eval: evalIntDiv},

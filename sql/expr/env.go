@@ -15,13 +15,10 @@ type Mode uint32
 
 // SQL modes.
 const (
-	NoUnsignedSubtraction Mode = 1 << iota
-	ErrorForDivisionByZero
+	ErrorForDivisionByZero Mode = 1 << iota
 	Strict
 	NoZeroDate
 	NoZeroInDate
-	AllowInvalidDates
-	PadCharToFullLength
 	NoBackslashEscapes
 )
 

@@ -26,6 +26,8 @@ type Func struct {
 	Post func(*Call) Node
 	// Places, if there is one, makes the function for another div_precision_increment.
 	Places func(n int) *Func
+	// Signed, if there is one, is the function as NO_UNSIGNED_SUBTRACTION has it.
+	Signed *Func
 	// Eval makes the expression of a call; pred, if there is one, its faster form as a condition.
 	Eval func(*Call, *Compiler) (Expr, error)
 	pred func(*Call, *Compiler) (Pred, error)

@@ -55,9 +55,8 @@ func Environment(ctx *sql.Context, held func(int64) (func(), error)) (*expr.Env,
 		Held:           held,
 	}
 	for name, bit := range map[string]expr.Mode{
-		"NO_UNSIGNED_SUBTRACTION": expr.NoUnsignedSubtraction, "ERROR_FOR_DIVISION_BY_ZERO": expr.ErrorForDivisionByZero,
-		"NO_ZERO_DATE": expr.NoZeroDate, "NO_ZERO_IN_DATE": expr.NoZeroInDate, "ALLOW_INVALID_DATES": expr.AllowInvalidDates,
-		"PAD_CHAR_TO_FULL_LENGTH": expr.PadCharToFullLength, "NO_BACKSLASH_ESCAPES": expr.NoBackslashEscapes,
+		"ERROR_FOR_DIVISION_BY_ZERO": expr.ErrorForDivisionByZero, "NO_ZERO_DATE": expr.NoZeroDate,
+		"NO_ZERO_IN_DATE": expr.NoZeroInDate, "NO_BACKSLASH_ESCAPES": expr.NoBackslashEscapes,
 		"STRICT_TRANS_TABLES": expr.Strict, "STRICT_ALL_TABLES": expr.Strict,
 		"TRADITIONAL": expr.Strict | expr.NoZeroDate | expr.NoZeroInDate | expr.ErrorForDivisionByZero,
 	} {

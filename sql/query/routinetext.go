@@ -2,6 +2,7 @@ package query
 
 import (
 	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/given"
 	"github.com/godwitdb/godwit/sql/program"
 	"github.com/godwitdb/godwit/sql/token"
 )
@@ -36,12 +37,12 @@ func (p *routine) substituted(f *program.Frame, text string) string {
 		if ts[i+1].Is(".") {
 			if n, err := p.column(t.Text, ts[i+2].Text); err == nil && n != nil {
 				c := n.(*expr.Const)
-				return expr.Literal(c.V, c.T), 3
+				return given.Literal(c.V, c.T), 3
 			}
 			return "", 0
 		}
 		if v := f.Lookup(t.Text); v != nil && !ts[i+1].Is("(") {
-			return expr.Literal(v.V, v.T), 1
+			return given.Literal(v.V, v.T), 1
 		}
 		return "", 0
 	})
@@ -65,7 +66,7 @@ func (p *routine) SetSystem(f *program.Frame, target string, e program.Expr) err
 		if err != nil {
 			return err
 		}
-		value = expr.Literal(x.V, x.T)
+		value = given.Literal(x.V, x.T)
 	}
 	_, _, err := p.engine(&program.Frame{}, "SET "+target+" = "+value)
 	return p.told(err)

@@ -21,7 +21,7 @@ var (
 // Mode is what of sql_mode matters to the meaning of a text.
 type Mode struct {
 	ANSIQuotes, PipesAsConcat, NoBackslashEscapes, IgnoreSpace, HighNotPrecedence bool
-	OnlyFullGroupBy, Strict                                                       bool
+	OnlyFullGroupBy, Strict, SignedDifference                                     bool
 }
 
 var parsers = sync.Pool{New: func() any { return parser.New() }}
@@ -45,6 +45,8 @@ func ModeOf(text string) Mode {
 			m.HighNotPrecedence = true
 		case "STRICT_TRANS_TABLES", "STRICT_ALL_TABLES", "TRADITIONAL":
 			m.Strict = true
+		case "NO_UNSIGNED_SUBTRACTION":
+			m.SignedDifference = true
 		case "ONLY_FULL_GROUP_BY":
 			m.OnlyFullGroupBy = true
 		}

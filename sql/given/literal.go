@@ -1,24 +1,26 @@
-package expr
+package given
 
 import (
 	"encoding/hex"
 	"strconv"
 	"strings"
+
+	"github.com/godwitdb/godwit/sql/expr"
 )
 
 // Literal is a value as SQL.
-func Literal(v Value, t Type) string {
+func Literal(v expr.Value, t expr.Type) string {
 	if v.IsNull() {
 		return "NULL"
 	}
 	switch v.Kind {
-	case Int, Uint, Year, Decimal:
+	case expr.Int, expr.Uint, expr.Year, expr.Decimal:
 		return v.Text(t)
-	case Float:
+	case expr.Float:
 		return strconv.FormatFloat(v.F, 'e', -1, 64)
-	case Bytes:
+	case expr.Bytes:
 		return "x'" + hex.EncodeToString([]byte(v.S)) + "'"
-	case Bit:
+	case expr.Bit:
 		return strconv.FormatUint(uint64(v.I), 10)
 	}
 	return "'" + strings.NewReplacer("'", "''", "\\", "\\\\").Replace(v.Text(t)) + "'"
