@@ -26,8 +26,11 @@ func (f *frame) groupBy(ctx *sql.Context, n *plan.GroupBy, row sql.Row) (sql.Row
 		if !ok {
 			agg = aggregation.NewFirst(e)
 		}
+		var err error
+		if agg, err = within(ctx, agg); err != nil {
+			return nil, err
+		}
 		if c, ok := agg.(*aggregation.GroupConcat); ok { // it sorts
-			var err error
 			if agg, err = probedFunction[sql.Aggregation](ctx, c); err != nil {
 				return nil, err
 			}
@@ -36,6 +39,10 @@ func (f *frame) groupBy(ctx *sql.Context, n *plan.GroupBy, row sql.Row) (sql.Row
 	}
 	if grouped && len(nn.SelectDeps) > 0 {
 		f.turns = make(chan struct{}, ahead)
+		nn.GroupByExprs = make([]sql.Expression, len(n.GroupByExprs))
+		for i, e := range n.GroupByExprs {
+			nn.GroupByExprs[i] = digested(ctx, e)
+		}
 	}
 	f.node, f.below = &nn, []below{{n: n.Child}}
 	return f.build(ctx, row, 0)

@@ -293,6 +293,8 @@ func comparing(ctx *sql.Context, e sql.Expression) (sql.Expression, transform.Tr
 	case *expression.Equals, *expression.NullSafeEquals, *expression.LessThan, *expression.LessThanOrEqual,
 		*expression.GreaterThan, *expression.GreaterThanOrEqual, *expression.Between:
 		return apartIfLong(ctx, e)
+	case *expression.InTuple, *expression.HashInTuple:
+		return listed(ctx, e)
 	}
 	return interruptible(ctx, e)
 }

@@ -34,7 +34,7 @@ func (b *Builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 	switch n := n.(type) {
 	case *plan.Sort:
 		nn := *n
-		nn.SortFields = probed(n.SortFields)
+		nn.SortFields = probed(sortedBy(ctx, n.SortFields))
 		return f.unary(ctx, &nn, n.Child, row)
 	case *plan.TopN:
 		return f.topN(ctx, n, row)
@@ -64,6 +64,7 @@ func (b *Builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 		if n.Lookup != nil {
 			return nil, nil
 		}
+		hashedBy(ctx, n)
 		f.lasting(n.Mutex)
 		f.more = entryBytes
 		return f.unary(ctx, n, n.Child, row)
@@ -209,7 +210,7 @@ func (f *frame) topN(ctx *sql.Context, n *plan.TopN, row sql.Row) (sql.RowIter, 
 		return nil, err
 	}
 	nn := *n
-	nn.Fields = probed(n.Fields)
+	nn.Fields = probed(sortedBy(ctx, n.Fields))
 	var rows, largest, taken int64
 	f.node, f.below = &nn, []below{{n.Child, func(row sql.Row) error {
 		rows, largest = min(rows+1, limit+1), max(largest, sizeOf(row)+valueBytes)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
+	"github.com/dolthub/go-mysql-server/sql/expression/function"
 	"github.com/dolthub/go-mysql-server/sql/expression/function/json"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/transform"
@@ -32,6 +33,10 @@ type ready struct {
 	match   *collate.Like
 }
 
+// Lend makes a call of a function of the engine one that our own engine computes. Package lent,
+// which needs this one, sets it.
+var Lend func(name string, e sql.Expression) sql.Expression
+
 // interruptible replaces expressions that the engine could not be interrupted in.
 func interruptible(ctx *sql.Context, e sql.Expression) (sql.Expression, transform.TreeIdentity, error) {
 	switch e := e.(type) {
@@ -39,7 +44,9 @@ func interruptible(ctx *sql.Context, e sql.Expression) (sql.Expression, transfor
 		return &like{e, new(atomic.Pointer[ready])}, transform.NewTree, nil
 	case *json.JSONSearch:
 		return &jsonSearch{e}, transform.NewTree, nil
-	case *expression.Convert:
+	case *function.RegexpLike: // of the operators; the function is lent already
+		return Lend("regexp_like", e), transform.NewTree, nil
+	case *expression.Convert, *expression.ConvertUsing:
 		return apartIfLong(ctx, e)
 	}
 	return e, transform.SameTree, nil
@@ -55,9 +62,13 @@ func (b *Builder) Computes(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIt
 		return nil, nil
 	}
 	mend := interruptible
-	switch n.(type) {
+	switch n := n.(type) {
 	case *plan.Filter, *plan.Project: // nobody looks at what they compare
 		mend = comparing
+	case *plan.JoinNode:
+		if !n.Op.IsMerge() && !n.Op.IsRange() { // nor here
+			mend = comparing
+		}
 	}
 	n, was, err := transform.OneNodeExpressions(ctx, n, mend)
 	if err != nil {

@@ -1,6 +1,8 @@
 package bound
 
 import (
+	"slices"
+
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/analyzer"
 	"github.com/dolthub/go-mysql-server/sql/plan"
@@ -30,18 +32,34 @@ func (b *Builder) subqueries(finalize analyzer.RuleFunc) analyzer.RuleFunc {
 		}
 		out, counted, err := transform.NodeExprsWithOpaque(ctx, n, func(_ *sql.Context, e sql.Expression) (sql.Expression,
 			transform.TreeIdentity, error) {
-			q, ok := e.(*plan.Subquery)
-			if !ok {
-				return interruptible(ctx, e)
+			switch e := e.(type) {
+			case *plan.Subquery:
+				return e.WithExecBuilder(&subquery{b: b}), transform.NewTree, nil
+			case *plan.InSubquery:
+				return b.inSubquery(ctx, e)
 			}
-			return q.WithExecBuilder(&subquery{b: b}), transform.NewTree, nil
+			return interruptible(ctx, e)
 		})
 		return out, same && counted, err
 	}
 }
 
+// inSubquery lets an IN compare no long texts.
+func (b *Builder) inSubquery(ctx *sql.Context, e *plan.InSubquery) (sql.Expression, transform.TreeIdentity, error) {
+	right := e.RightChild
+	if q, ok := right.(*plan.Subquery); ok {
+		right = q.WithExecBuilder(&subquery{b: b, keys: true})
+	}
+	n, err := e.WithChildren(ctx, keyed(ctx, e.LeftChild, refuse), right)
+	return n, transform.NewTree, err
+}
+
 // subquery builds the query of an expression. All rows of one execution are kept until the next.
-type subquery struct{ b *Builder }
+type subquery struct {
+	b *Builder
+	// keys: the rows are compared.
+	keys bool
+}
 
 // Build implements sql.NodeExecBuilder.
 func (s *subquery) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter, error) {
@@ -51,5 +69,10 @@ func (s *subquery) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter
 		return it, err
 	}
 	f := &frame{charge: a.keep(s), more: entryBytes}
-	return &child{RowIter: it, f: f, each: f.keepRow}, nil
+	return &child{RowIter: it, f: f, each: func(row sql.Row) error {
+		if s.keys && slices.ContainsFunc(row, func(v any) bool { return length(v) >= LongCall }) {
+			return ErrLongKey
+		}
+		return f.keepRow(row)
+	}}, nil
 }

@@ -68,9 +68,21 @@ func (w *windowIter) add(ctx *sql.Context, at int, e sql.Expression) error {
 		w.exprs[at] = e
 		return nil
 	}
-	over, err := probedFunction(ctx, over)
+	over, err := within(ctx, over)
+	if err == nil {
+		over, err = probedFunction(ctx, over)
+	}
 	if err != nil {
 		return err
+	}
+	if def := over.Window(); def != nil {
+		by := *def
+		by.OrderBy = sortedBy(ctx, def.OrderBy)
+		by.PartitionBy = make([]sql.Expression, len(def.PartitionBy))
+		for i, e := range def.PartitionBy {
+			by.PartitionBy[i] = digested(ctx, e)
+		}
+		over = over.WithWindow(ctx, &by)
 	}
 	fn, err := over.NewWindowFunction(ctx)
 	if err != nil {

@@ -66,7 +66,13 @@ func of(ctx *sql.Context, name string, f sql.Function, args []sql.Expression) (s
 	if err != nil {
 		return nil, err
 	}
-	return &lent{counted: &counted{Expression: e, name: name}}, nil
+	return lend(name, e), nil
+}
+
+func init() { bound.Lend = lend }
+
+func lend(name string, e sql.Expression) sql.Expression {
+	return &lent{counted: &counted{Expression: e, name: name}}
 }
 
 // counted is a call of a function of the engine, whose result counts to the statement until the
