@@ -7,9 +7,12 @@ import (
 	"github.com/godwitdb/godwit/base"
 )
 
-// Touched holds the keys that the attempts of a transaction have read ([Options.Touched]). It is
-// not safe for concurrent use.
-type Touched struct{ locks map[string]LockMode }
+// Touched holds the keys that the attempts of a transaction have read ([Options.Touched]), and
+// whether the next attempt has to lock. It is not safe for concurrent use.
+type Touched struct {
+	locks map[string]LockMode
+	must  bool
+}
 
 const mostTouched = 1 << 12
 
@@ -26,6 +29,18 @@ func (t *Touched) Note(k base.Key, lock LockMode) {
 		t.locks[string(k)] = max(old, lock)
 	}
 }
+
+// Lock says that the next attempt has to lock: it does what cannot be done at a slot. It reports
+// whether there is somebody to tell.
+func (t *Touched) Lock() bool {
+	if t != nil {
+		t.must = true
+	}
+	return t != nil
+}
+
+// MustLock reports whether the next attempt has to lock.
+func (t *Touched) MustLock() bool { return t != nil && t.must }
 
 // Empty reports whether nothing was noted.
 func (t *Touched) Empty() bool { return t == nil || len(t.locks) == 0 }

@@ -39,6 +39,9 @@ type Breaks struct {
 	EarlyPrograms time.Duration
 	// SameSlots has gateways round slots and not name themselves in them (REL-13).
 	SameSlots time.Duration
+	// BlindPrograms has programs insert what may be there, and delete what may have changed since
+	// the copy here showed it (REL-14).
+	BlindPrograms bool
 	// Strays lets a statement commit where the group that settles it takes no part (FWD-2).
 	Strays bool
 	// VotesEnd takes a vote for a statement that has not committed for its end (FWD-4).
@@ -94,7 +97,10 @@ type Limits struct {
 	// OnceBytes and OnceWrites are WriteBytes and Writes of transactions that cannot be committed
 	// in pieces; default 28 MiB and 500,000.
 	OnceBytes, OnceWrites int
-	Background            int // releases and outcomes being sent; default 4096
+	// Reads is how many keys and ranges a transaction remembers that has read them without locks of
+	// several regions; default 65,536.
+	Reads      int
+	Background int // releases and outcomes being sent; default 4096
 }
 
 const (
@@ -150,6 +156,7 @@ func (l *Limits) fill() {
 	def(&l.PieceWrites, 20_000)
 	def(&l.OnceBytes, 28<<20)
 	def(&l.OnceWrites, 500_000)
+	def(&l.Reads, maxReads)
 	def(&l.Background, 4096)
 }
 

@@ -77,7 +77,7 @@ func (f *fetch) runHere(ctx context.Context, t *Txn) error {
 func (f *fetch) runLocking(ctx context.Context, t *Txn) error {
 	if t.mode != byLocks && f.meta() {
 		if t.mode == bySlot {
-			return errMetaCrossing
+			return t.mustLock(metaCrosses)
 		}
 		t.lockOnly()
 	}
@@ -107,7 +107,7 @@ func (f *fetch) askOwners(ctx context.Context, t *Txn) error {
 		if f.lock == kv.LockNone {
 			f.choose(t, todo)
 		} else if t.far(todo) {
-			if t.mode == crossable && !t.buf.Meta() {
+			if t.mayCross() {
 				if err := t.cross(ctx); err != nil {
 					return err
 				}

@@ -2,6 +2,7 @@ package txn
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -75,8 +76,8 @@ func (t *Txn) mayCommit() error {
 func (t *Txn) tooLarge() error {
 	bytes, count := t.most()
 	why := "commit in smaller pieces (split a file for LOAD DATA; give UPDATE and DELETE a range of the key, or LIMIT)"
-	if t.mode == bySlot {
-		why = "SET transaction_consistency = 'strict' for larger ones, or " + why
+	if t.mode == bySlot && t.opts.Touched != nil {
+		return t.mustLock(fmt.Sprintf("writes more than %d MiB or %d rows and entries of indexes", bytes>>20, count))
 	}
 	return base.Errorf(base.CodeInvalid, "the transaction writes more than %d MiB or %d rows and entries of indexes: %s",
 		bytes>>20, count, why)

@@ -3,6 +3,7 @@ package txn
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -35,9 +36,15 @@ const (
 	slotHorizon = 20 * time.Millisecond // by which the schema must be known to hold beyond the slot
 )
 
-// errMetaCrossing: the meta group commits ahead of now, where no slot can be.
-var errMetaCrossing = base.Errorf(base.CodeAborted,
-	"a transaction that has read a snapshot of several regions cannot lock or write the meta shard: retry, locking")
+// mustLock is the error of a transaction that cannot go on at a slot. Its next attempt locks from
+// the start (REL-7).
+func (t *Txn) mustLock(why string) error {
+	t.opts.Touched.Lock()
+	return base.Errorf(base.CodeAborted, "transaction %v reads a snapshot of several regions, and %s: retry, locking", t.id, why)
+}
+
+// metaCrosses: the meta group commits ahead of now, where no slot can be.
+const metaCrosses = "locks or writes definitions, or rows of GLOBAL tables"
 
 // far reports whether one of the pieces is led in another region.
 func (t *Txn) far(todo []piece) bool {
@@ -47,6 +54,13 @@ func (t *Txn) far(todo []piece) bool {
 		}
 	}
 	return false
+}
+
+// mayCross reports whether the transaction can commit at a slot. If not, it goes on under the locks
+// that it has.
+func (t *Txn) mayCross() bool {
+	l := &t.db.cfg.Limits
+	return t.mode == crossable && !t.buf.Meta() && t.buf.Bytes <= l.OnceBytes && t.buf.Len() <= l.OnceWrites
 }
 
 // cross makes the transaction one of several regions.
@@ -120,9 +134,13 @@ func (t *Txn) noteReads(f *fetch) error {
 		if !any || f.wait == kv.WaitSkip && len(f.got[i].rows) == 0 { // skipped
 			continue
 		}
-		if len(t.reads) >= maxReads {
-			return base.Errorf(base.CodeInvalid, "a transaction of several regions reads at most %d keys and ranges: "+
-				"read less, or SET transaction_consistency = 'strict'", maxReads)
+		if most := t.db.cfg.Limits.Reads; len(t.reads) >= most {
+			if t.mode == crossable {
+				t.lockOnly() // what it has read is locked
+				t.reads = nil
+				return nil
+			}
+			return t.mustLock(fmt.Sprintf("reads more than %d keys and ranges", most))
 		}
 		t.reads = append(t.reads, s)
 		if s.IsPoint() {
@@ -175,7 +193,7 @@ func (c *slotCommit) commit(ctx context.Context) (ts base.Timestamp, err error) 
 	ctx, cancel := context.WithTimeout(ctx, t.db.cfg.Limits.Commit)
 	defer cancel()
 	if t.buf.Meta() {
-		return 0, errMetaCrossing
+		return 0, t.mustLock(metaCrosses)
 	}
 	if err := t.readGone(ctx); err != nil {
 		return 0, err

@@ -57,6 +57,9 @@ func (t *Txn) Draft(ctx context.Context, key base.Key) (row kv.Row, ok bool, err
 		return row, false, nil
 	}
 	ctx = t.trace(ctx)
+	if t.mode == crossable && !t.mayCross() {
+		return row, false, nil
+	}
 	if t.mode == crossable {
 		if err := t.cross(ctx); err != nil {
 			return row, false, t.failed(err)

@@ -116,7 +116,8 @@ func (t *Txn) Begin(ctx *sql.Context) (kv.Txn, error) {
 		t.Home = t.Session.Home()
 		t.KV = t.Session.env.DB.Begin(kv.Options{ReadOnly: t.Snapshot, ReadTS: at, Age: t.Session.attempt.age,
 			Source: t.Home, Trace: t.Session.Trace,
-			Relay: t.Session.attempt.tries < kv.RelayTries && t.Session.Crosses(), Touched: t.Session.attempt.touched,
+			Relay:     t.Session.attempt.tries < kv.RelayTries && !t.Session.attempt.touched.MustLock() && t.Session.Crosses(),
+			Touched:   t.Session.attempt.touched,
 			Statement: t.Session.forwarded.statement, LockTimeout: t.Session.lockTimeout()})
 		if t.Session.HasTemporary() {
 			t.route()
