@@ -40,22 +40,57 @@ func (d *DB) Program(ctx context.Context, opts kv.Options, p kv.Program) (kv.Pro
 		}
 		t.Put(u.Key, v, 0)
 	}
+	if err := writeProgram(ctx, t, &p); err != nil {
+		return kv.ProgramResult{}, err
+	}
 	ts, err := t.Commit(ctx)
 	return kv.ProgramResult{TS: ts, Rows: rows}, err
 }
 
+// writeProgram inserts and deletes.
+func writeProgram(ctx context.Context, t kv.Txn, p *kv.Program) error {
+	for _, w := range p.Writes {
+		if !w.Absent {
+			t.Put(w.Key, w.Value, w.Home)
+		} else if err := t.Insert(w.Key, w.Value, w.Home); err != nil {
+			return err
+		}
+	}
+	for _, d := range p.Deletes {
+		rows, err := t.Get(ctx, []base.Key{d.Key}, kv.LockExclusive)
+		if err != nil {
+			return err
+		}
+		if rows[0].Value == nil {
+			return kv.ProgramUndefined
+		}
+		t.Delete(d.Key)
+		if d.Entries == nil {
+			continue
+		}
+		entries, err := d.Entries(rows[0])
+		if err != nil {
+			return err
+		}
+		for _, k := range entries {
+			t.Delete(k)
+		}
+	}
+	return nil
+}
+
 // fits is why a transaction is no program; nil: it is one.
 func (d *DB) fits(p *kv.Program) error {
-	if len(p.Updates) == 0 {
+	keys, once := p.Written()
+	switch {
+	case len(keys) == 0:
 		return kv.ProgramUpdates
+	case !once:
+		return kv.ProgramTwice
 	}
-	far, seen := false, map[string]bool{}
-	for _, u := range p.Updates {
-		if seen[string(u.Key)] {
-			return kv.ProgramTwice
-		}
-		seen[string(u.Key)] = true
-		far = far || d.far(u.Key)
+	far := false
+	for _, k := range keys {
+		far = far || d.far(k)
 	}
 	for _, k := range p.Reads {
 		far = far || d.far(k)

@@ -14,19 +14,32 @@ func add(by int64) *wire.Patch {
 		Ops: []*wire.PatchOp{{Column: 1, Kind: wire.PatchKind_PATCH_ADD, Add: by, Least: -128, Most: 127}}}
 }
 
+// bounded is `SET n = n + by` with the bounds that a guard gives.
+func bounded(by, least int64, most uint64) *wire.Patch {
+	p := add(by)
+	p.Ops[0].Least, p.Ops[0].Most = least, most
+	return p
+}
+
 // TestJoint compares Joint with trying all orders of all subsets: whatever it accepts is defined in
 // each of them, and for columns of one kind it refuses nothing else.
 func TestJoint(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	accepted := 0
+	accepted, apart := 0, 0
 	for range 2000 {
 		value := []byte{1, 1 << 1, byte(rng.IntN(254)), 0}[:3] // a varint of one byte or the first of two
 		if value[2] >= 128 {
 			value = append(value, 1)
 		}
 		var ps []*wire.Patch
+		guards := rng.IntN(2) == 0
 		for range 1 + rng.IntN(4) {
-			if by := rng.Int64N(161) - 80; by != 0 {
+			by := rng.Int64N(161) - 80
+			switch {
+			case by == 0:
+			case guards && rng.IntN(2) == 0:
+				ps = append(ps, bounded(by, rng.Int64N(200)-128, uint64(rng.IntN(128))))
+			default:
 				ps = append(ps, add(by))
 			}
 		}
@@ -36,18 +49,21 @@ func TestJoint(t *testing.T) {
 		}
 		if want && len(ps) > 1 {
 			accepted++
+			if same, _ := alike(ps); !same {
+				apart++
+			}
 		}
 	}
-	if accepted < 50 {
-		t.Errorf("%d sets were accepted: they show little", accepted)
+	if accepted < 50 || apart < 10 {
+		t.Errorf("%d sets were accepted, %d of them with guards: they show little", accepted, apart)
 	}
 	null := []byte{1, 1<<1 | 1}
-	wide := add(1)
-	wide.Ops[0].Most = 1000
+	other := add(1)
+	other.Ops[0].Kind = wire.PatchKind_PATCH_ADD_UNSIGNED
 	for _, x := range []struct {
 		value []byte
 		ps    []*wire.Patch
-	}{{null, []*wire.Patch{add(1)}}, {[]byte{1, 1 << 1, 2}, []*wire.Patch{add(1), wide}}} {
+	}{{null, []*wire.Patch{add(1)}}, {[]byte{1, 1 << 1, 2}, []*wire.Patch{add(1), other}}} {
 		if Joint(x.value, x.ps) {
 			t.Errorf("%v is defined over %v", x.ps, x.value)
 		}

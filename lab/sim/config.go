@@ -146,6 +146,8 @@ type Break struct {
 	// (REL-9d), EarlyPrograms and SameSlots leave out REL-12 and REL-13.
 	LateWriters              bool
 	EarlyPrograms, SameSlots time.Duration
+	// BlindPrograms leaves out REL-14. LooseGuards has clients alone look at guards (REL-15).
+	BlindPrograms, LooseGuards bool
 	// OwnSlots makes every other region apply its part of a cross-region transaction at a slot of
 	// its own, so much later, as in a literal reading of the Relay paper's Algorithm 1.
 	OwnSlots time.Duration

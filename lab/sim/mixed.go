@@ -21,7 +21,8 @@ type mixed struct {
 	meta      *section
 	rows      []*section // registers of one table, in several placements
 	keys      int
-	perHome   int // lists
+	perHome   int            // lists
+	lengths   map[string]int // of lists, as programs of this client have read them last
 }
 
 func newMixed(ks *keyspace, cfg *Config) func(*client) func() {
@@ -38,7 +39,7 @@ func newMixed(ks *keyspace, cfg *Config) func(*client) func() {
 	lists := ks.grid("l", tableList, cfg, perHome)
 	meta := ks.add("m", tableMeta, base.MetaShard, 0, 3)
 	return func(c *client) func() {
-		m := &mixed{perHome: perHome, client: c, registers: regs, lists: lists, meta: meta, rows: rows, keys: cfg.Keys}
+		m := &mixed{perHome: perHome, lengths: map[string]int{}, client: c, registers: regs, lists: lists, meta: meta, rows: rows, keys: cfg.Keys}
 		return m.one
 	}
 }

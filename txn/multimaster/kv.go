@@ -28,13 +28,9 @@ func (d *DB) Program(ctx context.Context, opts kv.Options, p kv.Program) (kv.Pro
 	if !ok {
 		return kv.ProgramResult{}, kv.ProgramElsewhere
 	}
-	for _, k := range p.Reads {
+	written, _ := p.Written()
+	for _, k := range append(written, p.Reads...) {
 		if k.Shard() == base.EpochShard {
-			return kv.ProgramResult{}, kv.ProgramElsewhere
-		}
-	}
-	for _, u := range p.Updates {
-		if u.Key.Shard() == base.EpochShard {
 			return kv.ProgramResult{}, kv.ProgramElsewhere
 		}
 	}
