@@ -56,7 +56,7 @@ func (r *Runner) Text(s *session.Session, c *mysql.Conn, query string) *Call {
 		return nil
 	}
 	tmpl := r.template(s, text)
-	if tmpl == nil || tmpl.list != nil {
+	if tmpl == nil || tmpl.list != nil || len(tmpl.guards) > 0 {
 		return nil
 	}
 	return &Call{r, s, c, query, tmpl, args}
@@ -65,7 +65,7 @@ func (r *Runner) Text(s *session.Session, c *mysql.Conn, query string) *Call {
 // Prepared recognises a prepared statement and its bound values.
 func (r *Runner) Prepared(s *session.Session, c *mysql.Conn, p *mysql.PrepareData) *Call {
 	f := r.prepared(s, c, p)
-	if f == nil || f.template.list != nil {
+	if f == nil || f.template.list != nil || len(f.template.guards) > 0 {
 		return nil
 	}
 	return f
@@ -312,6 +312,9 @@ func (f *Call) values(ctx *sql.Context, p *boundPlan) (values, bool) {
 			return vals, false
 		}
 		vals.set(s.arg, v)
+	}
+	if !f.guardValues(p, vals) {
+		return vals, false
 	}
 	for pos, arg := range p.insert {
 		if !f.insertValue(ctx, p, vals, arg, pos) {

@@ -14,8 +14,10 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/kv/patch"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
+	"github.com/godwitdb/godwit/sql/table"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -48,25 +50,30 @@ func (f *Template) among(e *sqlparser.ComparisonExpr) bool {
 // Piece is a statement as a part of a program (kv.Program): the rows that it names by their primary
 // keys, and what it does to each of them.
 type Piece struct {
-	// Keys are in the order of the table.
+	// Keys are in the order of the table; of an INSERT none until [Piece.Row].
 	Keys []base.Key
-	// Patch is what an UPDATE does to each row; nil of a SELECT.
+	// Patch is what an UPDATE does to each row; nil of others.
 	Patch *wire.Patch
 	// Table is the row's.
 	Table *schema.Table
 
-	call *Call
-	plan *boundPlan
-	vals values
+	call    *Call
+	plan    *boundPlan
+	vals    values
+	row     []byte // of an INSERT
+	id      uint64 // the value of its AUTO_INCREMENT column; 0: it has none
+	counted bool   // the counter gave it
 }
 
 // Why statements are no pieces.
 const (
-	NotByKey = "a statement is not a plain SELECT or UPDATE of rows that it names by their whole primary key with constants"
-	NotThere = "it inserts or deletes rows"
+	NotByKey = "a statement is not a plain SELECT, UPDATE or DELETE of rows that it names by their whole primary key with " +
+		"constants, nor an INSERT of one row of constants"
 	byTable  = "a table is unknown, temporary, MULTI MASTER, being rewritten, or read as of a time"
 	byRules  = "a table that it changes has foreign keys, CHECKs, generated columns or full-text indexes, or its database has triggers"
 	byColumn = "it assigns a column of an index or of the primary key, or adds to a column that is neither an integer nor a DECIMAL"
+	byRow    = "the columns of a row that it inserts are not those of the table, or have defaults that take the engine"
+	byGuard  = "a condition besides the key is not on a signed integer to which the statement adds"
 	byTime   = "only an ON UPDATE column is sure to change"
 	byRights = "the user lacks a privilege"
 	byValue  = "a constant needs judgement to become one of its column"
@@ -100,9 +107,6 @@ func (f *Call) Context(ctx context.Context) (*sql.Context, error) { return f.con
 
 // Piece makes a piece of the statement. Where it cannot be one, why says so in plain words.
 func (f *Call) Piece(ctx *sql.Context) (x *Piece, why string) {
-	if k := f.template.kind; k == Insert || k == Delete {
-		return nil, NotThere
-	}
 	if f.template.span != nil {
 		return nil, NotByKey
 	}
@@ -110,16 +114,8 @@ func (f *Call) Piece(ctx *sql.Context) (x *Piece, why string) {
 	if p == nil {
 		return nil, f.unplanned(ctx)
 	}
-	switch d := p.t.Desc; {
-	case d.Temporary(), d.Locality.Kind == schema.MultiMaster, p.t.Next != nil, p.t.HomesOf != nil:
-		return nil, byTable
-	case f.template.kind == Select && p.described(f.s) == nil:
-		return nil, byFields
-	case f.template.kind == Update && !p.tells(f.template):
-		return nil, byColumn
-	case len(p.own) > 0 && !slices.ContainsFunc(p.sets, func(s boundAssignment) bool { return s.op != 0 }),
-		slices.ContainsFunc(p.own, func(o givenByTable) bool { return p.t.InIndex(o.pos) }):
-		return nil, byTime
+	if why := f.unfit(p); why != "" {
+		return nil, why
 	}
 	p, vals, ok := f.bind(ctx)
 	if !ok {
@@ -129,6 +125,9 @@ func (f *Call) Piece(ctx *sql.Context) (x *Piece, why string) {
 		return nil, byValue
 	}
 	x = &Piece{Table: p.t, call: f, plan: p, vals: vals}
+	if f.template.kind == Insert {
+		return x, ""
+	}
 	if x.Keys, ok = f.keys(ctx, p, vals); !ok {
 		return nil, byValue
 	}
@@ -138,6 +137,23 @@ func (f *Call) Piece(ctx *sql.Context) (x *Piece, why string) {
 		}
 	}
 	return x, ""
+}
+
+// unfit is why a statement with a plan is no piece; empty: it may be one.
+func (f *Call) unfit(p *boundPlan) (why string) {
+	d, kind := p.t.Desc, f.template.kind
+	switch {
+	case d.Temporary(), d.Locality.Kind == schema.MultiMaster, p.t.Next != nil, p.t.HomesOf != nil:
+		return byTable
+	case kind == Select && p.described(f.s) == nil:
+		return byFields
+	case kind == Update && !p.tells(f.template):
+		return byColumn
+	case kind == Update && len(p.own) > 0 && !slices.ContainsFunc(p.sets, func(s boundAssignment) bool { return s.op != 0 }),
+		kind == Update && slices.ContainsFunc(p.own, func(o givenByTable) bool { return p.t.InIndex(o.pos) }):
+		return byTime
+	}
+	return ""
 }
 
 // unplanned is why there is no plan.
@@ -154,8 +170,10 @@ func (f *Call) unplanned(ctx *sql.Context) string {
 	switch {
 	case t == nil || t.Virtual || f.s.NextAsOf != 0:
 		return byTable
-	case f.template.kind == Update && !plainWrites(t, snap):
+	case f.template.kind != Select && !plainWrites(t, snap):
 		return byRules
+	case f.template.kind == Insert:
+		return byRow
 	case len(f.template.where) != len(t.PK):
 		return NotByKey
 	}
@@ -163,6 +181,9 @@ func (f *Call) unplanned(ctx *sql.Context) string {
 		if _, ok := f.template.where[strings.ToLower(t.Cols[pos].Desc.Name)]; !ok {
 			return NotByKey
 		}
+	}
+	if len(f.template.guards) > 0 {
+		return byGuard
 	}
 	return byColumn
 }
@@ -200,10 +221,83 @@ func (f *Call) keys(ctx *sql.Context, p *boundPlan, vals values) ([]base.Key, bo
 	return slices.CompactFunc(out, func(a, b base.Key) bool { return bytes.Equal(a, b) }), true
 }
 
-// Changed is the answer to the UPDATE, all of whose rows have become others.
+// Kind is what the statement does.
+func (x *Piece) Kind() Kind { return x.call.template.kind }
+
+// Counts reports whether the table's counter gives a value of the row that an INSERT inserts.
+func (x *Piece) Counts() bool {
+	for pos, arg := range x.plan.insert {
+		if arg == argAutoInc || pos == x.plan.givenInc && x.vals.at(arg) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Row makes the row of an INSERT, which takes a value of its counter if [Piece.Counts], and returns
+// what is to be written.
+func (x *Piece) Row(ctx *sql.Context) ([]kv.ProgramWrite, error) {
+	st := x.stored()
+	row, id, counted, err := x.call.newRow(ctx, x.plan, st, x.vals)
+	if err != nil {
+		return nil, err
+	}
+	ws, err := st.InsertWrites(ctx, row, x.call.s.Home())
+	if err != nil {
+		return nil, err
+	}
+	x.Keys, x.row, x.id, x.counted = []base.Key{ws[0].Key}, ws[0].Value, id, counted
+	return ws, nil
+}
+
+// Deletes are the rows of a DELETE, with the entries of their indexes.
+func (x *Piece) Deletes(ctx *sql.Context) (out []kv.ProgramDelete) {
+	st := x.stored()
+	for _, k := range x.Keys {
+		out = append(out, kv.ProgramDelete{Key: k, Entries: func(row kv.Row) ([]base.Key, error) {
+			return st.EntriesOf(ctx, row, x.call.s.Home())
+		}})
+	}
+	return out
+}
+
+func (x *Piece) stored() *table.Table {
+	return &table.Table{Env: x.call.r.Env, Def: x.Table, Access: &table.Access{}}
+}
+
+// Rows is how many rows the statement changes, as a part of a program that commits; -1 of a SELECT.
+func (x *Piece) Rows() int64 {
+	switch x.Kind() {
+	case Select:
+		return -1
+	case Insert:
+		return 1
+	}
+	return int64(len(x.Keys))
+}
+
+// Made is what the statement makes of one of its rows.
+func (x *Piece) Made(old []byte) []byte {
+	switch x.Kind() {
+	case Insert:
+		return x.row
+	case Delete:
+		return nil
+	case Update:
+		next, _ := patch.Apply(x.Patch, old)
+		return next
+	}
+	return old
+}
+
+// Changed is the answer to a change, all of whose rows have become others.
 func (x *Piece) Changed() *sqltypes.Result {
 	n := uint64(len(x.Keys))
-	return &sqltypes.Result{RowsAffected: n, Info: fmt.Sprintf("Rows matched: %d  Changed: %d  Warnings: 0", n, n)}
+	res := &sqltypes.Result{RowsAffected: n, InsertID: x.id}
+	if x.Kind() == Update {
+		res.Info = fmt.Sprintf("Rows matched: %d  Changed: %d  Warnings: 0", n, n)
+	}
+	return res
 }
 
 // Answer is the answer to the SELECT, whose row is the one given.
@@ -231,7 +325,7 @@ func (x *Piece) Tell(ctx context.Context, res *sqltypes.Result, send func(*sqlty
 		return err
 	}
 	_ = f.s.CommandBegin()
-	f.s.Stmt.Planned, f.s.Stmt.Writes = true, x.Patch != nil
+	f.s.Stmt.Planned, f.s.Stmt.Writes = true, x.Kind() != Select
 	sctx, err = f.r.Engine.ProcessList.BeginQuery(sctx, f.query)
 	if err != nil {
 		return err
@@ -247,4 +341,10 @@ func (x *Piece) Tell(ctx context.Context, res *sqltypes.Result, send func(*sqlty
 func (x *Piece) Count(ctx *sql.Context, res *sqltypes.Result) {
 	x.call.s.Reach(x.Table.Desc.DB, x.Table.Desc.Name)
 	x.call.count(ctx, res)
+	if x.counted {
+		ctx.GetLastQueryInfo().LastInsertId.Store(int64(x.id))
+	}
+	if x.Kind() == Insert {
+		x.stored().Inserted(1)
+	}
 }

@@ -80,7 +80,7 @@ func (p *boundPlan) patchOf(ctx *sql.Context, vals values) *wire.Patch {
 		op := &wire.PatchOp{Column: c.Desc.ID}
 		switch v := vals.at(s.arg); {
 		case s.op != 0:
-			if !Addition(c, ctx, op, v, s.op == '-') {
+			if !Addition(c, ctx, op, v, s.op == '-') || !p.guarded(op, s.pos, vals) {
 				return nil
 			}
 		case v == nil:
@@ -170,7 +170,7 @@ func (r *Runner) Shipped(ctx *sql.Context, s *session.Session, query string) str
 		return ""
 	}
 	f := templateOf(stmt)
-	if f == nil || f.kind != Update || f.list != nil {
+	if f == nil || f.kind != Update || f.list != nil || len(f.guards) > 0 {
 		return ""
 	}
 	db := f.db

@@ -39,6 +39,7 @@ type Template struct {
 	values    []int // insert: constant of each column, -1 for DEFAULT
 	span      *keySpan
 	list      *keyList
+	guards    []guard   // of a change: only programs have them
 	fixed     []Literal // constants of the text itself; their numbers begin at FixedArg
 	bound     atomic.Pointer[boundPlan]
 }
@@ -73,6 +74,7 @@ type boundPlan struct {
 	out    []int // select: positions
 	sch    sql.Schema
 	sets   []boundAssignment
+	guards []boundGuard
 	insert []int // per column: constant, or -1 for NULL, or -2 for AUTO_INCREMENT
 	full   sql.Schema
 	exact  sql.Schema // the same, telling all values apart
@@ -250,8 +252,11 @@ func (f *Template) conjunction(e sqlparser.Expr) bool {
 		}
 		c, ok := PlainColumn(e.Left, f.table)
 		arg, aok := f.arg(e.Right)
-		if e.Operator != sqlparser.EqualStr || e.Escape != nil || !ok || !aok {
+		if e.Escape != nil || !ok || !aok {
 			return false
+		}
+		if e.Operator != sqlparser.EqualStr {
+			return f.guard(c, e.Operator, arg)
 		}
 		c = strings.ToLower(c)
 		if _, twice := f.where[c]; twice {
@@ -373,7 +378,7 @@ func (f *Template) plan(s *schema.Snapshot, t *schema.Table) *boundPlan {
 	switch {
 	case f.kind == Select:
 		return f.planOutput(p)
-	case f.kind == Update && !p.touch():
+	case f.kind == Update && !p.touch(), !f.planGuards(p):
 		return nil
 	}
 	return p

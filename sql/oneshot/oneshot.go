@@ -23,7 +23,6 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
-	"github.com/godwitdb/godwit/kv/patch"
 	"github.com/godwitdb/godwit/sql/fast"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
@@ -49,8 +48,10 @@ const (
 	whyEnd     = "the packet does not end the transaction with COMMIT"
 	whyText    = "comments, escapes or double quotes are in its text"
 	whyLater   = "a transaction is open, READ ONLY, or has a level of its own"
-	whyBody    = "the procedure is not START TRANSACTION, statements without variables of its own, and COMMIT"
-	whyLost    = "the owners of its rows refused it: an update finds no row, changes nothing, or would fail"
+	whyBody    = "in the procedure, between START TRANSACTION and COMMIT, is more than statements and IFs that compare ROW_COUNT()"
+	whyLost    = "the owners of its rows refused it: an update or a delete finds no row, changes nothing, would fail, or met another one"
+	whyThere   = "a row that it inserts, or its value of a unique index, is there already"
+	whyRow     = "a row that it inserts is an error"
 	whyNewly   = "a table was made or changed a moment ago"
 	whyNoStore = "the store has no programs"
 )
@@ -71,7 +72,7 @@ func (r *Runner) refuse(s *session.Session, why string) {
 // whole is a transaction that qualifies.
 type whole struct {
 	pieces []*fast.Piece
-	reads  []int // by piece: its row among the program's reads; -1: it is an UPDATE
+	reads  []int // by piece: its row among the program's reads; -1: it is a change
 	p      kv.Program
 
 	ts  base.Timestamp
@@ -85,23 +86,50 @@ func (w *whole) add(ctx *sql.Context, s *session.Session, call *fast.Call) (why 
 	if why != "" {
 		return why
 	}
-	if len(w.pieces) >= most || len(w.p.Updates)+len(x.Keys) > most {
+	if len(w.pieces) >= most || len(w.p.Updates)+len(w.p.Deletes)+len(x.Keys) > most {
 		return whyMany
 	}
 	if why := w.pin(ctx, s, x.Table); why != "" {
 		return why
 	}
 	w.pieces = append(w.pieces, x)
-	if x.Patch == nil {
-		w.reads = append(w.reads, w.read(x.Keys[0]))
-		return ""
-	}
 	w.reads = append(w.reads, -1)
-	for _, k := range x.Keys {
-		if w.updates(k) != nil {
-			return string(kv.ProgramTwice)
+	switch x.Kind() {
+	case fast.Select:
+		w.reads[len(w.reads)-1] = w.read(x.Keys[0])
+	case fast.Update:
+		for _, k := range x.Keys {
+			w.p.Updates = append(w.p.Updates, kv.ProgramUpdate{Key: k, Patch: x.Patch})
 		}
-		w.p.Updates = append(w.p.Updates, kv.ProgramUpdate{Key: k, Patch: x.Patch})
+	case fast.Delete:
+		w.p.Deletes = append(w.p.Deletes, x.Deletes(ctx)...)
+	}
+	return ""
+}
+
+// rows makes the rows to insert, once it is known that nothing else keeps the transaction from
+// being a program: values of counters are not taken twice.
+func (w *whole) rows(ctx *sql.Context, r *Runner) (why string) {
+	if _, once := w.p.Written(); !once {
+		return string(kv.ProgramTwice)
+	}
+	counts := false
+	var keys []base.Key
+	for _, x := range w.pieces {
+		counts, keys = counts || x.Kind() == fast.Insert && x.Counts(), append(keys, x.Keys...)
+	}
+	if counts && !r.far(keys) {
+		return string(kv.ProgramLocal)
+	}
+	for _, x := range w.pieces {
+		if x.Kind() != fast.Insert {
+			continue
+		}
+		ws, err := x.Row(ctx)
+		if err != nil {
+			return whyRow
+		}
+		w.p.Writes = append(w.p.Writes, ws...)
 	}
 	return ""
 }
@@ -132,22 +160,15 @@ func (w *whole) read(k base.Key) int {
 	return len(w.p.Reads) - 1
 }
 
-// updates is the update of a row; nil if there is none.
-func (w *whole) updates(k base.Key) *kv.ProgramUpdate {
-	for i := range w.p.Updates {
-		if w.p.Updates[i].Key.Compare(k) == 0 {
-			return &w.p.Updates[i]
-		}
-	}
-	return nil
-}
-
 // run runs the transaction; why is why it did not, in which case nothing was done. Else w.err is
 // for the client.
-func (w *whole) run(ctx *sql.Context, s *session.Session) (why string) {
+func (w *whole) run(ctx *sql.Context, s *session.Session, r *Runner) (why string) {
 	db := s.Programs()
 	if db == nil {
 		return whyNoStore
+	}
+	if why := w.rows(ctx, r); why != "" {
+		return why
 	}
 	kctx, wait := s.KVContext(ctx), 2*time.Millisecond
 	for try := 1; ; try++ {
@@ -160,6 +181,8 @@ func (w *whole) run(ctx *sql.Context, s *session.Session) (why string) {
 			w.ts = got.TS
 			w.answer(ctx, got.Rows)
 			return ""
+		case base.CodeOf(err) == base.CodeExists:
+			return whyThere
 		case !base.Retryable(err):
 			w.err = schema.ClientError(err)
 			return ""
@@ -200,7 +223,7 @@ func (w *whole) answer(ctx *sql.Context, rows []kv.Row) {
 		for _, k := range x.Keys {
 			for j := range rows {
 				if w.p.Reads[j].Compare(k) == 0 {
-					rows[j].Value, _ = patch.Apply(x.Patch, rows[j].Value)
+					rows[j].Value = x.Made(rows[j].Value)
 				}
 			}
 		}
@@ -233,7 +256,7 @@ func (r *Runner) Single(ctx context.Context, s *session.Session, c *mysql.Conn, 
 	w := &whole{}
 	why := w.add(sctx, s, call)
 	if why == "" {
-		why = w.run(sctx, s)
+		why = w.run(sctx, s, r)
 	}
 	if why != "" {
 		r.refuse(s, why)

@@ -66,7 +66,7 @@ func (r *Runner) Step(ctx context.Context, s *session.Session, c *mysql.Conn, qu
 	switch {
 	case p.w.err == nil:
 		res = *p.w.res[p.at]
-	case x.Patch == nil:
+	case x.Kind() == fast.Select:
 		s.Packet = nil
 		return true, r.fail(s, c, p.w.err)
 	default:
@@ -125,7 +125,7 @@ func (r *Runner) plan(ctx context.Context, s *session.Session, c *mysql.Conn, te
 		case !ok:
 			return nil, whyText
 		case tx == TxCommit && len(w.pieces) > 0:
-			if why = w.run(sctx, s); why == "" && w.err == nil {
+			if why = w.run(sctx, s, r); why == "" && w.err == nil {
 				t.Programmed(w.ts)
 			}
 			return w, why
@@ -151,10 +151,6 @@ func (r *Runner) plan(ctx context.Context, s *session.Session, c *mysql.Conn, te
 func unrecognised(text string) string {
 	if _, _, ok := fast.Normalize(text); !ok {
 		return whyText
-	}
-	switch strings.ToLower(firstWord(text)) {
-	case "insert", "delete", "replace":
-		return fast.NotThere
 	}
 	return fast.NotByKey
 }

@@ -101,10 +101,8 @@ func (r *recorder) Program(ctx context.Context, opts kv.Options, p kv.Program) (
 		return res, err
 	}
 	var spans []base.Span
-	for _, u := range p.Updates {
-		spans = append(spans, base.PointSpan(u.Key))
-	}
-	for _, k := range p.Reads {
+	written, _ := p.Written()
+	for _, k := range append(written, p.Reads...) {
 		spans = append(spans, base.PointSpan(k))
 	}
 	what, _ := r.names.describe(spans)
