@@ -19,7 +19,7 @@ func Bench() rig.Bench {
 		Title: "local transactions beside those that cross regions: consistency tiers, or one kind of locks for all (Spanner)",
 		Figures: []string{"relay/6a", "relay/6b", "relay/7a", "relay/7b", "relay/8a", "relay/9a", "relay/8b",
 			"relay/9b", "relay/8c", "relay/9c", "relay/8d", "relay/9d",
-			"relay/flat", "relay/wait", "relay/ship", "relay/zero", "relay/seeds", "relay/oneshot", "relay/nobody"},
+			"relay/flat", "relay/wait", "relay/ship", "relay/zero", "relay/seeds", "relay/oneshot", "relay/nobody", "relay/auto"},
 		Parts: true,
 		Run:   runRelay,
 	}
@@ -296,15 +296,7 @@ func (b *relayBench) delays(ctx context.Context) error {
 	defer b.w.Net.SetOneWay(b.w.m.OneWays())
 	for _, p := range b.policies(func(p *relayPolicy) []string { return []string{p.lag} }) {
 		for _, ms := range rig.Pick(b.Params, []int{20, 100}, []int{20, 60, 100}) {
-			oneWay := b.w.m.OneWays()
-			for i := range oneWay {
-				for j := range oneWay[i] {
-					if i != j {
-						oneWay[i][j] = time.Duration(ms) * time.Millisecond / 2
-					}
-				}
-			}
-			b.w.Net.SetOneWay(oneWay)
+			b.w.Net.SetOneWay(b.w.equally(time.Duration(ms) * time.Millisecond))
 			time.Sleep(10 * time.Second) // the nodes measure the new round trips
 			r, err := b.measure(ctx, b.load(p.policy))
 			if err != nil {
@@ -316,6 +308,19 @@ func (b *relayBench) delays(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// equally are the one-way delays if any two regions are a round trip apart.
+func (w *tierWorld) equally(round time.Duration) [][]time.Duration {
+	oneWay := w.m.OneWays()
+	for i := range oneWay {
+		for j := range oneWay[i] {
+			if i != j {
+				oneWay[i][j] = round / 2
+			}
+		}
+	}
+	return oneWay
 }
 
 // waiting runs the default load under SQL's way to deal with deadlocks, which the paper does not

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
+	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/lab/bench/rig"
 )
 
@@ -14,6 +16,9 @@ import (
 // whole transaction at once, relay/nobody for the former where nobody crosses, which is what those
 // pay who get relay and do not need it. Both kinds of locks see the same clients.
 func (b *relayBench) seeds(ctx context.Context) error {
+	if err := b.auto(ctx); err != nil {
+		return err
+	}
 	for _, f := range []struct {
 		figure  string
 		oneShot bool
@@ -35,6 +40,37 @@ func (b *relayBench) seeds(ctx context.Context) error {
 				if err := b.spread(ctx, figure, fmt.Sprintf("%s, %d clients", p.name, n), l, f.seeds); err != nil {
 					return err
 				}
+			}
+		}
+	}
+	return nil
+}
+
+// auto measures relay/auto: what clients get who have chosen nothing, beside strict, as SQL waits
+// for locks (DL_DETECT), with several seeds. Every gateway decides as the product does (package
+// crossing). "near" has all regions 20 ms apart, where crossing costs least; "not shipped" has all
+// rows that are read validated, as statements do that no patch can tell.
+func (b *relayBench) auto(ctx context.Context) error {
+	if !b.asks("auto") {
+		return nil
+	}
+	defer b.w.Net.SetOneWay(b.w.m.OneWays())
+	for _, place := range []struct {
+		name  string
+		round time.Duration // between any two regions; 0: the paper's
+		plain bool
+	}{{"", 0, false}, {", not shipped", 0, true}, {", near", 20 * time.Millisecond, false}, {", near, not shipped", 20 * time.Millisecond, true}} {
+		b.w.Net.SetOneWay(b.w.m.OneWays())
+		if place.round > 0 {
+			b.w.Net.SetOneWay(b.w.equally(place.round))
+		}
+		time.Sleep(10 * time.Second) // the nodes measure the round trips
+		for _, share := range []float64{0, .05, relayShare, .5, 1} {
+			l := b.load(kv.Detect)
+			l.cross, l.plain, l.auto = share, place.plain, true
+			x := fmt.Sprintf("%.0f %%%s", 100*share, place.name)
+			if err := b.spread(ctx, "auto", x, l, rig.Pick(b.Params, uint64(4), 8)); err != nil {
+				return err
 			}
 		}
 	}

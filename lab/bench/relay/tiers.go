@@ -17,6 +17,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/node"
+	"github.com/godwitdb/godwit/policy/crossing"
 	"github.com/godwitdb/godwit/policy/matrix"
 	"github.com/godwitdb/godwit/sql/schema/rowfmt"
 	"github.com/godwitdb/godwit/wire"
@@ -110,9 +111,11 @@ type tierLoad struct {
 	// oneShot: a client sends a whole transaction at once, so that its statements cost no trips of
 	// their own inside the region, and its keys are known.
 	oneShot bool
-	seed    uint64 // of the clients' choices, beside the usual one
-	warm    time.Duration
-	length  time.Duration
+	// auto, with relay: every gateway chooses by its own load, as with transaction.tier = auto.
+	auto   bool
+	seed   uint64 // of the clients' choices, beside the usual one
+	warm   time.Duration
+	length time.Duration
 }
 
 const tierOps = 10
@@ -146,12 +149,30 @@ func (r *tierResult) aborted() float64 {
 func (w *tierWorld) run(l tierLoad) (*tierResult, error) {
 	draw := w.zipf(l.theta)
 	clients := loop{regions: len(w.DBs), clients: l.clients, warm: l.warm, length: l.length, seed: 0x4e1a + l.seed}
+	gateways := w.policies()
 	kinds, err := clients.run(func(ctx context.Context, c *worker) (int, error) {
 		kind, ops := w.next(c.rng, c.region, l.cross, draw)
-		return kind, w.transact(ctx, c, l, kind, ops)
+		one, gateway := l, gateways[c.region]
+		one.relay = l.relay && (!l.auto || gateway.Relay())
+		err := w.transact(ctx, c, one, kind, ops)
+		if err == nil {
+			gateway.Committed(kind == 1, time.Now())
+		}
+		return kind, err
 	})
 	time.Sleep(2 * time.Second) // transactions under way end
 	return &tierResult{kinds: kinds, length: l.length}, err
+}
+
+// policies are those of the gateways, with transaction.tier = auto.
+func (w *tierWorld) policies() (out []*crossing.Policy) {
+	for range w.DBs {
+		p, params := crossing.New(time.Now()), crossing.Defaults()
+		params.Setting = crossing.Auto
+		p.Set(params, time.Now())
+		out = append(out, p)
+	}
+	return out
 }
 
 // next draws a transaction. One of kind 1 crosses.
