@@ -214,7 +214,7 @@ func endStatement(t *testing.T, n *node, killer *sql.DB, q, how string, old bool
 	after := time.Duration(float64(time.Second) * min(1.5, 0.01+rand.ExpFloat64()/3))
 	settings := []string{}
 	if old {
-		settings = append(settings, "SET character_set_results = latin1")
+		settings = append(settings, "SET godwit_own_engine = OFF")
 	}
 	if how == "max_execution_time" {
 		settings = append(settings, fmt.Sprintf("SET max_execution_time = %d", after.Milliseconds()))

@@ -147,7 +147,7 @@ func (s *sweeper) end(t *testing.T, q string) (took time.Duration, killed bool) 
 		db := s.n.open(t, "a")
 		var err error
 		if s.conn, err = db.Conn(t.Context()); err == nil && s.old {
-			_, err = s.conn.ExecContext(t.Context(), "SET character_set_results = latin1")
+			_, err = s.conn.ExecContext(t.Context(), "SET godwit_own_engine = OFF")
 		}
 		if err == nil {
 			err = s.conn.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&s.id)

@@ -225,7 +225,7 @@ func eat(ctx context.Context, db *sql.DB, q string, old bool, n *tally) {
 			continue
 		}
 		if old {
-			_, err = k.ExecContext(ctx, "SET character_set_results = latin1") // not in UTF-8
+			_, err = k.ExecContext(ctx, "SET godwit_own_engine = OFF") // not in UTF-8
 		}
 		for err == nil && ctx.Err() == nil {
 			rows, qerr := k.QueryContext(ctx, q)

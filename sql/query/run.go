@@ -324,11 +324,10 @@ func (st *statement) ready() error {
 	case t != nil && (t.Over || t.Schema != nil && st.s.Fill == nil):
 		return left("transaction with changes of the schema")
 	}
-	switch st.ctx.GetCharacterSetResults() {
-	case sql.CharacterSet_Unspecified, sql.CharacterSet_utf8mb4, sql.CharacterSet_utf8mb3, sql.CharacterSet_binary:
-		return nil
+	if st.s.LeavesAll {
+		return left(session.OwnEngineVar)
 	}
-	return left("character_set_results")
+	return nil
 }
 
 // begin parses the text, and makes what binding and running it need.

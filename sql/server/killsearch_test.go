@@ -44,7 +44,7 @@ func TestKillSearches(t *testing.T) {
 	k, killer := conn(t, c), conn(t, c)
 	id := query(t, k, "SELECT CONNECTION_ID()")[0]
 	const text, part = "REPEAT('a', 2000000)", "REPEAT('a', 500000), 'b'"
-	const engines = "SELECT @@character_set_results, " // which go-mysql-server runs
+	const engines = "SELECT @@godwit_own_engine, " // which go-mysql-server runs
 	for _, q := range []string{
 		"SELECT SLEEP(10000)",
 		"UPDATE t SET b = SLEEP(10000)",

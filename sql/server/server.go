@@ -24,6 +24,7 @@ import (
 	"github.com/godwitdb/godwit/sql/admit"
 	"github.com/godwitdb/godwit/sql/backup"
 	"github.com/godwitdb/godwit/sql/backup/place"
+	"github.com/godwitdb/godwit/sql/charset"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/quick"
 	"github.com/godwitdb/godwit/sql/rights"
@@ -173,7 +174,7 @@ func New(cfg Config) (*Server, error) {
 			func(e *sqle.Engine, sm *server.SessionManager, h mysql.Handler) (
 				*sqle.Engine, *server.SessionManager, mysql.Handler) {
 				s.h, g.fast.Sessions, g.query.Sessions = &handler{Handler: h, g: g, sm: sm}, sm, sm
-				return e, sm, s.h
+				return e, sm, &charset.Handler{Server: s.h, Client: func(c *mysql.Conn) charset.Client { return s.h.session(c) }}
 			}},
 	}
 	var err error

@@ -52,11 +52,10 @@ func openDSN(t testing.TB, dsn string) *sql.DB {
 	return c
 }
 
-// toEngine has go-mysql-server run what follows in a session, as it does where results are not in
-// UTF-8; toOurs ends that.
+// toEngine has go-mysql-server run what follows in a session; toOurs ends that.
 const (
-	toEngine = "SET character_set_results = latin1"
-	toOurs   = "SET character_set_results = utf8mb4"
+	toEngine = "SET godwit_own_engine = OFF"
+	toOurs   = "SET godwit_own_engine = ON"
 )
 
 func newServer(t testing.TB) (*Server, *sql.DB) { return startServer(t, memkv.New(4, "eu", "us")) }

@@ -132,9 +132,7 @@ func (b *builder) checkSetOf(ctx *sql.Context, v *expression.SystemVar, to sql.E
 		return mysql.NewSQLError(errNotSupported, "42000", "SET PERSIST is not supported: SET GLOBAL lasts until this "+
 			"node ends, SET CLUSTER SETTING is kept for all nodes")
 	}
-	if name == "sql_mode" {
-		session.WarnOfModes(ctx, to, row)
-	}
+	session.WarnOfModes(ctx, name, to, row)
 	if own := ownVariable(name); own || effective[name] || !changes(ctx, v, def, to, row) {
 		return nil
 	}

@@ -10,8 +10,12 @@ import (
 // idleModes are the modes of sql_mode that change nothing here.
 var idleModes = []string{"REAL_AS_FLOAT", "ALLOW_INVALID_DATES", "PAD_CHAR_TO_FULL_LENGTH", "TIME_TRUNCATE_FRACTIONAL"}
 
-// WarnOfModes warns (1618) of the modes that a new value of sql_mode turns on without an effect.
-func WarnOfModes(ctx *sql.Context, to sql.Expression, row sql.Row) {
+// WarnOfModes warns (1618) of the modes that a new value of a variable, which is sql_mode,
+// turns on without an effect.
+func WarnOfModes(ctx *sql.Context, name string, to sql.Expression, row sql.Row) {
+	if name != sqlModeVar {
+		return
+	}
 	def, _, _ := sql.SystemVariables.GetGlobal(sqlModeVar)
 	set, ok := def.GetType().(sql.SystemVariableType)
 	v, err := to.Eval(ctx, row)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/obs"
+	"github.com/godwitdb/godwit/sql/charset"
 	"github.com/godwitdb/godwit/sql/kill"
 	"github.com/godwitdb/godwit/sql/schema"
 )
@@ -75,6 +76,12 @@ type Session struct {
 	// Sent and Affected are rows: those that the client's command has sent, and has changed.
 	Sent, Affected uint64
 	retries        int // of the client's command
+	// reads and answers are the character sets of the client; greeted: it has said its first.
+	reads, answers *charset.Set
+	greeted        bool
+	undone         charset.Undone
+	// LeavesAll: our own engine leaves all statements to go-mysql-server.
+	LeavesAll bool
 	// ansiQuotes and noEscapes are of sql_mode.
 	ansiQuotes, noEscapes bool
 	// MaxTime is how long a SELECT may take, in ms; 0: as long as it takes.

@@ -60,11 +60,19 @@ func (s *Session) SetSessionVariable(ctx *sql.Context, name string, v any) error
 		return schema.ClientError(base.Errorf(base.CodeInvalid,
 			"the consistency of this cluster is fixed: it orders transactions by timestamps (concurrency control %s)", c))
 	}
+	if err := mayTalk(strings.ToLower(name), v); err != nil {
+		return err
+	}
+	v = connected(strings.ToLower(name), v)
 	s.state = nil
 	if err := s.BaseSession.SetSessionVariable(ctx, name, v); err != nil {
 		return err
 	}
 	switch strings.ToLower(name) {
+	case clientSetVar, resultsSetVar:
+		s.readCharsets(ctx)
+	case OwnEngineVar:
+		s.readEngine(ctx)
 	case ForwardVariable:
 		s.readForward(ctx)
 	case IsolationVar:

@@ -54,6 +54,8 @@ func InitSystemVariables() {
 			&sql.MysqlSystemVariable{Name: ForwardVariable, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both),
 				Type:    types.NewSystemBoolType(ForwardVariable),
 				Default: int8(1), Dynamic: true},
+			&sql.MysqlSystemVariable{Name: OwnEngineVar, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both),
+				Type: types.NewSystemBoolType(OwnEngineVar), Default: int8(1), Dynamic: true},
 			&sql.MysqlSystemVariable{Name: LiteralsVar, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Global),
 				Type: types.NewSystemBoolType(LiteralsVar), Default: int8(0), Dynamic: true},
 			both(stalenessVar), both(oldStalenessVar), both(tokenVar), both(NextAsOfVar), both(StartAsOfVar),
@@ -145,6 +147,8 @@ func (s *Session) InitVariables() {
 	s.readForward(ctx)
 	s.readTimes(ctx)
 	s.readTexts(ctx)
+	s.readCharsets(ctx)
+	s.readEngine(ctx)
 	if v, err := s.BaseSession.GetSessionVariable(ctx, stalenessVar); err == nil {
 		s.Staleness, _ = parseStaleness(v) // the server's default
 	}
