@@ -13,7 +13,9 @@ import (
 // A guard is a condition besides the key: `SET n = n - 5 WHERE id = 1 AND n >= 5`. One on a number
 // to which the statement adds says within which bounds the sum has to be, and a patch has bounds.
 // So the guard is not read: the patch is defined where the guard holds (docs/protocol.md, REL-15).
-// Where it does not, the statement finds no row, which no program answers.
+// Where it does not, the statement finds no row, which no program answers. (The other way round it
+// need not be so: where an UNSIGNED number is less than what is taken away, the patch is not
+// defined and the statement is an error, whatever the guard says.)
 
 // guard is column op constant.
 type guard struct {
@@ -42,14 +44,15 @@ func (f *Template) guard(col, op string, arg int) bool {
 	return true
 }
 
-// planGuards finds the columns of the guards: signed integers to which the statement adds.
+// planGuards finds the columns of the guards: integers to which the statement adds.
 func (f *Template) planGuards(p *boundPlan) bool {
 	for _, g := range f.guards {
 		pos := p.t.Desc.ColByName(g.col)
 		if pos < 0 || !slices.ContainsFunc(p.sets, func(s boundAssignment) bool { return s.pos == pos && s.op != 0 }) {
 			return false
 		}
-		if _, _, signed := p.t.Cols[pos].Bounds(); !signed {
+		_, _, signed := p.t.Cols[pos].Bounds()
+		if _, unsigned := mostUnsigned(p.t.Cols[pos]); !signed && !unsigned {
 			return false
 		}
 		p.guards = append(p.guards, boundGuard{pos, g.op, g.arg})
@@ -81,32 +84,37 @@ func (p *boundPlan) guarded(op *wire.PatchOp, pos int, vals values) bool {
 			continue
 		}
 		v, ok := vals.at(g.arg).(int64)
-		if !ok || op.Kind != wire.PatchKind_PATCH_ADD {
+		if !ok || !narrowed(op, g.op, v) {
 			return false
 		}
-		switch g.op {
-		case sqlparser.GreaterThanStr:
-			if v == math.MaxInt64 {
-				return false
-			}
-			v++
-		case sqlparser.LessThanStr:
-			if v == math.MinInt64 {
-				return false
-			}
-			v--
-		}
-		sum := v + op.Add // of the smallest or largest number that the guard lets through
-		if (sum > v) != (op.Add > 0) && op.Add != 0 {
-			return false
-		}
-		if g.op[0] == '>' {
-			op.Least = max(op.Least, sum)
-		} else if sum < 0 {
-			return false // Most is not negative
-		} else {
-			op.Most = min(op.Most, uint64(sum))
-		}
+	}
+	return true
+}
+
+// narrowed narrows the bounds of an addition to what a guard with a constant lets through.
+func narrowed(op *wire.PatchOp, guard string, v int64) bool {
+	switch { // at least or at most v
+	case guard == sqlparser.GreaterThanStr && v < math.MaxInt64:
+		v++
+	case guard == sqlparser.LessThanStr && v > math.MinInt64:
+		v--
+	case guard != sqlparser.GreaterEqualStr && guard != sqlparser.LessEqualStr:
+		return false
+	}
+	sum := v + op.Add // of the smallest or largest number that the guard lets through
+	if (sum > v) != (op.Add > 0) && op.Add != 0 {
+		return false
+	}
+	switch {
+	case guard[0] == '<' && sum < 0:
+		return false // Most is not negative
+	case guard[0] == '<':
+		op.Most = min(op.Most, uint64(sum))
+	case op.Kind == wire.PatchKind_PATCH_ADD:
+		op.Least = max(op.Least, sum)
+	default:
+		// The sum is at least 0 in any case, and has no other least value.
+		return sum <= 0 || v <= 0
 	}
 	return true
 }

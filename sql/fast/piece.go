@@ -73,7 +73,7 @@ const (
 	byRules  = "a table that it changes has foreign keys, CHECKs, generated columns or full-text indexes, or its database has triggers"
 	byColumn = "it assigns a column of an index or of the primary key, or adds to a column that is neither an integer nor a DECIMAL"
 	byRow    = "the columns of a row that it inserts are not those of the table, or have defaults that take the engine"
-	byGuard  = "a condition besides the key is not on a signed integer to which the statement adds"
+	byGuard  = "a condition besides the key is not on an integer to which the statement adds"
 	byTime   = "only an ON UPDATE column is sure to change"
 	byRights = "the user lacks a privilege"
 	byValue  = "a constant needs judgement to become one of its column"
