@@ -25,8 +25,8 @@ func (b *relayBench) seeds(ctx context.Context) error {
 		cross   float64
 		seeds   uint64
 	}{
-		{"seeds", false, relayShare, rig.Pick(b.Params, uint64(2), 5)},
-		{"oneshot", true, relayShare, rig.Pick(b.Params, uint64(2), 5)},
+		{"seeds", false, relayShare, b.repeats()},
+		{"oneshot", true, relayShare, b.repeats()},
 		{"nobody", false, 0, 6}, // a few per cent are to be seen
 	} {
 		figure := f.figure
@@ -46,6 +46,14 @@ func (b *relayBench) seeds(ctx context.Context) error {
 	return nil
 }
 
+// repeats is how many seeds a load is measured with: fewer in a quick run of all figures.
+func (b *relayBench) repeats() uint64 {
+	if b.Quick && len(b.Only) == 0 {
+		return 2
+	}
+	return rig.Pick(b.Params, uint64(4), 8)
+}
+
 // auto measures relay/auto: what clients get who have chosen nothing, beside strict, as SQL waits
 // for locks (DL_DETECT), with several seeds. Every gateway decides as the product does (package
 // crossing). "near" has all regions 20 ms apart, where crossing costs least; "not shipped" has all
@@ -54,22 +62,29 @@ func (b *relayBench) auto(ctx context.Context) error {
 	if !b.asks("auto") {
 		return nil
 	}
-	defer b.w.Net.SetOneWay(b.w.m.OneWays())
-	for _, place := range []struct {
+	type place struct {
 		name  string
 		round time.Duration // between any two regions; 0: the paper's
 		plain bool
-	}{{"", 0, false}, {", not shipped", 0, true}, {", near", 20 * time.Millisecond, false}, {", near, not shipped", 20 * time.Millisecond, true}} {
+	}
+	places := []place{{"", 0, false}, {", not shipped", 0, true}, {", near", 20 * time.Millisecond, false},
+		{", near, not shipped", 20 * time.Millisecond, true}}
+	shares := []float64{0, .05, relayShare, .5, 1}
+	if b.Quick && len(b.Only) == 0 { // the rest takes twenty minutes
+		places, shares = places[:1], []float64{relayShare}
+	}
+	defer b.w.Net.SetOneWay(b.w.m.OneWays())
+	for _, place := range places {
 		b.w.Net.SetOneWay(b.w.m.OneWays())
 		if place.round > 0 {
 			b.w.Net.SetOneWay(b.w.equally(place.round))
 		}
 		time.Sleep(10 * time.Second) // the nodes measure the round trips
-		for _, share := range []float64{0, .05, relayShare, .5, 1} {
+		for _, share := range shares {
 			l := b.load(kv.Detect)
 			l.cross, l.plain, l.auto = share, place.plain, true
 			x := fmt.Sprintf("%.0f %%%s", 100*share, place.name)
-			if err := b.spread(ctx, "auto", x, l, rig.Pick(b.Params, uint64(4), 8)); err != nil {
+			if err := b.spread(ctx, "auto", x, l, b.repeats()); err != nil {
 				return err
 			}
 		}
