@@ -11,6 +11,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/obs"
+	"github.com/godwitdb/godwit/sql/ddl/sorted"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
@@ -76,6 +77,28 @@ func (t *Table) dropFailed(ctx *sql.Context, id base.IndexID) error {
 	return nil
 }
 
+// fillSorted writes the entries of an index in its order.
+func (t *Table) fillSorted(ctx *sql.Context, cur *schema.Table, x *schema.Index, j *job) error {
+	s := session.Of(ctx)
+	b := sorted.Build{DB: t.g.DB, Table: cur, Index: x, Trace: s.Trace, Did: func(rows int) { j.did(ctx, cur, rows) },
+		Barrier: func(kctx context.Context) (base.Timestamp, error) { return t.g.touch(kctx, cur.Desc.ID, x.Desc.ID) }}
+	traces := s.Trace.Parallel(sorted.Writers)
+	copy(b.Traces[:], traces)
+	defer s.Trace.Join(traces)
+	return schema.ClientError(b.Run(s.KVContext(ctx)))
+}
+
+// touch makes a new version of the definition of a table that has an index, and changes nothing in
+// it: transactions that depend on the version before do not commit any more.
+func (g *Env) touch(ctx context.Context, id base.TableID, index base.IndexID) (base.Timestamp, error) {
+	return g.redefineFound(ctx, func(s *schema.Snapshot) (*schema.Table, error) {
+		if t := s.ByID[id]; t != nil && t.Desc.IndexByID(index) != nil {
+			return t, nil
+		}
+		return nil, errCalledOff
+	}, func(kv.Txn, *schema.Table, *schema.TableDesc) error { return nil })
+}
+
 // fill writes the entries of an index in batches, some of them at once. A batch reads its rows from
 // a snapshot, then locks them and writes the entries of what they are now.
 func (t *Table) fill(ctx *sql.Context, cur *schema.Table, id base.IndexID) (err error) {
@@ -90,6 +113,9 @@ func (t *Table) fill(ctx *sql.Context, cur *schema.Table, id base.IndexID) (err 
 	}
 	j := t.g.Jobs.Begin(ctx, "CREATE INDEX "+x.Desc.Name, cur)
 	defer func() { j.end(err) }()
+	if sorted.Fits(cur, x) {
+		return t.fillSorted(ctx, cur, x, j)
+	}
 	s := session.Of(ctx)
 	kctx := s.KVContext(ctx)
 	together := fillTogether
@@ -270,26 +296,16 @@ func (t *Table) entriesOf(ctx context.Context, cur *schema.Table, x *schema.Inde
 		want[c.Pos] = true
 	}
 	es = make([]entry, 0, len(rows))
-	for _, r := range rows {
-		if r.Value == nil {
+	for i := range rows {
+		if rows[i].Value == nil {
 			continue
 		}
 		row := make(sql.Row, len(cur.Cols))
-		if err := cur.DecodeCols(ctx, r.Value, row, want); err != nil {
-			return nil, err
-		}
-		home := r.Home
-		if home == 0 {
-			home = cur.HomeFor(r.Key.Shard(), kv.HomeRegion(t.g.DB))
-		}
-		key, value, err := cur.IndexEntry(ctx, x, row, schema.RefOfKey(r.Key), home)
+		w, err := sorted.Entry(ctx, t.g.DB, cur, x, &rows[i], row, want)
 		if err != nil {
 			return nil, err
 		}
-		if x.Desc.Class == schema.ClassGlobal {
-			home = 0
-		}
-		es = append(es, entry{schema.Write{Key: key, Value: value, Home: home}, row, x.Desc.Unique() && !x.HasNull(row)})
+		es = append(es, entry{w, row, x.Desc.Unique() && !x.HasNull(row)})
 	}
 	return es, nil
 }

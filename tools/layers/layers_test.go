@@ -86,6 +86,8 @@ var allowed = map[string][]string{
 	"owner/recall": {"owner/route", "owner/state", "mechanism/clock"},
 	// what is measured is told to whoever asks
 	"owner/gauge": nil,
+	// numbered steps, whatever they are
+	"owner/inorder": nil,
 	// Plain settings, the bounds of the lock table among them.
 	"owner/tuning": {"mechanism/lock"},
 	// what was read is a matter of keys and timestamps only
@@ -104,7 +106,7 @@ var allowed = map[string][]string{
 	"owner/waits": {"owner/txns", "mechanism/lock"},
 	"owner": append([]string{
 		"owner/view", "owner/state", "owner/rewind", "owner/tscache", "owner/txns", "owner/route", "owner/lead", "owner/evaluate",
-		"owner/gauge", "owner/held", "owner/homing", "owner/recall", "owner/tuning", "owner/waits",
+		"owner/gauge", "owner/held", "owner/homing", "owner/inorder", "owner/recall", "owner/tuning", "owner/waits",
 	}, mechanisms...),
 	// what a transaction has read and written at its gateway: no owner is asked
 	"txn/known": nil, "txn/lately": nil, "txn/touched": nil,
@@ -148,9 +150,10 @@ var allowed = map[string][]string{
 	// stats estimates from samples, and knows neither tables nor types
 	"sql/stats": nil,
 	// prefetch replaces how the engine asks for rows, and changes nothing.
-	"sql/prefetch": {"sql/rules", "sql/schema", "sql/session", "sql/table"},
-	"sql/ddl":      {"sql/function", "sql/program", "sql/schema", "sql/session", "sql/table", "sql/token"},
-	"sql/fast":     {"kv/patch", "sql/rights", "sql/schema", "sql/schema/rowfmt", "sql/session", "sql/table", "sql/zone"},
+	"sql/prefetch":   {"sql/rules", "sql/schema", "sql/session", "sql/table"},
+	"sql/ddl/sorted": {"sql/schema"},
+	"sql/ddl":        {"sql/ddl/sorted", "sql/function", "sql/program", "sql/schema", "sql/session", "sql/table", "sql/token"},
+	"sql/fast":       {"kv/patch", "sql/rights", "sql/schema", "sql/schema/rowfmt", "sql/session", "sql/table", "sql/zone"},
 	// oneshot takes transactions apart by the templates of fast and the texts of programs, and runs
 	// none of their statements itself
 	"sql/oneshot": {"kv/patch", "sql/fast", "sql/program", "sql/schema", "sql/session", "sql/tally"},
@@ -336,7 +339,7 @@ var onlyIn = map[string]struct {
 	"github.com/dolthub/go-mysql-server": {
 		[]string{"sql/assign", "sql/backup", "sql/charset", "sql/changefeed", "sql/changefeed/event", "sql/bind", "sql/binlog", "sql/bound", "sql/expr", "sql/expr/collate", "sql/expr/exprtest", "sql/expr/fn", "sql/exec", "sql/feed",
 			"sql/ending", "sql/function", "sql/given", "sql/infile", "sql/jsontable", "sql/kill", "sql/lent", "sql/named", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/access", "sql/prefetch",
-			"sql/ddl", "sql/fast", "sql/oneshot", "sql/query", "sql/result", "sql/selected", "sql/views", "sql/opt", "sql/audited", "sql/verify", "sql/server", "sql/statements", "sql/virtual", "sql/describe", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/events", "sql/stored", "sql/weigh", "sql/zone"},
+			"sql/ddl", "sql/ddl/sorted", "sql/fast", "sql/oneshot", "sql/query", "sql/result", "sql/selected", "sql/views", "sql/opt", "sql/audited", "sql/verify", "sql/server", "sql/statements", "sql/virtual", "sql/describe", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/events", "sql/stored", "sql/weigh", "sql/zone"},
 		"its API moves; the packages below sql/ follow it",
 	},
 	"gocloud.dev": {
