@@ -321,7 +321,7 @@ func (g *Group) addCommand(e *pb.Entry, own *proposal) error {
 	if !ok {
 		came = arrival{tick: g.now, at: time.Now()} // before this process began
 	}
-	x := Entry{Index: e.GetIndex(), Term: e.GetTerm(), Arrived: came.at}
+	x := Entry{Index: e.GetIndex(), Term: e.GetTerm(), Data: e.Data, Arrived: came.at}
 	if own != nil {
 		x.Cmd = own.cmd
 		g.verdicts = append(g.verdicts, verdict{own, len(g.ents), x.Index, nil})

@@ -20,6 +20,8 @@ type Entry struct {
 	Index, Term uint64
 	// Cmd is the proposer's own object where it was proposed, else decoded; read only.
 	Cmd *wire.Command
+	// Data is Cmd as it is in the log; read only.
+	Data []byte
 	// Arrived is when the entry came to this node's log, or later: after it was proposed.
 	Arrived time.Time
 }
@@ -203,6 +205,7 @@ type applier struct {
 	ents          []Entry       // buffers of apply
 	verdicts      []verdict
 	truncateCheck uint64 // applied index at which to look at the log's size again
+	truncateBytes int64  // the same, in bytes of the log
 }
 
 // ID is the group's name.
@@ -329,10 +332,11 @@ func (g *Group) propose(cmd *wire.Command, term uint64, placed func(uint64), don
 	if size := cmd.SizeVT(); size > h.opts.MaxCommandBytes {
 		p.err = base.Errorf(base.CodeInvalid, "group %v: a command of %d bytes exceeds the limit of %d; "+
 			"split the transaction", g.id, size, h.opts.MaxCommandBytes)
-	} else if data, err := cmd.MarshalVT(); err != nil {
-		p.err = base.Errorf(base.CodeInvalid, "group %v: command cannot be encoded: %v", g.id, err)
-	} else {
-		p.data = data
+	} else if data := make([]byte, size); true { // MarshalVT would look once more how large it is
+		n, err := cmd.MarshalToSizedBufferVT(data)
+		if p.data = data[size-n:]; err != nil {
+			p.err = base.Errorf(base.CodeInvalid, "group %v: command cannot be encoded: %v", g.id, err)
+		}
 	}
 	n, bytes := g.pendingN.Add(1), g.pendingBytes.Add(int64(len(p.data)))
 	if p.err == nil && (n > int64(h.opts.MaxPending) || bytes > h.opts.MaxPendingBytes && n > 1) {

@@ -23,6 +23,28 @@ func (c *cluster) write(g base.GroupID, n int) {
 	}
 }
 
+// TestLargeEntriesGo: a few large entries are dropped as soon as they are more than the log keeps,
+// and not only when there are many.
+func TestLargeEntriesGo(t *testing.T) {
+	virtual(t, 1, func(t *testing.T) {
+		c := newCluster(t, 1, 1, wan30(), HostOptions{LogKeepBytes: 10_000})
+		defer c.close()
+		c.groups[testGroup] = c.all()
+		c.startAll()
+		l := c.leader(testGroup)
+		for i := range 60 {
+			cmd := put(uint64(i))
+			cmd.Refuse = make([]byte, 2000)
+			if _, _, err := l.Propose(context.Background(), cmd, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if s := l.Status(); s.Last-s.First > 15 {
+			t.Errorf("%d entries of 2,000 bytes are kept", s.Last-s.First+1)
+		}
+	})
+}
+
 func TestSnapshotToLaggard(t *testing.T) {
 	virtual(t, 1, func(t *testing.T) {
 		c := newCluster(t, 1, 3, wan30(), HostOptions{LogKeepEntries: 50, SnapshotChunkBytes: 1000})

@@ -207,7 +207,7 @@ func raftIDs(ids []base.NodeID) []uint64 {
 func (g *Group) maybeTruncate() {
 	o := &g.host.opts
 	applied := g.applied.Load()
-	if applied < g.truncateCheck || g.failed != nil {
+	if applied < g.truncateCheck && g.log.Bytes() < g.truncateBytes || g.failed != nil {
 		return
 	}
 	g.truncateCheck = applied + max(1, min(o.LogKeepEntries/8, 256))
@@ -216,6 +216,9 @@ func (g *Group) maybeTruncate() {
 			g.fail(err)
 		}
 	}
+	// The pieces of a large transaction are a few entries of megabytes. What goes while it is in
+	// the memtable is never written to a table.
+	g.truncateBytes = g.log.Bytes() + o.LogKeepBytes/2
 }
 
 // truncationPoint is the last entry that may go; 0: none, or too few to be worth it.
