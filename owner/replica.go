@@ -95,7 +95,8 @@ func newReplica(s *Set, g base.GroupID) (*Replica, error) {
 		attached: make(chan struct{}), closing: make(chan struct{}), changed: make(chan struct{}), changedCatalog: time.Now(),
 	}
 	r.isAsync.Store(s.cfg.Held != nil && s.cfg.Held.Async(r.shard))
-	r.logged = state.Group{ID: g, Store: r.store, Mixed: r.mixed, Moved: r.moved, AnyPieces: s.cfg.AnyPieces}
+	r.logged = state.Group{ID: g, Store: r.store, Mixed: r.mixed, Moved: r.moved, Pieces: state.NewPiecesAhead(),
+		AnyPieces: s.cfg.AnyPieces}
 	r.view = view.Group{ID: g, Store: r.store, Missing: r, Async: r.isAsync.Load, NotesAll: s.cfg.Serves != nil,
 		MaxBytes: s.cfg.MaxBytes}
 	r.counter = homing.Counter{Group: &r.view, Policy: &r.cfg.Policy, Now: r.clock.Latest, Mu: &r.mu, TryLock: r.tryLock}

@@ -8,6 +8,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/lock"
 	"github.com/godwitdb/godwit/owner/evaluate"
+	"github.com/godwitdb/godwit/owner/inorder"
 	"github.com/godwitdb/godwit/owner/state"
 	"github.com/godwitdb/godwit/owner/txns"
 	"github.com/godwitdb/godwit/owner/view"
@@ -134,6 +135,7 @@ func (r *Replica) settlePieces(ctx context.Context, id base.TxnID, term uint64, 
 	x := r.ByID[id]
 	if x != nil && !x.Settling && r.lead.Term == term {
 		x.Settling, x.Deciding = true, true
+		r.logged.Pieces.Begin(&r.logged, id, r.rep.Prepared[id])
 		go r.settle1by1(x, term, ts)
 	}
 	r.mu.Unlock()
@@ -151,6 +153,7 @@ func (r *Replica) settlePieces(ctx context.Context, id base.TxnID, term uint64, 
 func (r *Replica) settle1by1(x *txns.Txn, term uint64, ts base.Timestamp) {
 	ctx, cancel := r.life()
 	defer cancel()
+	defer r.logged.Pieces.End(x.ID)
 	for {
 		r.mu.Lock()
 		v := r.rep.Prepared[x.ID]
@@ -179,35 +182,25 @@ func (r *Replica) settle1by1(x *txns.Txn, term uint64, ts base.Timestamp) {
 	}
 }
 
-// settleAhead is how many pieces are settled in a row: the log is written for all of them at once.
-// Other entries come after them, so it is not more.
+// settleAhead is how many pieces are settled at once: while one becomes rows, the log is written
+// for those behind it. Other entries come after them, so it is not more.
 const settleAhead = 4
 
-// settleSome logs the next pieces of a vote. If one of them is lost, those behind it do nothing
-// (STAGE-4).
+// settleSome logs the pieces of a vote that are left, in their order, and waits for them. If one of
+// them is lost, those behind it do nothing (STAGE-4), and it returns when none is under way.
 func (r *Replica) settleSome(ctx context.Context, x *txns.Txn, term uint64, ts base.Timestamp, v *wire.Vote) error {
-	last := min(v.Applied+settleAhead, v.Pieces)
+	last := v.Pieces
 	if r.cfg.HalfSettled {
 		last = v.Applied + 1
 	}
-	var under []chan proposed
-	var failed error
-	for piece := v.Applied + 1; piece <= last; piece++ {
-		done, err := r.startCommand(term, func(c *wire.Command) {
+	return inorder.Run(v.Applied+1, last, settleAhead, func(piece uint32) (chan proposed, error) {
+		return r.startCommand(term, func(c *wire.Command) {
 			c.Settle = &wire.Settle{Txn: x.ID[:], Ts: uint64(ts), Piece: piece}
 		}, nil)
-		if err != nil {
-			failed = err
-			break
-		}
-		under = append(under, done)
-	}
-	for _, done := range under {
-		if _, err := r.commandDone(ctx, done); err != nil && failed == nil {
-			failed = err
-		}
-	}
-	return failed
+	}, func(done chan proposed) error {
+		_, err := r.commandDone(ctx, done)
+		return err
+	})
 }
 
 // endSettling ends a transaction whose pieces are settled, or lets the next leader go on.

@@ -34,7 +34,7 @@ func (s *State) Apply(of *Group, b *store.Batch, e group.Entry) (any, error) {
 	case c.Collect != nil:
 		return nil, s.applyCollect(b, c.Collect)
 	case c.Stage != nil:
-		return s.applyStage(of, b, c.Stage)
+		return s.applyStage(of, b, e)
 	case c.Settle != nil:
 		return s.applySettle(of, b, e)
 	}

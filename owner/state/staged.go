@@ -3,6 +3,8 @@ package state
 import (
 	"encoding/binary"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/group"
 	"github.com/godwitdb/godwit/mechanism/store"
@@ -40,8 +42,32 @@ func Piece(of *Group, id base.TxnID, piece uint32) ([]*wire.Write, error) {
 	return q.Writes, nil
 }
 
+// stageField is the number of the field of a wire.Command that is a wire.Stage.
+const stageField = 14
+
+// stageBytes is a piece as the command of its entry has it, encoded: it is kept like that.
+func stageBytes(e group.Entry) ([]byte, error) {
+	for b := e.Data; len(b) > 0; {
+		field, kind, n := protowire.ConsumeField(b)
+		if n < 0 {
+			break
+		}
+		if field == stageField && kind == protowire.BytesType {
+			_, _, tag := protowire.ConsumeTag(b)
+			val, n := protowire.ConsumeBytes(b[tag:])
+			if n < 0 {
+				break
+			}
+			return val, nil
+		}
+		b = b[n:]
+	}
+	return e.Cmd.Stage.MarshalVT() // the entry is not at hand
+}
+
 // applyStage keeps a piece, if it is the next one of a transaction that may still vote.
-func (s *State) applyStage(of *Group, b *store.Batch, q *wire.Stage) (any, error) {
+func (s *State) applyStage(of *Group, b *store.Batch, e group.Entry) (any, error) {
+	q := e.Cmd.Stage
 	id, ok := TxnID(q.Txn)
 	if !ok {
 		return nil, base.Errorf(base.CodeCorrupt, "group %v: a piece has a malformed transaction id", of.ID)
@@ -49,7 +75,7 @@ func (s *State) applyStage(of *Group, b *store.Batch, q *wire.Stage) (any, error
 	if _, voted := s.Prepared[id]; voted || s.Dead(id) || q.Piece != s.Staged[id]+1 {
 		return Outcome{State: wire.TxnState_ABORTED}, nil
 	}
-	val, err := q.MarshalVT()
+	val, err := stageBytes(e)
 	if err != nil {
 		return nil, err
 	}
@@ -105,9 +131,12 @@ func (s *State) applySettle(of *Group, b *store.Batch, e group.Entry) (any, erro
 	if q.Piece != v.Applied+1 {
 		return Outcome{State: wire.TxnState_PREPARED, TS: base.Timestamp(v.Lo), Vote: v}, nil // done before
 	}
-	writes, err := Piece(of, id, q.Piece)
-	if err != nil {
-		return nil, err
+	writes, ready := of.Pieces.take(id, q.Piece)
+	if !ready {
+		var err error
+		if writes, err = Piece(of, id, q.Piece); err != nil {
+			return nil, err
+		}
 	}
 	ts := base.Timestamp(q.Ts)
 	put(of, b, writes, ts, e.Index)

@@ -66,6 +66,8 @@ type Group struct {
 	Mixed func(participants []uint32) bool
 	// Moved is called for rows whose home has changed.
 	Moved func(w *wire.Write, ts base.Timestamp)
+	// Pieces are staged pieces that are decoded already.
+	Pieces *PiecesAhead
 	// AnyPieces leaves STAGE-1 out, for tests that show what breaks then.
 	AnyPieces bool
 }
