@@ -1,13 +1,19 @@
 package peers
 
 import (
+	"bufio"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/godwitdb/godwit/lab/bench/rig"
 )
@@ -22,19 +28,28 @@ type bulkStep struct {
 	run           string
 }
 
-// bulkSteps are for a table bulk of so many rows, and sysbench's table of more.
-func bulkSteps(rows, large int) []bulkStep {
-	copyOf := "CREATE TABLE copied (id INT PRIMARY KEY, a INT NOT NULL, b INT NOT NULL, c VARCHAR(40))"
-	fill := "INSERT INTO copied SELECT * FROM bulk"
-	const drop = "DROP TABLE copied"
+// bulkColumns are sysbench's: a row has about 190 bytes.
+const bulkColumns = "id INT NOT NULL PRIMARY KEY, k INT NOT NULL DEFAULT 0, c CHAR(120) NOT NULL DEFAULT '', " +
+	"pad CHAR(60) NOT NULL DEFAULT ''"
+
+// bulkSteps are for a table bulk of so many rows, and sysbench's table of more, which file holds,
+// too.
+func bulkSteps(rows, large int, file string) []bulkStep {
+	create := func(t, index string) string { return "CREATE TABLE " + t + " (" + bulkColumns + index + ")" }
+	const indexed, plain = "copied", "copied_plain"
+	fill := func(t string) string { return "INSERT INTO " + t + " SELECT * FROM bulk" }
+	of := fmt.Sprintf(" of %d rows", rows)
 	return []bulkStep{
-		{name: fmt.Sprintf("UPDATE of %d rows", rows), run: "UPDATE bulk SET a = a + 1"},
-		{name: fmt.Sprintf("UPDATE of %d rows with an index", rows), run: "UPDATE bulk SET b = b + 1"},
-		{name: fmt.Sprintf("INSERT ... SELECT of %d rows", rows), before: []string{copyOf}, run: fill, after: []string{drop}},
-		{name: fmt.Sprintf("DELETE of %d rows", rows/2), before: []string{copyOf, fill},
-			run: fmt.Sprintf("DELETE FROM copied WHERE id <= %d", rows/2), after: []string{drop}},
+		{name: "UPDATE" + of, run: "UPDATE bulk SET c = REVERSE(c), pad = REVERSE(pad)"},
+		{name: "UPDATE" + of + ", of an indexed column", run: "UPDATE bulk SET k = k + 1"},
+		{name: "INSERT ... SELECT" + of + ", with an index", before: []string{create(indexed, ", KEY (k)")}, run: fill(indexed)},
+		{name: "DELETE" + of + ", with an index", run: "DELETE FROM " + indexed, after: []string{"DROP TABLE " + indexed}},
+		{name: "INSERT ... SELECT" + of, before: []string{create(plain, "")}, run: fill(plain)},
+		{name: "DELETE" + of, run: "DELETE FROM " + plain, after: []string{"DROP TABLE " + plain}},
 		{name: fmt.Sprintf("ADD INDEX over %d rows", large), run: "ALTER TABLE sbtest1 ADD INDEX another (k)",
 			after: []string{"ALTER TABLE sbtest1 DROP INDEX another"}},
+		{name: fmt.Sprintf("LOAD DATA of %d rows, with an index", large), before: []string{create("loaded_file", ", KEY (k)")},
+			run: "LOAD DATA LOCAL INFILE '" + file + "' INTO TABLE loaded_file", after: []string{"DROP TABLE loaded_file"}},
 	}
 }
 
@@ -49,10 +64,16 @@ type bulkClient struct {
 
 // runBulk measures each step several times, the servers in turn, and emits the medians.
 func runBulk(ctx context.Context, p rig.Params, god, maria *server, large int) (err error) {
-	rows, rounds := 200_000, 3
+	rows, rounds := 200_000, 5
 	if p.Quick {
 		rows, rounds = 20_000, 2
 	}
+	file := filepath.Join(p.Dir, "bulk.tsv")
+	if err := writeBulkFile(file, large); err != nil {
+		return err
+	}
+	mysql.RegisterLocalFile(file)
+	defer mysql.DeregisterLocalFile(file)
 	var clients []*bulkClient
 	for _, s := range []*server{god, maria} {
 		c, err := s.bulkClient(ctx, rows)
@@ -62,10 +83,11 @@ func runBulk(ctx context.Context, p rig.Params, god, maria *server, large int) (
 		defer func() { err = errors.Join(err, c.conn.Close(), c.db.Close()) }()
 		clients = append(clients, c)
 	}
-	steps := bulkSteps(rows, large)
-	for range rounds {
+	steps := bulkSteps(rows, large, file)
+	for round := range rounds {
 		for _, st := range steps {
-			for _, c := range clients {
+			for i := range clients {
+				c := clients[(i+round)%len(clients)]
 				if err := c.step(ctx, st); err != nil {
 					return err
 				}
@@ -111,16 +133,17 @@ func (s *server) bulkClient(ctx context.Context, rows int) (c *bulkClient, err e
 	if c.conn, err = c.db.Conn(ctx); err != nil {
 		return nil, errors.Join(err, c.db.Close())
 	}
-	err = c.exec(ctx, "CREATE TABLE bulk (id INT PRIMARY KEY, a INT NOT NULL, b INT NOT NULL, c VARCHAR(40), KEY (b))")
+	err = c.exec(ctx, "SET GLOBAL local_infile = 1", "CREATE TABLE bulk ("+bulkColumns+", KEY (k))")
 	const batch = 1000
+	r := rand.New(rand.NewPCG(1, 1))
 	for from := 1; from <= rows && err == nil; from += batch {
-		var q strings.Builder
+		q := strings.Builder{}
+		q.WriteString("INSERT INTO bulk VALUES ")
 		for i := from; i < from+batch && i <= rows; i++ {
-			sep := ", "
-			if i == from {
-				sep = "INSERT INTO bulk VALUES "
+			if i > from {
+				q.WriteString(", ")
 			}
-			fmt.Fprintf(&q, "%s(%d, %d, %d, 'some text of row %d')", sep, i, i, i%1000, i)
+			fmt.Fprintf(&q, "(%d, %d, '%s', '%s')", i, 1+r.IntN(rows), digits(r, 10), digits(r, 5))
 		}
 		err = c.exec(ctx, q.String())
 	}
@@ -128,6 +151,33 @@ func (s *server) bulkClient(ctx context.Context, rows int) (c *bulkClient, err e
 		return nil, errors.Join(err, c.conn.Close(), c.db.Close())
 	}
 	return c, nil
+}
+
+// digits are groups of eleven digits, as sysbench has them.
+func digits(r *rand.Rand, groups int) string {
+	var b strings.Builder
+	for i := range groups {
+		if i > 0 {
+			b.WriteByte('-')
+		}
+		fmt.Fprintf(&b, "%011d", r.Int64N(1e11))
+	}
+	return b.String()
+}
+
+// writeBulkFile writes so many rows for LOAD DATA.
+func writeBulkFile(path string, rows int) (err error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	w := bufio.NewWriterSize(f, 1<<20)
+	r := rand.New(rand.NewPCG(2, 2))
+	for i := range rows {
+		fmt.Fprintf(w, "%d\t%d\t%s\t%s\n", i+1, 1+r.IntN(rows), digits(r, 10), digits(r, 5))
+	}
+	return w.Flush()
 }
 
 func (c *bulkClient) exec(ctx context.Context, statements ...string) error {
@@ -143,6 +193,9 @@ func (c *bulkClient) step(ctx context.Context, st bulkStep) error {
 	if err := c.exec(ctx, st.before...); err != nil {
 		return err
 	}
+	if err := c.idle(ctx); err != nil {
+		return err
+	}
 	if err := c.timed(st.name, func() error { return c.exec(ctx, st.run) }); err != nil {
 		return err
 	}
@@ -154,10 +207,37 @@ func (c *bulkClient) load(ctx context.Context, rows int) error {
 	if err := c.exec(ctx, "CREATE DATABASE loaded"); err != nil {
 		return err
 	}
+	if err := c.idle(ctx); err != nil {
+		return err
+	}
 	if err := c.timed(bulkLoad(rows), func() error { return c.Prepare(ctx, "loaded", rows) }); err != nil {
 		return err
 	}
 	return c.exec(ctx, "DROP DATABASE loaded")
+}
+
+// idle waits until the server has done what earlier statements have left it to do: for two seconds
+// it takes less than a tenth of a processor. It waits for a minute at most.
+func (c *bulkClient) idle(ctx context.Context) error {
+	for calm, n := 0, 0; calm < 4 && n < 120; n++ {
+		before, err := c.CPU()
+		if err != nil {
+			return err
+		}
+		select {
+		case <-time.After(500 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		after, err := c.CPU()
+		if err != nil {
+			return err
+		}
+		if calm++; after-before > 50*time.Millisecond {
+			calm = 0
+		}
+	}
+	return nil
 }
 
 // timed notes the time that a step takes, and the server's CPU time.
