@@ -115,7 +115,7 @@ func (n *Node) assemble(p Parts) error {
 func (a *assembly) connect() {
 	n := a.Node
 	over := overlay.New(overlay.Options{Transport: a.Transport, Nodes: a.dir.liveNodes, Peers: a.dir.members,
-		RTT: a.dir.between, MayPass: a.dir.mayPass, Logger: a.Log})
+		RTT: a.dir.between, MayPass: a.dir.mayPass, Opened: n.peerReached, Logger: a.Log})
 	over.SetParams(networkDefaults.overlay())
 	if a.Network != nil {
 		over.SetParams(*a.Network)

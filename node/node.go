@@ -288,6 +288,16 @@ func (n *Node) PeerDown(peer base.NodeID) {
 	}
 }
 
+// peerReached is called when messages take a new way to a peer.
+func (n *Node) peerReached(peer base.NodeID) {
+	n.mu.Lock()
+	host := n.host
+	n.mu.Unlock()
+	if host != nil {
+		host.OnPeerReached(peer)
+	}
+}
+
 func (n *Node) describe(s *cluster.NodeStatus) {
 	s.Statements = n.stats.Count()
 	s.Uptime = time.Since(n.began)

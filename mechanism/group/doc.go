@@ -59,6 +59,11 @@
 //	     is told so, asks for pre-votes like any candidate. Whoever grants a pre-vote puts its own
 //	     turn off. Because: a cut keeps a leader's last entries from the survivors that stand first;
 //	     each stands in vain, and rows wait for half a second a turn.
+//	(GRP-14) when messages take a new way to a peer ([Host.OnPeerReached]), a leader sends at once
+//	     what a follower there has not acknowledged, and a follower says that it is there to its
+//	     leader. Because: a cut loses appends, and until the answer to the next heartbeat, half a
+//	     second and a round trip later, the leader takes them to be under way. What it sends then
+//	     does not fit and is refused. Leases end meanwhile.
 //
 // # Duties of the caller
 //

@@ -288,6 +288,17 @@ func (h *Host) OnPeerBack(node base.NodeID) {
 	}
 }
 
+// OnPeerReached tells that messages take a new way to a node, behind a cut. Groups that this node
+// leads, or that one, do not wait for the next heartbeat (GRP-14).
+func (h *Host) OnPeerReached(node base.NodeID) {
+	if h.opts.PatientPaths {
+		return
+	}
+	for _, g := range h.Groups() {
+		g.later(func() { g.reached(uint64(node)) })
+	}
+}
+
 // OnPeerLate tells that most nodes find a node late: it handles late what arrives. Groups that it
 // leads elect another leader, though its heartbeats come (GRP-8). It may be called again while that
 // lasts.

@@ -121,8 +121,8 @@ type HostOptions struct {
 	StubbornLosers bool
 	// MetaWaits has snapshots of the meta shard wait for those of other shards, for tests.
 	MetaWaits bool
-	// PatientReturns leaves GRP-12 out.
-	PatientReturns bool
+	// PatientReturns leaves GRP-12 out, PatientPaths GRP-14.
+	PatientReturns, PatientPaths bool
 	// Fresh reports whether a node's replica of a group is open and has no state (Group.Fresh), as
 	// one must that becomes a member. Asked by the leader, it may take its time. Nil is always, for
 	// nodes that never come back.

@@ -255,6 +255,7 @@ func (o *Overlay) open(p *peer, path []base.NodeID, within time.Duration) {
 	p.mu.Unlock()
 	// Nobody gets an answer on the direct path any more.
 	o.Transport.SetLost(p.id, true)
+	o.opt.Opened(p.id)
 	if was == nil || !slices.Equal(was.path, path) {
 		o.log.Warn("the direct path is cut: messages make a detour", "to", uint32(p.id), "over", path[:len(path)-1], "lost", lost)
 	}

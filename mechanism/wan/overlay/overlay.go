@@ -26,7 +26,9 @@ type Options struct {
 	// MayPass reports whether what two nodes send each other may go over a third one, by relays and
 	// detours. Nil: always.
 	MayPass func(from, to, over base.NodeID) bool
-	Logger  *slog.Logger // nil discards
+	// Opened is told of each detour that this node has opened; nil: nobody wants to know.
+	Opened func(to base.NodeID)
+	Logger *slog.Logger // nil discards
 }
 
 // Params say what the overlay does. The zero value is: nothing.
@@ -112,6 +114,9 @@ func New(o Options) *Overlay {
 	}
 	if o.MayPass == nil {
 		o.MayPass = func(_, _, _ base.NodeID) bool { return true }
+	}
+	if o.Opened == nil {
+		o.Opened = func(base.NodeID) {}
 	}
 	now := time.Now()
 	v := &Overlay{Transport: o.Transport, opt: o, log: o.Logger, boot: uint64(now.UnixNano()), params: Params{}.withDefaults(),
