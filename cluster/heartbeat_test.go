@@ -212,6 +212,35 @@ func TestReachOverDetour(t *testing.T) {
 	want("direct again", 2*time.Millisecond, 2*time.Millisecond)
 }
 
+// TestGrace: a node that no longer leads has as long to answer as the paths between it, its
+// successor and this node take, and what they vary; of many seconds only one counts.
+func TestGrace(t *testing.T) {
+	const ms = time.Millisecond
+	now := time.Now()
+	p := newPeers(1, func() time.Time { return now })
+	e := &env{peers: p, pace: Pace{HeartbeatEvery: 100 * ms}}
+	for id, d := range map[base.NodeID]time.Duration{2: 30 * ms, 3: 90 * ms} {
+		x := p.get(id)
+		x.heard, x.sampled = now, now
+		x.rtt.Add(d)
+		x.rtt.Var = 0
+	}
+	want := func(id base.NodeID, again bool, want time.Duration) {
+		t.Helper()
+		if got := e.Grace(id, again); got != want {
+			t.Errorf("node %d, again %v: %v, want %v", id, again, got, want)
+		}
+	}
+	want(2, false, (200+90+30)*ms)
+	want(3, false, (200+90+90)*ms)
+	want(3, true, 200*ms)
+	want(4, false, (200+90)*ms+mostJitter)
+	p.get(2).rtt.Var = 20 * ms
+	want(2, false, (200+90+30+80)*ms)
+	p.get(2).rtt.Var = time.Hour
+	want(2, false, (200+90+30)*ms+mostJitter)
+}
+
 // TestPathOfSlowNode: a node that handles late what arrives is as near as before, so that it makes
 // leases little longer (TIME-1a). A path that has become longer for good is noticed.
 func TestPathOfSlowNode(t *testing.T) {

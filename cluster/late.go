@@ -8,30 +8,6 @@ import (
 	"github.com/godwitdb/godwit/cluster/health"
 )
 
-// usualFor is for how long a round trip is remembered as what a path can do, at least. A path that
-// has become longer for good counts as slow until then.
-const usualFor = 2 * time.Minute
-
-// usual is the least time that a peer took of late to confirm a heartbeat. The zero value has none.
-type usual struct {
-	now, before time.Duration // of this stretch of usualFor and of the one before; 0: none
-	since       time.Time     // when this one began
-}
-
-func (u *usual) add(now time.Time, d time.Duration) {
-	if now.Sub(u.since) > usualFor {
-		u.before, u.now, u.since = u.now, d, now
-	}
-	u.now = min(u.now, d)
-}
-
-func (u *usual) least() time.Duration {
-	if u.before == 0 {
-		return u.now
-	}
-	return min(u.now, u.before)
-}
-
 // lateTicks is at how many ticks in turn a confirmation must be late: one that is late alone says
 // nothing.
 const lateTicks = 5
@@ -45,14 +21,14 @@ const heardLately = time.Second
 // detour has begun, what was before does not count, nor the time until it can confirm what made the
 // detour.
 func (c *contact) late(now time.Time, mono time.Duration) time.Duration {
-	if !c.detour.IsZero() && now.Sub(c.detour) < 2*c.usual.least() {
+	if !c.detour.IsZero() && now.Sub(c.detour) < 2*c.usual.Least() {
 		clear(c.aged[:])
 		return 0
 	}
 	copy(c.aged[1:], c.aged[:])
 	c.aged[0] = 0
 	if silence := now.Sub(c.heard); c.confirmed > 0 && silence < heardLately {
-		c.aged[0] = max(0, mono-silence-c.confirmed-c.usual.least())
+		c.aged[0] = max(0, mono-silence-c.confirmed-c.usual.Least())
 	}
 	return slices.Min(c.aged[:])
 }

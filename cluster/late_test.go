@@ -46,7 +46,7 @@ func TestLate(t *testing.T) {
 	p.get(2).lateness, p.get(3).lateness = 300*ms, 500*ms
 	trips(100*ms, by{2: 630 * ms, 3: 450 * ms})
 	check("and say so", 400*ms, 300*ms)
-	trips(2*usualFor+10*time.Second, by{3: 450 * ms})
+	trips(2*base.LeastFor+10*time.Second, by{3: 450 * ms})
 	check("one is late for good, nothing is heard of the other one", 0, 300*ms)
 	trips(300*ms, by{2: 2 * time.Second, 3: 2 * time.Second})
 	check("it is heard of again, and has confirmed nothing yet", 0, 300*ms)

@@ -30,9 +30,10 @@ type contact struct {
 	// takes is how long a heartbeat and its confirmation take, on any way: the round trip and, on
 	// average, half of the time between two heartbeats.
 	takes time.Duration
-	usual usual // the least that it took of late
-	aged  [lateTicks]time.Duration
-	here  bool // it was heard of and not lost when that was looked at last
+	usual base.Least // what it took. A path that has become longer for good counts as slow for a while
+
+	aged [lateTicks]time.Duration
+	here bool // it was heard of and not lost when that was looked at last
 	// detour is since when messages to the peer make a detour; zero: they do not.
 	detour time.Time
 	parted bool // no way leads to it ([Paths].Parted)
@@ -72,7 +73,7 @@ func (p *peers) contacted(m *wire.Heartbeat, life uint64) {
 		} else {
 			x.takes += (took - x.takes) / 8
 		}
-		x.usual.add(x.heard, took)
+		x.usual.Add(x.heard, took)
 	}
 }
 
@@ -121,7 +122,7 @@ func (p *peers) lost(after time.Duration) map[base.NodeID]bool {
 		if x.contact.confirmed > 0 {
 			silence = max(silence, p.mono()-x.contact.confirmed-x.rtt.SRTT)
 		}
-		out[id] = min(silence, now.Sub(p.listens)) > after+min(4*x.rtt.Var, mostJitter)
+		out[id] = min(silence, now.Sub(p.listens)) > after+jitter(x)
 	}
 	return out
 }
@@ -134,3 +135,29 @@ func (p *peers) returned(id base.NodeID, lost bool) (back bool) {
 	c.here, back = !lost, !lost && !c.here
 	return back
 }
+
+// Grace is how long a node that lives takes, at most, to answer what it was asked while it led a
+// group, once another one leads in its place. It hears of that by a heartbeat. What it has proposed
+// is committed, or not, in a round trip of the other leader, and its answer takes one, and what
+// round trips to it vary. What may be repeated elsewhere (again) is not worth more than the next
+// heartbeats.
+func (e *env) Grace(id base.NodeID, again bool) (d time.Duration) {
+	if d = 2 * e.pace.HeartbeatEvery; !again {
+		d += e.peers.longest() + e.peers.answers(id)
+	}
+	return d
+}
+
+// answers is the round trip to a peer, and what round trips to it vary.
+func (p *peers) answers(id base.NodeID) time.Duration {
+	d, known := p.reach(id)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !known {
+		return mostJitter
+	}
+	return d + jitter(p.all[id])
+}
+
+// jitter is what is granted to a peer because round trips to it vary.
+func jitter(x *peer) time.Duration { return min(4*x.rtt.Var, mostJitter) }

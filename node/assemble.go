@@ -171,6 +171,7 @@ func (a *assembly) configure() error {
 			Lost:      a.Transport.Lost,
 			QuorumRTT: func(g base.GroupID) time.Duration { return dir.QuorumRTT(g) },
 			Farthest:  func() (path, trip time.Duration) { return dir.FarthestPath(), dir.Farthest() },
+			Grace:     func(to base.NodeID, again bool) time.Duration { return dir.Grace(to, again) },
 			Every:     func(g base.GroupID) time.Duration { return dir.Every(g) },
 			Keep:      n.holds.keep,
 			MayLive:   func(s base.ShardID, r base.RegionID) bool { return dir.Topology().MayLiveIn(s, r) },

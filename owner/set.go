@@ -52,7 +52,8 @@ func NewSet(cfg Config) *Set {
 	s := &Set{cfg: cfg, stopc: make(chan struct{}),
 		recover: make(chan struct{}, 64), votes: make(chan struct{}, 4096)}
 	s.table = held.New[Replica](cfg.Groups)
-	s.router = &route.Router{Self: s.cfg.Self, Caller: s.cfg.Transport, Directory: s.cfg.Directory, Local: s.server}
+	s.router = &route.Router{Self: s.cfg.Self, Caller: s.cfg.Transport, Directory: s.cfg.Directory, Local: s.server,
+		Grace: s.cfg.Grace}
 	s.meta = view.NewChanges()
 	t := cfg.Transport
 	route.Register(s.cfg.Self, t.Handle, func(g base.GroupID) route.Answers {

@@ -19,19 +19,23 @@ type flight struct {
 	overdue time.Time // zero: as far as is known the node still leads
 }
 
-// How long a node that no longer leads has to answer what it was asked before. A leader that has
-// lost its lead but is alive answers by itself, which takes a round trip: overdue is longer than
-// any. What may be repeated is not worth that wait.
+// What grace is where nothing is known of the paths.
 const (
-	overdue      = time.Second
-	overdueAgain = 200 * time.Millisecond
+	graceUnknown = time.Second
+	graceAgain   = 200 * time.Millisecond
 )
 
-func (f *flight) grace() time.Duration {
-	if f.again {
-		return overdueAgain
+// grace is how long a node that no longer leads has to answer what it was asked before. A leader
+// that has lost its lead but is alive answers by itself. What may be repeated is not worth that
+// wait.
+func (rt *Router) grace(f *flight) time.Duration {
+	switch {
+	case rt.Grace != nil:
+		return rt.Grace(f.to, f.again)
+	case f.again:
+		return graceAgain
 	}
-	return overdue
+	return graceUnknown
 }
 
 // flights are the requests under way. Those to a node that is lost would wait until the transport
@@ -85,7 +89,7 @@ func (rt *Router) Watch(now time.Time) {
 		case n == 0 || n == f.to:
 			f.overdue = time.Time{}
 		case f.overdue.IsZero():
-			f.overdue = now.Add(f.grace())
+			f.overdue = now.Add(rt.grace(f))
 		case now.After(f.overdue):
 			f.cancel()
 		}

@@ -55,7 +55,10 @@ type Router struct {
 	Caller    Caller
 	Directory Directory
 	// Local is this node's replica of a group; nil if it has none.
-	Local   func(base.GroupID) Server
+	Local func(base.GroupID) Server
+	// Grace is how long a node that no longer leads has to answer what it was asked before; again:
+	// what may be repeated elsewhere meanwhile. Nil: 1 s, and 200 ms.
+	Grace   func(to base.NodeID, again bool) time.Duration
 	flights flights
 }
 

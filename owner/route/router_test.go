@@ -118,35 +118,50 @@ func TestOutcomeDecides(t *testing.T) {
 }
 
 // TestSilentLeaderIsLeft: what was asked of a leader that is silent is asked of its successor, at
-// once if it may be repeated; a commit is left to the old leader for a while, and its outcome is
-// unknown then.
+// once if it may be repeated; a commit is left to the old leader for as long as that one would take
+// to answer, and its outcome is unknown then.
 func TestSilentLeaderIsLeft(t *testing.T) {
-	play(t, func(t *testing.T, w *world, rt *Router) {
-		w.leaders[one] = 1
-		w.answers[2] = says(wire.TxnState_COMMITTED, 70)
-		began := time.Now()
-		time.AfterFunc(time.Second, func() { w.lead(one, 2) })
-		resp, err := rt.Resolve(t.Context(), &wire.ResolveRequest{Group: uint32(one)})
-		if err != nil || resp.State != wire.TxnState_COMMITTED {
-			t.Fatalf("resolve: %v, %v", resp, err)
-		}
-		if took := time.Since(began); took > 1500*time.Millisecond {
-			t.Errorf("it took %v, the new leader was known after 1 s", took)
-		}
+	for _, grace := range []time.Duration{0, 300 * time.Millisecond, 1400 * time.Millisecond} {
+		play(t, func(t *testing.T, w *world, rt *Router) {
+			leaveSilent(t, w, rt, grace)
+		})
+	}
+}
 
-		w.lead(one, 1)
-		began = time.Now()
-		time.AfterFunc(time.Second, func() { w.lead(one, 2) })
-		if _, err := rt.Commit(t.Context(), &wire.CommitRequest{Group: uint32(one)}); err == nil || NeverRan(err) {
-			t.Errorf("commit: %v", err)
+func leaveSilent(t *testing.T, w *world, rt *Router, grace time.Duration) {
+	rt.Grace = func(_ base.NodeID, again bool) time.Duration {
+		if again {
+			return 200 * time.Millisecond
 		}
-		if took := time.Since(began); took < 2*time.Second || took > 2500*time.Millisecond {
-			t.Errorf("a commit was given up after %v", took)
-		}
-		if w.asked[2] != 1 {
-			t.Errorf("the new leader was asked %d times, a commit of unknown outcome among them", w.asked[2])
-		}
-	})
+		return grace
+	}
+	if grace == 0 { // nothing is known of the paths
+		rt.Grace, grace = nil, time.Second
+	}
+	w.leaders[one] = 1
+	w.answers[2] = says(wire.TxnState_COMMITTED, 70)
+	began := time.Now()
+	time.AfterFunc(time.Second, func() { w.lead(one, 2) })
+	resp, err := rt.Resolve(t.Context(), &wire.ResolveRequest{Group: uint32(one)})
+	if err != nil || resp.State != wire.TxnState_COMMITTED {
+		t.Fatalf("resolve: %v, %v", resp, err)
+	}
+	if took := time.Since(began); took > 1500*time.Millisecond {
+		t.Errorf("it took %v, the new leader was known after 1 s", took)
+	}
+
+	w.lead(one, 1)
+	began = time.Now()
+	time.AfterFunc(time.Second, func() { w.lead(one, 2) })
+	if _, err := rt.Commit(t.Context(), &wire.CommitRequest{Group: uint32(one)}); err == nil || NeverRan(err) {
+		t.Errorf("commit: %v", err)
+	}
+	if took := time.Since(began) - time.Second; took < grace || took > grace+500*time.Millisecond {
+		t.Errorf("a commit was given up %v after the new leader was known, want %v", took, grace)
+	}
+	if w.asked[2] != 1 {
+		t.Errorf("the new leader was asked %d times, a commit of unknown outcome among them", w.asked[2])
+	}
 }
 
 // TestReturningLeader: a leader that leads again before a request to it is given up may answer it.

@@ -41,6 +41,9 @@ type Facts struct {
 	// now; 0 if none is known. Leases are as short as that allows. Nil: they have their greatest
 	// length.
 	Farthest func() (path, trip time.Duration)
+	// Grace is how long a node that no longer leads a group has to answer what it was asked before
+	// that; again: what may be repeated elsewhere meanwhile. Nil is 1 s, and 200 ms.
+	Grace func(to base.NodeID, again bool) time.Duration
 	// Every is the current heartbeat interval of a group's leader, as this node receives it. Nil is
 	// 100 ms.
 	Every func(base.GroupID) time.Duration
