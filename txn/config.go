@@ -89,7 +89,7 @@ type Limits struct {
 
 	WriteBytes int // keys and values that one transaction writes; default 1 GiB
 	Writes     int // rows and entries of indexes that one transaction writes; default 10,000,000
-	// SpillBytes of them stay in memory, the rest goes to temporary files; default 64 MiB.
+	// SpillBytes of them stay in memory, the rest goes to temporary files; default 32 MiB.
 	SpillBytes int
 	// What is more than EntryBytes (default 28 MiB) or EntryWrites (default 200,000) is committed
 	// in pieces of PieceBytes (default 2 MiB) or PieceWrites (default 20,000).
@@ -149,7 +149,7 @@ func (l *Limits) fill() {
 	def(&l.Heartbeat, time.Second)
 	def(&l.WriteBytes, 1<<30)
 	def(&l.Writes, 10_000_000)
-	def(&l.SpillBytes, 64<<20)
+	def(&l.SpillBytes, 32<<20)
 	def(&l.EntryBytes, 28<<20)
 	def(&l.EntryWrites, 200_000)
 	def(&l.PieceBytes, 2<<20)

@@ -72,11 +72,11 @@ func addNeed(need []*wire.GroupIndex, n *wire.GroupIndex) []*wire.GroupIndex {
 }
 
 // locate moves writes of some keys to the owners that the local replica names.
-func (p *plan) locate(set *owner.Set, keys []base.Key) {
+func (p *plan) locate(ctx context.Context, set *owner.Set, keys []base.Key) {
 	owners := map[string]base.GroupID{}
-	for _, k := range keys {
-		if g, ok := set.Locate(k); ok {
-			owners[string(k)] = g
+	for i := 0; i < len(keys) && base.GoesOn(ctx, i); i++ {
+		if g, ok := set.Locate(keys[i]); ok {
+			owners[string(keys[i])] = g
 		}
 	}
 	old := p.writes
@@ -117,7 +117,7 @@ func (p *plan) reroute(from base.GroupID, foreign []*wire.Foreign) {
 // planLocked is the plan of a commit under locks. It makes sure of what the writes assume, and
 // locks what several groups have to agree on.
 func (t *Txn) planLocked(ctx context.Context) (plan, error) {
-	p, gone, blind := t.planWrites()
+	p, gone, blind := t.planWrites(ctx)
 	if err := t.lockGone(ctx, gone); err != nil {
 		return p, err
 	}
@@ -133,23 +133,24 @@ func (t *Txn) planLocked(ctx context.Context) (plan, error) {
 			}
 			return t.planLocked(ctx)
 		}
-		p.locate(t.db.set, blind)
+		p.locate(ctx, t.db.set, blind)
 	}
 	if meta && len(t.pins) > 0 {
 		return p, t.lockPins(ctx)
 	}
-	return p, nil
+	return p, base.Ended(ctx)
 }
 
 // planWrites assigns the writes to groups. gone are keys that were inserted and deleted again, and
 // must not have been there; blind are those whose owner is a guess, because they were not locked.
-func (t *Txn) planWrites() (p plan, gone, blind []base.Key) {
+func (t *Txn) planWrites(ctx context.Context) (p plan, gone, blind []base.Key) {
 	p.writes = map[base.GroupID][]*wire.Write{}
 	walk := known.WalkOf(&t.rows)
 	writes := t.buf.All()
 	msgs := make([]wire.Write, 0, min(len(writes), maxBlock))
 	var room [1]piece
-	for i, w := range writes {
+	for i := 0; i < len(writes) && base.GoesOn(ctx, i); i++ {
+		w := writes[i]
 		if w.Cancelled() {
 			gone = append(gone, w.Key)
 			continue
@@ -178,7 +179,7 @@ const maxBlock = 64
 // lockGone locks keys that were inserted and deleted again, and fails if one was there before.
 func (t *Txn) lockGone(ctx context.Context, keys []base.Key) error {
 	if len(keys) == 0 {
-		return nil
+		return base.Ended(ctx)
 	}
 	f := fetch{lock: kv.LockExclusive, spans: pointSpans(keys)}
 	if err := f.run(ctx, t); err != nil {
