@@ -245,7 +245,7 @@ var allowed = map[string][]string{
 	"sql/assign": {"sql/bind", "sql/expr", "sql/expr/calendar", "sql/expr/jsondoc", "sql/schema", "sql/token"},
 	// given makes constants of what clients send, and knows no statement
 	"sql/charset": {"sql/token"},
-	"sql/given": {"sql/bind", "sql/expr", "sql/schema", "sql/zone"},
+	"sql/given":   {"sql/bind", "sql/expr", "sql/schema", "sql/zone"},
 	// query runs SELECTs and changes: the only one who knows them all
 	"sql/query": {"sql/aside", "sql/infile", "sql/exec/tempfile", "sql/selected", "sql/given", "sql/rowlist", "sql/access", "sql/admit", "sql/algebra", "sql/assign", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar",
 		"sql/expr/jsondoc", "sql/function", "sql/oneshot", "sql/opt", "sql/prefetch", "sql/program", "sql/result", "sql/rights", "sql/schema",
