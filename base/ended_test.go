@@ -9,6 +9,7 @@ import (
 // TestEnded: a loop of a request that has ended takes 1,024 steps more at most.
 func TestEnded(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
 	if err := Ended(ctx); err != nil {
 		t.Fatal(err)
 	}

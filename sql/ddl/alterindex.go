@@ -49,6 +49,8 @@ func (t *Table) CreateIndex(ctx *sql.Context, def sql.IndexDef) error {
 		x.State = schema.IndexPublic
 		return t.done(m, d)
 	}
+	x.Builder = t.g.DB.Node()
+	t.g.building.Store(indexOf{d.ID, x.ID}, ctx.Context)
 	if err := t.done(m, d); err != nil {
 		return err
 	}

@@ -47,12 +47,16 @@ func (t *Table) buildOnline(ctx *sql.Context, m *mutation, id base.IndexID) erro
 	if x == nil {
 		return sql.ErrIndexNotFound.New(t.Name())
 	}
-	x.State, t.built = schema.IndexPublic, id
+	x.State, x.Builder, t.built = schema.IndexPublic, 0, id
 	return t.done(m3, d)
 }
 
-// dropFailed removes the definition of an index that could not be built, or is not to be published.
+// dropFailed removes the definition of an index that could not be built, or is not to be published:
+// mostly because the statement has been killed, so it does not end with it.
 func (t *Table) dropFailed(ctx *sql.Context, id base.IndexID) error {
+	off, cancel := context.WithTimeout(context.WithoutCancel(ctx), callOffIn)
+	defer cancel()
+	ctx = ctx.WithContext(off)
 	s := session.Of(ctx)
 	tx := s.Txn()
 	tx.Rollback()
@@ -418,14 +422,18 @@ func (m *mutation) discardIndex(d *schema.TableDesc, x *schema.IndexDesc) {
 		m.discardTemporary(d, x)
 		return
 	}
+	m.put(garbageKey(d.ID, uint64(x.Key())), schema.Marshal(indexGarbage(d, x)))
+	m.txn.After = append(m.txn.After, m.g.GC.Kick)
+}
+
+// indexGarbage is what is left of an index that has gone.
+func indexGarbage(d *schema.TableDesc, x *schema.IndexDesc) *garbageDesc {
 	k := x.Key()
-	m.put(garbageKey(d.ID, uint64(k)), schema.Marshal(&garbageDesc{
-		V: d.Format(), Table: d.ID, Index: &k, Shards: d.Shards, Async: d.Locality.Async,
+	return &garbageDesc{V: d.Format(), Table: d.ID, Index: &k, Shards: d.Shards, Async: d.Locality.Async,
 		Global:      d.Locality.Kind == schema.Global,
 		MultiMaster: d.Locality.Kind == schema.MultiMaster, Placed: d.Locality.Placed, Parts: partsOfGarbage(d),
 		Since: time.Now().UTC(),
-	}))
-	m.txn.After = append(m.txn.After, m.g.GC.Kick)
+	}
 }
 
 // noteGarbage records, in a transaction of its own, a table id that is garbage unless keepNew

@@ -366,7 +366,7 @@ func (g *Env) redefineFound(ctx context.Context, find func(*schema.Snapshot) (*s
 	return ts, err
 }
 
-// Adopt goes on with copies whose node has died.
+// Adopt goes on with copies whose node has died, and drops indexes that nobody fills any more.
 func (g *Env) Adopt(ctx context.Context) {
 	tick := time.NewTicker(adoptEvery)
 	defer tick.Stop()
@@ -383,6 +383,7 @@ func (g *Env) Adopt(ctx context.Context) {
 			continue
 		}
 		for id, n := range snap.ByID {
+			g.sweepIndexes(ctx, n)
 			if n.Prev == nil {
 				continue
 			}

@@ -32,6 +32,8 @@ type Env struct {
 	Jobs   *Jobs
 
 	copies sync.Map // successors of tables that this node copies rows to, by id
+	// building are the contexts of statements that fill indexes, by [indexOf].
+	building sync.Map
 }
 
 // Nodes is what schema changes ask of the cluster.

@@ -173,6 +173,7 @@ type IndexDesc struct {
 	Constraint sql.IndexConstraint `json:"constraint,omitempty"`
 	Class      indexClass          `json:"class"`
 	State      indexState          `json:"state,omitempty"`
+	Builder    base.NodeID         `json:"builder,omitempty"` // of one that is not public: who fills it
 	Comment    string              `json:"comment,omitempty"`
 	Fulltext   *FulltextDesc       `json:"fulltext,omitempty"`
 }
