@@ -213,8 +213,10 @@ func TestForwardedOnce(t *testing.T) {
 				t.Error(w)
 			}
 			// A node that is slow for a second is left, and its rows are served again by its
-			// release (TIME-1b). Most that was seen in 25 runs is 3.0 s.
-			if f.longest > 3500*time.Millisecond {
+			// release (TIME-1b): 3.0 s at most. But a statement may meet two faults: one of seed
+			// 3 takes up to 4.4 s in one run of ten, since its region's node dies half a second
+			// after it got its leads back. No statement may take more than 5 s.
+			if f.longest > 5*time.Second {
 				t.Errorf("a statement took %v", f.longest)
 			}
 			if t.Failed() && testing.Verbose() {
