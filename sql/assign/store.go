@@ -421,6 +421,9 @@ func (s *Setter) cut(blanks bool, row int) error {
 // bytes is a value for a column of bytes. Those of BINARY are filled up.
 func (s *Setter) bytes(v *expr.Vec, i int32, row int) (any, error) {
 	text := s.textOf(v, i)
+	if v.T.Kind == expr.Text {
+		text = expr.BytesOf(v, i) // as the client has sent it
+	}
 	st, ok := s.Col.Type.(sql.StringType)
 	if !ok {
 		return []byte(text), nil

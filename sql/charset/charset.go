@@ -2,8 +2,8 @@
 // [Handler] reads statements and parameters as character_set_client says, and writes results and
 // errors as character_set_results says.
 //
-// The sets are those of golang.org/x/text, and of go-mysql-server where that has more. As in MySQL,
-// sets whose characters take two bytes or more each are none of character_set_client.
+// The sets are those of golang.org/x/text, and of go-mysql-server where that has more. Not utf16,
+// utf32 and ucs2: MySQL, too, reads no statements in them.
 package charset
 
 import (

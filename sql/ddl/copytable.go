@@ -382,6 +382,7 @@ func (g *Env) Adopt(ctx context.Context) {
 		if err != nil {
 			continue
 		}
+		g.forgetBuilt()
 		for id, n := range snap.ByID {
 			g.sweepIndexes(ctx, n)
 			if n.Prev == nil {

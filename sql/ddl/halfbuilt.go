@@ -44,13 +44,18 @@ func (g *Env) filled(table base.TableID, x *schema.IndexDesc) bool {
 	if x.Builder != g.DB.Node() {
 		return g.Nodes == nil || g.Nodes.Live(x.Builder)
 	}
-	of := indexOf{table, x.ID}
-	v, ok := g.building.Load(of)
-	if ok && v.(context.Context).Err() != nil {
-		g.building.Delete(of)
-		return false
-	}
-	return ok
+	v, ok := g.building.Load(indexOf{table, x.ID})
+	return ok && v.(context.Context).Err() == nil
+}
+
+// forgetBuilt forgets statements that are over: most of them have published their index.
+func (g *Env) forgetBuilt() {
+	g.building.Range(func(of, v any) bool {
+		if v.(context.Context).Err() != nil {
+			g.building.Delete(of)
+		}
+		return true
+	})
 }
 
 // dropIndex drops the definition of an index that is not public.

@@ -437,6 +437,8 @@ func (c *Caster) toDecimal(x *Vec, i int32, v *Vec) error {
 func (c *Caster) toText(x *Vec, i int32, v *Vec) error {
 	var s string
 	switch {
+	case c.To.Kind == Bytes && c.From.Kind == Text:
+		s = BytesOf(x, i)
 	case c.From.Kind.Form() == FormS:
 		s = x.S[i]
 	case c.From.Kind == Timestamp:

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"github.com/cockroachdb/apd/v3"
+	"github.com/dolthub/go-mysql-server/sql"
 )
 
 // BatchSize is the number of rows that operators put into a batch. Tests set it to 1.
@@ -358,4 +359,21 @@ func (v *Vec) Put(i int, x Value) {
 		}
 		v.I[i] = x.I
 	}
+}
+
+// BytesOf is a string in the bytes of its character set.
+func BytesOf(v *Vec, i int32) string {
+	s := v.S[i]
+	if v.T.Kind != Text {
+		return s
+	}
+	switch cs := v.T.Coll.CharacterSet(); cs {
+	case sql.CharacterSet_utf8mb4, sql.CharacterSet_utf8mb3, sql.CharacterSet_binary, sql.CharacterSet_ascii:
+		return s
+	default:
+		if enc := cs.Encoder(); enc != nil {
+			return string(enc.EncodeReplaceUnknown([]byte(s)))
+		}
+	}
+	return s
 }

@@ -43,7 +43,7 @@ type Call struct {
 
 // Text recognises a text statement.
 func (r *Runner) Text(s *session.Session, c *mysql.Conn, query string) *Call {
-	if len(query) < 12 || r.Off {
+	if len(query) < 12 || r.off(s) {
 		return nil
 	}
 	switch query[0] | 0x20 {
@@ -72,7 +72,7 @@ func (r *Runner) Prepared(s *session.Session, c *mysql.Conn, p *mysql.PrepareDat
 }
 
 func (r *Runner) prepared(s *session.Session, c *mysql.Conn, p *mysql.PrepareData) *Call {
-	if r.Off {
+	if r.off(s) {
 		return nil
 	}
 	tmpl := r.template(s, p.PrepareStmt)
@@ -804,3 +804,6 @@ func (f *Call) Learn(r *sqltypes.Result) {
 		p.fields.Store(f.s.GetCharacterSetResults(), r.Fields)
 	}
 }
+
+// off reports whether no statement of a session is taken.
+func (r *Runner) off(s *session.Session) bool { return r.Off || s.Foreign() }

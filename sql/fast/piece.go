@@ -86,7 +86,7 @@ func (r *Runner) Whole(s *session.Session, c *mysql.Conn, query string, p *mysql
 	if p != nil {
 		return r.prepared(s, c, p)
 	}
-	if r.Off {
+	if r.off(s) {
 		return nil
 	}
 	text, args, ok := Normalize(query)

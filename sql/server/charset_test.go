@@ -51,6 +51,17 @@ func TestClientsCharset(t *testing.T) {
 	for _, q := range []string{"SET character_set_client = utf16", "SET NAMES ucs2"} {
 		refused(t, k, 1231, q)
 	}
+	// A text becomes the bytes that the client has sent. (In our own engine: docs/limits.md.)
+	exec(t, k, toOurs)
+	exec(t, k, "INSERT INTO t VALUES (9, 'y', '\xe9\xff')")
+	expect(t, utf8, "SELECT HEX(b) FROM t WHERE id = 9", "E9FF")
+	exec(t, k, "UPDATE t SET b = CONCAT('\xe8', 'a') WHERE id = 9")
+	expect(t, k, "SELECT HEX(b), HEX(CAST('\xe9' AS BINARY)), HEX(BINARY '\xe9'), LENGTH('\xe9') FROM t WHERE id = 9", "E861|E9|E9|1")
+	if _, err := k.ExecContext(t.Context(), "UPDATE t SET b = ? WHERE id = 9", "\xe7\x80"); err != nil {
+		t.Error(err)
+	}
+	expect(t, utf8, "SELECT HEX(b) FROM t WHERE id = 9", "E780")
+	exec(t, k, "DELETE FROM t WHERE id = 9")
 	// Texts of several statements, by clients who say it as they log in.
 	several := conn(t, openDSN(t, fmt.Sprintf("root@tcp(%s)/test?multiStatements=true&collation=latin1_swedish_ci", s.Addr())))
 	exec(t, several, "INSERT INTO t VALUES (3, '\xe91', NULL); INSERT INTO t VALUES (4, '\xe92', NULL); INSERT INTO t VALUES (5, '\xe93', NULL)")

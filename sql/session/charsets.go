@@ -123,3 +123,7 @@ func (s *Session) readEngine(ctx *sql.Context) {
 	on, ok := v.(int8)
 	s.LeavesAll = err == nil && ok && on == 0
 }
+
+// Foreign reports whether the client's statements are in another character set than UTF-8. Their
+// literals are bytes of that where they become binary strings.
+func (s *Session) Foreign() bool { return s != nil && s.reads != nil }

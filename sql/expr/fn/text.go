@@ -97,23 +97,6 @@ func intFunc(names, args string, minArgs, maxArgs int, f func(a []*expr.Vec, i i
 		})}.register()
 }
 
-// bytesOf is a string in the bytes of its character set.
-func bytesOf(v *expr.Vec, i int32) string {
-	s := v.S[i]
-	if v.T.Kind != expr.Text {
-		return s
-	}
-	switch cs := v.T.Coll.CharacterSet(); cs {
-	case sql.CharacterSet_utf8mb4, sql.CharacterSet_utf8mb3, sql.CharacterSet_binary, sql.CharacterSet_ascii:
-		return s
-	default:
-		if enc := cs.Encoder(); enc != nil {
-			return string(enc.EncodeReplaceUnknown([]byte(s)))
-		}
-	}
-	return s
-}
-
 func total(c *expr.Call) int {
 	n := 0
 	for _, a := range c.Args {
@@ -180,13 +163,13 @@ func init() {
 		m, err := expr.MergeCollations("elt", false, c.Args[1:]...)
 		return stringResult(m, 0), err
 	}, make: plain(elt)}.register()
-	intFunc("length octet_length", "b", 1, 1, func(a []*expr.Vec, i int32) int64 { return int64(len(bytesOf(a[0], i))) })
+	intFunc("length octet_length", "b", 1, 1, func(a []*expr.Vec, i int32) int64 { return int64(len(expr.BytesOf(a[0], i))) })
 	intFunc("char_length character_length", "b", 1, 1, func(a []*expr.Vec, i int32) int64 {
 		return int64(chars(a[0], a[0].S[i]))
 	})
-	intFunc("bit_length", "b", 1, 1, func(a []*expr.Vec, i int32) int64 { return 8 * int64(len(bytesOf(a[0], i))) })
+	intFunc("bit_length", "b", 1, 1, func(a []*expr.Vec, i int32) int64 { return 8 * int64(len(expr.BytesOf(a[0], i))) })
 	intFunc("ascii", "b", 1, 1, func(a []*expr.Vec, i int32) int64 {
-		if s := bytesOf(a[0], i); s != "" {
+		if s := expr.BytesOf(a[0], i); s != "" {
 			return int64(s[0])
 		}
 		return 0
@@ -621,13 +604,13 @@ func registerDigests() {
 	digest := func(names string, n int, f func(b []byte) []byte) {
 		typ := expr.TextType(n, sql.Collation_Default, expr.CoerceNumeric)
 		textFunc(names, "b", 1, 1, returns(typ), func(a []*expr.Vec, i int32) (string, bool) {
-			return hex.EncodeToString(f([]byte(bytesOf(a[0], i)))), true
+			return hex.EncodeToString(f([]byte(expr.BytesOf(a[0], i)))), true
 		})
 	}
 	digest("md5", 32, func(b []byte) []byte { s := md5.Sum(b); return s[:] })
 	digest("sha1 sha", 40, func(b []byte) []byte { s := sha1.Sum(b); return s[:] })
 	textFunc("sha2", "bi", 2, 2, orNull(returns(typeWord)), func(a []*expr.Vec, i int32) (string, bool) {
-		b := []byte(bytesOf(a[0], i))
+		b := []byte(expr.BytesOf(a[0], i))
 		switch a[1].I[i] {
 		case 0, 256:
 			s := sha256.Sum256(b)
@@ -645,7 +628,7 @@ func registerDigests() {
 		return "", false
 	})
 	textFunc("to_base64", "b", 1, 1, returns(typeWord), func(a []*expr.Vec, i int32) (string, bool) {
-		s := base64.StdEncoding.EncodeToString([]byte(bytesOf(a[0], i)))
+		s := base64.StdEncoding.EncodeToString([]byte(expr.BytesOf(a[0], i)))
 		var b strings.Builder
 		for len(s) > 76 {
 			b.WriteString(s[:76] + "\n")
@@ -715,7 +698,7 @@ func makeHex(_ *expr.Call, k *expr.Compiler) (rowEval, error) {
 		case x.T.Integer():
 			v.S[i] = strings.ToUpper(strconv.FormatUint(uint64(x.I[i]), 16))
 		case x.T.Kind.Form() == expr.FormS:
-			s := bytesOf(x, i)
+			s := expr.BytesOf(x, i)
 			if !k.Env.Fits("hex", 2*len(s)) {
 				v.SetNull(int(i))
 				return nil
@@ -795,7 +778,7 @@ func makeConvert(c *expr.Call, _ *expr.Compiler) (rowEval, error) {
 		s := a[0].S[i]
 		switch {
 		case c.T.Kind == expr.Bytes:
-			v.S[i] = bytesOf(a[0], i)
+			v.S[i] = expr.BytesOf(a[0], i)
 		case a[0].T.Kind == expr.Bytes && raw:
 			if v.S[i] = s; !utf8.ValidString(s) {
 				v.SetNull(int(i))
