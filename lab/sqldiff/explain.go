@@ -473,6 +473,11 @@ func allRules() []rule {
 					"TRUNCATE($, 1)": "CAST(TRUNCATE($1, 1) AS DECIMAL(50,1))"}}
 				return d.has(as.forms) && w.agree(ctx, d, as, as)
 			}},
+		{"AVG of ASCII has room for three digits", "12.19.1: a DECIMAL of the digits of the argument, and four",
+			func(ctx context.Context, w *worker, d *Difference) bool {
+				as := way{forms: map[string]string{"ASCII($)": "(ASCII($1) + 0)"}}
+				return strings.Contains(d.SQL, "AVG(") && d.has(as.forms) && w.agree(ctx, d, as, as)
+			}},
 		{"a text that is no member of a SET, but a number of more members than it has, is ''", "11.3.6", numberForSet},
 		{"a text that is no member of a SET is '', also for the condition of a view", "11.3.6", numberForView},
 		{"INSTR and LOCATE compare characters, not as many bytes", "12.8: they are multibyte safe",

@@ -158,7 +158,12 @@ func (s *Side) Run(ctx context.Context, q string) *Result {
 		r.Errno, r.Message = lostConnection, err.Error()
 		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Patience)
 		defer cancel()
-		if err := s.connect(again); err != nil {
+		err := s.connect(again)
+		for err != nil && again.Err() == nil { // it may have died, and begin again
+			time.Sleep(100 * time.Millisecond)
+			err = s.connect(again)
+		}
+		if err != nil {
 			r.Message += "; " + err.Error()
 		}
 	}

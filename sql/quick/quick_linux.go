@@ -97,16 +97,25 @@ func (q *quickConn) Write(b []byte) (int, error) {
 	return done, nil
 }
 
+// under is the connection behind all that stand before it.
+func under(c net.Conn) net.Conn {
+	for {
+		u, ok := c.(Wrapped)
+		if !ok {
+			return c
+		}
+		c = u.Under()
+	}
+}
+
 // Gone reports whether the client of a connection has gone away, while the server computes for it
 // and does not read. It is not known of connections that are not of a [Listener].
 func Gone(c net.Conn) bool {
-	secured, isTLS := c.(*tls.Conn)
+	secured, isTLS := under(c).(*tls.Conn)
 	if isTLS {
 		c = secured.NetConn()
 	}
-	if u, ok := c.(Wrapped); ok {
-		c = u.Under()
-	}
+	c = under(c)
 	q, ok := c.(*quickConn)
 	switch {
 	case !ok:

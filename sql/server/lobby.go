@@ -1,7 +1,6 @@
 package server
 
 import (
-	"crypto/tls"
 	"encoding/binary"
 	"io"
 	"math"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/godwitdb/godwit/sql/admit"
 	"github.com/godwitdb/godwit/sql/binlog"
+	"github.com/godwitdb/godwit/sql/late"
 )
 
 // The lobby holds the connections of which it is not known yet whose they are. They are few, and
@@ -135,11 +135,7 @@ func (c *clientConn) Under() net.Conn { return c.Conn }
 // clientOf is the connection under the protocol library's, and under TLS; nil if it is of another
 // kind.
 func clientOf(c *mysql.Conn) *clientConn {
-	nc := c.Conn
-	if t, ok := nc.(*tls.Conn); ok {
-		nc = t.NetConn()
-	}
-	cc, _ := nc.(*clientConn)
+	cc, _ := late.Raw(c.Conn).(*clientConn)
 	return cc
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/godwitdb/godwit/sql/backup/place"
 	"github.com/godwitdb/godwit/sql/charset"
 	"github.com/godwitdb/godwit/sql/ddl"
+	"github.com/godwitdb/godwit/sql/late"
 	"github.com/godwitdb/godwit/sql/quick"
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/session"
@@ -174,7 +175,8 @@ func New(cfg Config) (*Server, error) {
 			func(e *sqle.Engine, sm *server.SessionManager, h mysql.Handler) (
 				*sqle.Engine, *server.SessionManager, mysql.Handler) {
 				s.h, g.fast.Sessions, g.query.Sessions = &handler{Handler: h, g: g, sm: sm}, sm, sm
-				return e, sm, &charset.Handler{Server: s.h, Client: func(c *mysql.Conn) charset.Client { return s.h.session(c) }}
+				client := func(c *mysql.Conn) charset.Client { return s.h.session(c) }
+				return e, sm, &late.Handler{Server: &charset.Handler{Server: s.h, Client: client}}
 			}},
 	}
 	var err error
@@ -212,7 +214,7 @@ func (g *gateway) buildSession(_ context.Context, c *mysql.Conn, addr string) (s
 			return nil, err
 		}
 	}
-	if t, ok := c.Conn.(*tls.Conn); ok {
+	if t, ok := late.Under(c.Conn).(*tls.Conn); ok {
 		state := t.ConnectionState()
 		_ = s.SetStatusVariable(nil, "Ssl_cipher", tls.CipherSuiteName(state.CipherSuite))
 		_ = s.SetStatusVariable(nil, "Ssl_version", strings.Replace(tls.VersionName(state.Version), "TLS ", "TLSv", 1))

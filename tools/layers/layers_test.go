@@ -186,7 +186,7 @@ var allowed = map[string][]string{
 	// sockets know nothing of SQL
 	"sql/quick":   nil,
 	"sql/rowlist": nil,
-	"sql/server": {"sql/charset", "sql/verify", "sql/admit", "sql/aside", "sql/audited", "sql/backup", "sql/backup/place", "sql/binlog", "sql/changefeed", "sql/changefeed/sink", "sql/bound", "sql/feed", "sql/quick", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/kill", "sql/lent", "sql/named", "sql/prefetch", "sql/ddl", "sql/ending", "sql/fast", "sql/oneshot", "sql/query", "sql/tally",
+	"sql/server": {"sql/charset", "sql/late", "sql/verify", "sql/admit", "sql/aside", "sql/audited", "sql/backup", "sql/backup/place", "sql/binlog", "sql/changefeed", "sql/changefeed/sink", "sql/bound", "sql/feed", "sql/quick", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/kill", "sql/lent", "sql/named", "sql/prefetch", "sql/ddl", "sql/ending", "sql/fast", "sql/oneshot", "sql/query", "sql/tally",
 		"sql/statements", "sql/virtual", "sql/describe", "sql/infile", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/digest", "sql/events",
 		"sql/function", "sql/stored",
 		"sql/token", "sql/weigh", "sql/zone", "obs", "obs/audit"},
@@ -245,6 +245,7 @@ var allowed = map[string][]string{
 	"sql/assign": {"sql/bind", "sql/expr", "sql/expr/calendar", "sql/expr/jsondoc", "sql/schema", "sql/token"},
 	// given makes constants of what clients send, and knows no statement
 	"sql/charset": {"sql/token"},
+	"sql/late": {},
 	"sql/given":   {"sql/bind", "sql/expr", "sql/schema", "sql/zone"},
 	// query runs SELECTs and changes: the only one who knows them all
 	"sql/query": {"sql/aside", "sql/infile", "sql/exec/tempfile", "sql/selected", "sql/given", "sql/rowlist", "sql/access", "sql/admit", "sql/algebra", "sql/assign", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar",
@@ -337,7 +338,7 @@ var onlyIn = map[string]struct {
 		"consensus is one mechanism; store implements its log, cost measures it alone",
 	},
 	"github.com/dolthub/go-mysql-server": {
-		[]string{"sql/assign", "sql/backup", "sql/charset", "sql/changefeed", "sql/changefeed/event", "sql/bind", "sql/binlog", "sql/bound", "sql/expr", "sql/expr/collate", "sql/expr/exprtest", "sql/expr/fn", "sql/exec", "sql/feed",
+		[]string{"sql/assign", "sql/backup", "sql/charset", "sql/late", "sql/changefeed", "sql/changefeed/event", "sql/bind", "sql/binlog", "sql/bound", "sql/expr", "sql/expr/collate", "sql/expr/exprtest", "sql/expr/fn", "sql/exec", "sql/feed",
 			"sql/ending", "sql/function", "sql/given", "sql/infile", "sql/jsontable", "sql/kill", "sql/lent", "sql/named", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/access", "sql/prefetch",
 			"sql/ddl", "sql/ddl/sorted", "sql/fast", "sql/oneshot", "sql/query", "sql/result", "sql/selected", "sql/views", "sql/opt", "sql/audited", "sql/verify", "sql/server", "sql/statements", "sql/virtual", "sql/describe", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/events", "sql/stored", "sql/weigh", "sql/zone"},
 		"its API moves; the packages below sql/ follow it",
