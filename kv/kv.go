@@ -154,6 +154,10 @@ type ScanRequest struct {
 	Limit int
 	// MaxBytes bounds the answer; 0 is 1 MiB. At least one row is returned.
 	MaxBytes int
+	// Next is the Limit of the batch behind this one, if the caller is likely to ask for it: where
+	// all rows of it lie at this node, they may be read while the caller is at this one. 0: it may
+	// not ask.
+	Next int
 	// State belongs to the implementation; set only in ScanResult.Next. A scan
 	// sees the transaction's own writes as of its first batch, so a statement
 	// that writes what it scans never meets its own rows.

@@ -1,36 +1,17 @@
 package txn
 
 import (
-	"bytes"
 	"context"
 	"slices"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/txn/kept"
 	"github.com/godwitdb/godwit/wire"
 )
 
 // maxAhead bounds the bytes that are kept of reads made ahead.
 const maxAhead = 32 << 20
-
-// ahead is what was read before it was asked for. Its keys and spans are locked until
-// the transaction ends, so what they held then they hold now, but for own writes.
-type ahead struct {
-	points map[string]keptPoint
-	spans  []keptSpan // by start
-	bytes  int
-}
-
-type keptPoint struct {
-	row  *wire.KV
-	lock kv.LockMode
-}
-
-type keptSpan struct {
-	span base.Span
-	rows []*wire.KV // in key order
-	lock kv.LockMode
-}
 
 // Ahead implements kv.Txn.
 func (t *Txn) Ahead(ctx context.Context, keys []base.Key, spans []base.Span, lock kv.LockMode) (bool, error) {
@@ -45,7 +26,7 @@ func (t *Txn) Ahead(ctx context.Context, keys []base.Key, spans []base.Span, loc
 	whole := todo                          // the spans as they were asked for
 	begun := make([][]*wire.KV, len(todo)) // what came before an answer was full
 	for len(todo) > 0 {
-		if lock == kv.LockNone || t.ahead.bytes >= maxAhead {
+		if lock == kv.LockNone || t.ahead.Bytes() >= maxAhead {
 			return false, nil
 		}
 		f := fetch{spans: todo, lock: lock}
@@ -57,7 +38,7 @@ func (t *Txn) Ahead(ctx context.Context, keys []base.Key, spans []base.Span, loc
 		for i, g := range f.got {
 			rows := append(begun[i], g.rows...)
 			if g.cut == nil {
-				t.ahead.keep(whole[i], rows, lock)
+				t.ahead.Keep(whole[i], rows, lock)
 				continue
 			}
 			s := todo[i]
@@ -66,7 +47,7 @@ func (t *Txn) Ahead(ctx context.Context, keys []base.Key, spans []base.Span, loc
 			}
 			rest, restWhole, restBegun = append(rest, s), append(restWhole, whole[i]), append(restBegun, rows)
 		}
-		slices.SortStableFunc(t.ahead.spans, func(a, b keptSpan) int { return a.span.Start.Compare(b.span.Start) })
+		t.ahead.Sort()
 		todo, whole, begun = rest, restWhole, restBegun
 	}
 	return true, nil
@@ -81,7 +62,7 @@ func (t *Txn) notAhead(keys []base.Key, spans []base.Span, lock kv.LockMode) (to
 		}
 		if name := string(s.Start) + "\x00" + string(s.End); !seen[name] {
 			seen[name] = true
-			if _, kept := t.ahead.find(s, lock); !kept {
+			if _, kept := t.ahead.Find(s, lock); !kept {
 				todo = append(todo, s)
 			}
 		}
@@ -124,66 +105,12 @@ func (t *Txn) Kept(span base.Span, lock kv.LockMode) bool {
 	if span.Start.Shard() == base.MetaShard && lock != kv.LockExclusive {
 		return true // read from the local replica
 	}
-	_, kept := t.ahead.find(span, lock)
+	_, kept := t.ahead.Find(span, lock)
 	return kept
 }
 
 // Forget implements kv.Txn.
-func (t *Txn) Forget() { t.ahead = ahead{} }
-
-func (a *ahead) keep(s base.Span, rows []*wire.KV, lock kv.LockMode) {
-	for _, r := range rows {
-		a.bytes += len(r.Key) + len(r.Value)
-	}
-	a.bytes += len(s.Start) + len(s.End) + 64
-	if !s.IsPoint() {
-		a.spans = append(a.spans, keptSpan{s, rows, lock})
-		return
-	}
-	if a.points == nil {
-		a.points = map[string]keptPoint{}
-	}
-	p := keptPoint{lock: lock}
-	if len(rows) > 0 {
-		p.row = rows[0]
-	}
-	a.points[string(s.Start)] = p
-}
-
-// find returns the rows of a span, in key order, if they were read ahead under a lock that is no
-// weaker.
-func (a *ahead) find(s base.Span, lock kv.LockMode) (rows []*wire.KV, ok bool) {
-	if lock == kv.LockNone || a.bytes == 0 {
-		return nil, false
-	}
-	if s.IsPoint() {
-		if p, ok := a.points[string(s.Start)]; ok && p.lock >= lock {
-			if p.row == nil {
-				return nil, true
-			}
-			return []*wire.KV{p.row}, true
-		}
-	}
-	n, _ := slices.BinarySearchFunc(a.spans, s.Start, func(k keptSpan, at base.Key) int {
-		if k.span.Start.Compare(at) <= 0 {
-			return -1
-		}
-		return 1
-	})
-	// The same span may be there under two locks.
-	for i := n - 1; i >= max(0, n-2); i-- {
-		k := &a.spans[i]
-		if k.lock < lock || bytes.Compare(s.Limit(), k.span.End) > 0 {
-			continue
-		}
-		at := func(to []byte) int {
-			i, _ := slices.BinarySearchFunc(k.rows, to, func(r *wire.KV, to []byte) int { return bytes.Compare(r.Key, to) })
-			return i
-		}
-		return k.rows[at(s.Start):at(s.Limit())], true
-	}
-	return nil, false
-}
+func (t *Txn) Forget() { t.ahead = kept.Rows{} }
 
 // foresee makes an attempt that locks across regions begin by locking all keys that the attempts
 // before it have noted (kv.Options.Touched). So it holds its locks for one trip and the commit, and
@@ -213,7 +140,7 @@ func (f *fetch) runAhead(ctx context.Context, t *Txn) error {
 			return err
 		}
 	}
-	if f.lock == kv.LockNone || t.ahead.bytes == 0 {
+	if f.lock == kv.LockNone || t.ahead.Bytes() == 0 {
 		return f.run(ctx, t)
 	}
 	all := f.spans
@@ -221,7 +148,7 @@ func (f *fetch) runAhead(ctx context.Context, t *Txn) error {
 	var left []int
 	f.spans = nil
 	for i, s := range all {
-		rows, ok := t.ahead.find(s, f.lock)
+		rows, ok := t.ahead.Find(s, f.lock)
 		if !ok {
 			left = append(left, i)
 			f.spans = append(f.spans, s)

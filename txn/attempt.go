@@ -114,7 +114,7 @@ func (a *attempt) release(lost, committed bool) (moves int) {
 				continue
 			}
 		}
-		a.db.tasks.spawn(func(ctx context.Context) { a.db.router.Release(ctx, q) })
+		a.db.tasks.Spawn(func(ctx context.Context) { a.db.router.Release(ctx, q) })
 	}
 	return moves
 }
@@ -124,7 +124,7 @@ func (a *attempt) releaseOthers(groups []base.GroupID) {
 	for _, p := range a.parts {
 		if !slices.Contains(groups, p.group) {
 			q := &wire.FinishRequest{Group: uint32(p.group), Txn: a.id[:]}
-			a.db.tasks.spawn(func(ctx context.Context) { a.db.router.Release(ctx, q) })
+			a.db.tasks.Spawn(func(ctx context.Context) { a.db.router.Release(ctx, q) })
 		}
 	}
 }

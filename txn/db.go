@@ -11,6 +11,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/owner/route"
+	"github.com/godwitdb/godwit/txn/background"
 	"github.com/godwitdb/godwit/txn/lately"
 	"github.com/godwitdb/godwit/txn/touched"
 	"github.com/godwitdb/godwit/wire"
@@ -32,7 +33,7 @@ type DB struct {
 	gate    gate
 	touches touched.Rows
 	hints   hints
-	tasks   tasks
+	tasks   background.Tasks
 	busy    atomic.Int64 // reads and commits under way
 
 	// What commits have taught about the time that the next ones need.
@@ -51,19 +52,19 @@ func New(cfg Config) *DB {
 	db := &DB{cfg: cfg, set: cfg.Owners, router: cfg.Owners.Router(), clock: cfg.Clock}
 	db.slotNames.since = time.Now()
 	db.live.set = map[*attempt]struct{}{}
-	db.tasks.init(cfg.Limits.Background)
+	db.tasks.Init(cfg.Limits.Background)
 	db.ordered = db.set.Concurrency().Ordered()
 	db.managed = db.set.Concurrency() == base.ByTimestampRelay
 	// Before it has heard of any clock, a process cannot tell its ids from those of its former
 	// life.
 	db.seq.Store(rand.Uint32())
-	db.tasks.wg.Go(db.heartbeats)
+	db.tasks.Go(db.heartbeats)
 	return db
 }
 
 // Close ends the background work. Transactions under way lose their locks, because their heartbeats
 // end.
-func (db *DB) Close() { db.tasks.close() }
+func (db *DB) Close() { db.tasks.Close() }
 
 // Stats are the gateway's counters, to be read.
 func (db *DB) Stats() *Stats { return &db.stats }
@@ -71,6 +72,10 @@ func (db *DB) Stats() *Stats { return &db.stats }
 // Begin starts a transaction. It does no I/O.
 func (db *DB) Begin(opts kv.Options) kv.Txn {
 	db.stats.Begun.Add(1)
+	return db.begin(opts)
+}
+
+func (db *DB) begin(opts kv.Options) *Txn {
 	begun := time.Now()
 	now := db.clock.NowAt(begun)
 	t := &Txn{attempt: attempt{db: db, begun: begun}, opts: opts}

@@ -214,6 +214,7 @@ func (w *worker) one(ctx context.Context, db *DB) {
 
 func (w *worker) scan(ctx context.Context, x kv.Txn, s base.Span, lock kv.LockMode) (rows []history.KV, err error) {
 	req := &kv.ScanRequest{Spans: []base.Span{s}, Lock: lock, Limit: w.rng.IntN(4), Reverse: w.rng.IntN(2) == 0}
+	req.Next = req.Limit * w.rng.IntN(2)
 	for req != nil {
 		res, err := x.Scan(ctx, *req)
 		if err != nil {

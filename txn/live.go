@@ -60,7 +60,7 @@ func (db *DB) heartbeats() {
 	defer tick.Stop()
 	for {
 		select {
-		case <-db.tasks.stopped:
+		case <-db.tasks.Stopped():
 			return
 		case <-tick.C:
 		}
@@ -75,7 +75,7 @@ func (db *DB) heartbeat(n base.NodeID, q *wire.TxnHeartbeatRequest) {
 		db.set.Heartbeat(q)
 		return
 	}
-	db.tasks.spawn(func(ctx context.Context) {
+	db.tasks.Spawn(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, 5*db.cfg.Limits.Heartbeat)
 		defer cancel()
 		_ = db.cfg.Transport.Call(ctx, n, wire.KindTxnHeartbeat, q, &wire.TxnHeartbeatResponse{})

@@ -341,7 +341,7 @@ func (db *DB) askOutcome(ctx context.Context, id base.TxnID, since time.Time, wh
 		select {
 		case <-ctx.Done():
 			return base.Errorf(base.CodeAmbiguous, "the outcome of transaction %v is unknown: %v; then: %v", id, why, err)
-		case <-db.tasks.stopped:
+		case <-db.tasks.Stopped():
 			return base.Errorf(base.CodeAmbiguous, "the outcome of transaction %v is unknown (this node is stopping): %v",
 				id, why)
 		case <-time.After(outcomeAgain):
@@ -358,7 +358,7 @@ func (p *proposal) finish(groups []base.GroupID, commit bool, ts base.Timestamp)
 	as, db := p.as, p.t.db
 	as.end(false)
 	for _, g := range groups {
-		db.tasks.spawn(func(ctx context.Context) {
+		db.tasks.Spawn(func(ctx context.Context) {
 			if err := db.tellOutcome(ctx, g, as.id[:], commit, ts); err != nil {
 				db.cfg.Logger.Debug("an outcome was not delivered", "txn", as.id, "group", g, "err", err)
 			}

@@ -135,7 +135,7 @@ func (t *Txn) touched(q *request, rows []*wire.KV) {
 		return
 	}
 	db.touches.Note(touched.By{Owner: owner, Region: q.msg.Region}, rows, func(by touched.By, rows []*wire.KV) {
-		db.tasks.spawn(func(ctx context.Context) { // lost: they were not counted
+		db.tasks.Spawn(func(ctx context.Context) { // lost: they were not counted
 			_ = db.cfg.Transport.Call(ctx, by.Owner, wire.KindTouched, &wire.Touched{Region: by.Region, Rows: rows},
 				&wire.TouchedResponse{})
 		})

@@ -28,12 +28,12 @@ func (t *Txn) Scan(ctx context.Context, req kv.ScanRequest) (kv.ScanResult, erro
 		req.Suffix = base.ShardPrefixLen
 	}
 	ctx = t.trace(ctx)
-	if _, ok := req.State.(*writes.View); !ok {
+	if req.State == nil {
 		own, err := t.confirmedWrites(ctx, req.Spans)
 		if err != nil {
 			return kv.ScanResult{}, err
 		}
-		req.State = own
+		req.State = &scanning{own: own}
 	}
 	for {
 		res, err := t.scanStep(ctx, req)
@@ -42,7 +42,7 @@ func (t *Txn) Scan(ctx context.Context, req kv.ScanRequest) (kv.ScanResult, erro
 		}
 		// An answer without rows is possible (tombstones, own deletes): go on for the caller.
 		if len(res.Rows) > 0 || res.Next == nil {
-			return res, nil
+			return res, t.readNext(ctx, req.Next, res.Next)
 		}
 		req = *res.Next
 	}
@@ -65,37 +65,17 @@ func (t *Txn) confirmedWrites(ctx context.Context, spans []base.Span) (*writes.V
 
 // scanStep reads one batch of all spans (or, span by span, of the first few).
 func (t *Txn) scanStep(ctx context.Context, req kv.ScanRequest) (kv.ScanResult, error) {
-	spans := req.Spans
-	if !req.Merge && len(spans) > scanWindow {
-		spans = spans[:scanWindow]
-	}
-	if len(spans) == 0 {
+	if len(req.Spans) == 0 {
 		return kv.ScanResult{}, nil
 	}
-	maxBytes := req.MaxBytes
-	if maxBytes <= 0 {
-		maxBytes = defaultScan
+	f, own, err := req.State.(*scanning).batch(&req)
+	if err != nil {
+		return kv.ScanResult{}, err
 	}
-	own := make([]ownRows, len(spans))
-	for i, s := range spans {
-		o := &own[i]
-		var err error
-		if o.rows, o.cut, err = req.State.(*writes.View).Within(s, req.Reverse, maxBytes); err != nil {
-			return kv.ScanResult{}, err
-		}
-	}
-	f := fetch{spans: spans, lock: req.Lock, reverse: req.Reverse, maxBytes: maxBytes, apart: req.Merge}
-	if req.Limit > 0 {
-		// Own deletes may hide rows: ask for as many more.
-		f.limit = req.Limit
-		for i := range own {
-			f.limit += len(own[i].rows)
-		}
-	}
-	var err error
+	spans := f.spans
 	if fromMeta(ctx, spans[0].Start, req.Lock) {
 		err = t.readMeta(ctx, &f)
-	} else if err = t.snapshot(ctx, &f); err == nil {
+	} else if err = t.snapshot(ctx, &f); err == nil && !req.State.(*scanning).has(ctx, &f) {
 		err = f.runAhead(ctx, t)
 	}
 	if err != nil {
@@ -112,9 +92,9 @@ func (t *Txn) scanStep(ctx context.Context, req kv.ScanRequest) (kv.ScanResult, 
 		all = all[:len(all)+len(streams[i].rows)]
 	}
 	if req.Merge {
-		return mergeStreams(req, streams, maxBytes), nil
+		return mergeStreams(req, streams, f.maxBytes), nil
 	}
-	return chainStreams(req, streams, all, maxBytes), nil
+	return chainStreams(req, streams, all, f.maxBytes), nil
 }
 
 // ownRows are the transaction's writes in a span, up to where they are complete (writes.View).

@@ -95,7 +95,7 @@ func (db *DB) decideFor(ctx context.Context, g base.GroupID, vote *wire.ResolveR
 	}
 	if committed && vote.Answer != nil {
 		for _, g := range groups {
-			db.tasks.spawn(func(ctx context.Context) { _ = db.tellOutcome(ctx, g, vote.Txn, true, ts) })
+			db.tasks.Spawn(func(ctx context.Context) { _ = db.tellOutcome(ctx, g, vote.Txn, true, ts) })
 		}
 		return kv.Settled{Committed: true, TS: ts, Answer: vote.Answer}, false, nil
 	}

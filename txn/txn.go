@@ -7,6 +7,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/obs"
+	"github.com/godwitdb/godwit/txn/kept"
 	"github.com/godwitdb/godwit/txn/known"
 	"github.com/godwitdb/godwit/txn/writes"
 	"github.com/godwitdb/godwit/wire"
@@ -30,7 +31,7 @@ type Txn struct {
 	pins     []pin
 	buf      writes.Buffer
 	rows     known.Rows
-	ahead    ahead
+	ahead    kept.Rows // what Ahead has read
 }
 
 // snapshots are the timestamps of reads that do not lock.
@@ -131,7 +132,7 @@ func (t *Txn) abandon() { t.release(base.CodeOf(t.err) == base.CodeAborted, fals
 func (t *Txn) Rollback(context.Context) {
 	t.abandon()
 	t.buf.Close()
-	t.buf, t.ahead = writes.Buffer{}, ahead{}
+	t.buf, t.ahead = writes.Buffer{}, kept.Rows{}
 	if t.err == nil && t.commitTS == 0 {
 		t.err = base.Errorf(base.CodeInvalid, "transaction %v was rolled back", t.id)
 	}

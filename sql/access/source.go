@@ -317,7 +317,11 @@ func (r *rows) fetch() error {
 			// To lock so many rows and no more, an owner has to find out first where they end.
 			r.req.Limit, r.req.MaxBytes = 0, table.BatchBytes
 		}
+		first := r.size == firstRows
 		r.size = min(8*r.size, mostRows)
+		if r.req.Next = r.size; first || r.read.Limit > 0 || r.lock() != kv.LockNone {
+			r.req.Next = 0 // one batch may be enough
+		}
 		res, err := r.src.KV.Scan(r.kvctx(), *r.req)
 		if err != nil {
 			return r.src.Txn.Fail(err)
