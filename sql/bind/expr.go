@@ -680,6 +680,9 @@ func (x *exprs) quantified(kind expr.SubKind, cmp string, l expr.Node, n ast.Exp
 		left = t.Elems
 	}
 	r, outer, err := x.sub(n, len(left))
+	for i := 0; i < len(left) && err == nil; i++ {
+		_, err = call(strings.Replace(cmp, "<>", "=", 1), left[i], r.cols[i].node()) // for collations
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -172,7 +172,7 @@ func (x *exprs) aggregate(n *ast.AggregateFuncExpr) (expr.Node, error) {
 			order = append(order, expr.SortKey{Expr: k, Desc: o.Desc})
 		}
 	}
-	a, err := expr.NewAgg(f, args, n.Distinct, order, sep)
+	a, err := expr.NewAgg(f, algebra.Counted(f, args, n.Distinct), n.Distinct, order, sep)
 	if err != nil {
 		return nil, err
 	}
