@@ -152,6 +152,9 @@ type ScanRequest struct {
 	Lock    LockMode
 	// Limit is the most rows returned by this call; 0 is no limit but MaxBytes.
 	Limit int
+	// Each is how many rows of each span are wanted; those behind them may be left out, or not. 0:
+	// all.
+	Each int
 	// MaxBytes bounds the answer; 0 is 1 MiB. At least one row is returned.
 	MaxBytes int
 	// Next is the Limit of the batch behind this one, if the caller is likely to ask for it: where

@@ -23,6 +23,7 @@ type fetch struct {
 	ts       base.Timestamp // snapshot, for LockNone
 	reverse  bool
 	limit    int // rows per request; 0 no limit
+	each     int // of a snapshot: rows per span, as a hint; 0 no limit
 	maxBytes int
 	apart    bool // one request per span (streams to be merged), so that limits count for each
 	quiet    bool // no use of the rows
@@ -185,7 +186,8 @@ func (f *fetch) local(ctx context.Context, t *Txn) (done bool, err error) {
 		if r == nil {
 			return false, nil
 		}
-		q := &wire.ReadRequest{ReadTs: uint64(f.ts), Reverse: f.reverse, Limit: uint32(left), MaxBytes: uint32(f.maxBytes)}
+		q := &wire.ReadRequest{ReadTs: uint64(f.ts), Reverse: f.reverse, Limit: uint32(left), MaxBytes: uint32(f.maxBytes),
+			Each: uint32(f.each)}
 		for _, i := range run {
 			q.Spans = append(q.Spans, &wire.Span{Start: f.spans[i].Start, End: f.spans[i].End})
 		}

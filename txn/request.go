@@ -144,7 +144,7 @@ func (q *request) fill(t *Txn, f *fetch) {
 	m.Quiet = f.quiet
 	m.Reverse, m.Limit, m.MaxBytes = f.reverse, uint32(f.limit), uint32(f.maxBytes)
 	if f.lock == kv.LockNone {
-		m.ReadTs, m.Oracle = uint64(f.ts), uint64(t.db.clock.Known())
+		m.ReadTs, m.Oracle, m.Each = uint64(f.ts), uint64(t.db.clock.Known()), uint32(f.each)
 		m.Region = t.meta.GatewayRegion
 	} else {
 		m.Txn = &t.meta

@@ -32,7 +32,8 @@ func (s *scanning) batch(req *kv.ScanRequest) (f fetch, own []ownRows, err error
 	if !req.Merge && len(spans) > scanWindow {
 		spans = spans[:scanWindow]
 	}
-	f = fetch{spans: spans, lock: req.Lock, reverse: req.Reverse, maxBytes: req.MaxBytes, limit: req.Limit, apart: req.Merge}
+	f = fetch{spans: spans, lock: req.Lock, reverse: req.Reverse, maxBytes: req.MaxBytes, limit: req.Limit,
+		each: req.Each, apart: req.Merge}
 	if f.maxBytes <= 0 {
 		f.maxBytes = defaultScan
 	}
@@ -45,6 +46,9 @@ func (s *scanning) batch(req *kv.ScanRequest) (f fetch, own []ownRows, err error
 		if f.limit > 0 { // own deletes may hide rows: ask for as many more
 			f.limit += len(o.rows)
 		}
+		if len(o.rows) > 0 || o.cut != nil || req.Lock != kv.LockNone {
+			f.each = 0
+		}
 	}
 	return f, own, nil
 }
@@ -55,7 +59,7 @@ func (s *scanning) has(ctx context.Context, f *fetch) bool {
 	n := s.next
 	s.next = nil
 	same := func(a, b base.Span) bool { return bytes.Equal(a.Start, b.Start) && bytes.Equal(a.End, b.End) }
-	if n == nil || n.ts != f.ts || n.limit != f.limit || n.maxBytes != f.maxBytes || n.reverse != f.reverse ||
+	if n == nil || n.ts != f.ts || n.limit != f.limit || n.each != f.each || n.maxBytes != f.maxBytes || n.reverse != f.reverse ||
 		n.apart != f.apart || !slices.EqualFunc(n.spans, f.spans, same) {
 		return false
 	}

@@ -2,6 +2,7 @@ package txn
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -100,4 +101,65 @@ func TestNextBatchMeanwhile(t *testing.T) {
 			t.Errorf("two batches take %v, and %v one after the other", with, without)
 		}
 	}, func(c *cluster) { c.tc = func(cfg *Config) { cfg.Reads.OwnersOnly = true } })
+}
+
+// TestEach: where one row of each span is enough, the first one comes, whoever owns it, and few
+// others; what was deleted, also by the transaction itself, is none.
+func TestEach(t *testing.T) {
+	bubble(t, 2, 2, func(t *testing.T, c *cluster) {
+		var spans []base.Span
+		for i, name := range []string{"a", "b", "c", "d"} {
+			for j := range 20 {
+				put(t, c.db(1+(i+j/7)%2), key(1+i%2, 1, 1, fmt.Sprint(name, 10+j)), fmt.Sprint(name, 10+j))
+			}
+			p := key(1+i%2, 1, 1, name)
+			spans = append(spans, base.Span{Start: p, End: p.PrefixEnd()})
+		}
+		e := key(1, 1, 1, "e")
+		spans = append(spans, base.Span{Start: e, End: e.PrefixEnd()}) // empty
+		_, err := do(ctx(t), c.db(2), kv.Options{}, func(x kv.Txn) error {
+			x.Delete(key(1, 1, 1, "a10"))
+			x.Delete(key(1, 1, 1, "a11"))
+			return nil
+		})
+		must(t, err)
+		at := c.db(1).Clock()
+		for _, most := range []int{3, 1} { // from owners, by their parts of a span, and from a replica
+			opts := kv.Options{}
+			if most == 1 {
+				time.Sleep(2 * time.Second)
+				opts.ReadTS = at
+			}
+			for _, own := range []bool{false, true} {
+				x := c.db(1).Begin(opts)
+				first := map[string]string{"a": "a12", "b": "b10", "c": "c10", "d": "d10"}
+				if own {
+					for j := range 19 {
+						x.Delete(key(2, 1, 1, fmt.Sprint("b", 10+j)))
+					}
+					x.Put(key(1, 1, 1, "c05"), []byte("c05"), 0)
+					first["b"], first["c"] = "b29", "c05"
+				}
+				got, n := map[string]string{}, 0
+				for req := (&kv.ScanRequest{Spans: spans, Each: 1}); req != nil; {
+					res, err := x.Scan(ctx(t), *req)
+					must(t, err)
+					for _, r := range res.Rows {
+						n++
+						if name := string(r.Value[:1]); got[name] == "" {
+							got[name] = string(r.Value)
+						}
+					}
+					req = res.Next
+				}
+				if !maps.Equal(got, first) {
+					t.Errorf("own writes %v: %v, want %v", own, got, first)
+				}
+				if !own && n > 4*most {
+					t.Errorf("%d rows of 4 spans, want %d of each at most", n, most)
+				}
+				x.Rollback(ctx(t))
+			}
+		}
+	})
 }

@@ -677,6 +677,7 @@ type ReadRequest struct {
 	Quiet    bool                   `protobuf:"varint,14,opt,name=quiet,proto3" json:"quiet,omitempty"`                       // the read does not count as a use of the rows in the home policy
 	// kv.Wait. If it skips, rows that others hold are missing in the answer, and at most limit are locked.
 	Wait uint32 `protobuf:"varint,15,opt,name=wait,proto3" json:"wait,omitempty"`
+	Each uint32 `protobuf:"varint,16,opt,name=each,proto3" json:"each,omitempty"` // most rows of each span, without locks; what lies behind them is left out. 0 no limit
 	// Timestamp ordering (docs/protocol.md, ORD).
 	LimitTs       uint64 `protobuf:"varint,30,opt,name=limit_ts,json=limitTs,proto3" json:"limit_ts,omitempty"` // versions above read_ts, up to this, may have been acknowledged before the reader began
 	Reader        []byte `protobuf:"bytes,31,opt,name=reader,proto3" json:"reader,omitempty"`                   // the transaction that reads: its own reads do not raise the timestamp of its writes
@@ -816,6 +817,13 @@ func (x *ReadRequest) GetQuiet() bool {
 func (x *ReadRequest) GetWait() uint32 {
 	if x != nil {
 		return x.Wait
+	}
+	return 0
+}
+
+func (x *ReadRequest) GetEach() uint32 {
+	if x != nil {
+		return x.Each
 	}
 	return 0
 }
@@ -8123,7 +8131,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x0egateway_region\x18\x04 \x01(\rR\rgatewayRegion\x12\x16\n" +
 	"\x06policy\x18\x05 \x01(\rR\x06policy\x12&\n" +
 	"\x0flock_timeout_ns\x18\x06 \x01(\x03R\rlockTimeoutNs\x12\x10\n" +
-	"\x03crt\x18\x14 \x01(\bR\x03crt\"\xf6\x03\n" +
+	"\x03crt\x18\x14 \x01(\bR\x03crt\"\x8a\x04\n" +
 	"\vReadRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12&\n" +
 	"\x03txn\x18\x02 \x01(\v2\x14.godwit.wire.TxnMetaR\x03txn\x12\x12\n" +
@@ -8140,7 +8148,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x06region\x18\f \x01(\rR\x06region\x12\x16\n" +
 	"\x06oracle\x18\r \x01(\x04R\x06oracle\x12\x14\n" +
 	"\x05quiet\x18\x0e \x01(\bR\x05quiet\x12\x12\n" +
-	"\x04wait\x18\x0f \x01(\rR\x04wait\x12\x19\n" +
+	"\x04wait\x18\x0f \x01(\rR\x04wait\x12\x12\n" +
+	"\x04each\x18\x10 \x01(\rR\x04each\x12\x19\n" +
 	"\blimit_ts\x18\x1e \x01(\x04R\alimitTs\x12\x16\n" +
 	"\x06reader\x18\x1f \x01(\fR\x06reader\x12\x18\n" +
 	"\arefresh\x18  \x01(\x04R\arefresh\"\x87\x03\n" +

@@ -434,6 +434,13 @@ func (m *ReadRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i--
 		dAtA[i] = 0xf0
 	}
+	if m.Each != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Each))
+		i--
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0x80
+	}
 	if m.Wait != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Wait))
 		i--
@@ -7369,6 +7376,9 @@ func (m *ReadRequest) SizeVT() (n int) {
 	if m.Wait != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Wait))
 	}
+	if m.Each != 0 {
+		n += 2 + protohelpers.SizeOfVarint(uint64(m.Each))
+	}
 	if m.LimitTs != 0 {
 		n += 2 + protohelpers.SizeOfVarint(uint64(m.LimitTs))
 	}
@@ -11395,6 +11405,25 @@ func (m *ReadRequest) UnmarshalVT(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.Wait |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 16:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Each", wireType)
+			}
+			m.Each = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Each |= uint32(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}

@@ -368,6 +368,7 @@ func (g *Gather) scan(span base.Span) (more base.Key, err error) {
 	if g.All {
 		upTo = g.TS
 	}
+	before := g.rows
 	it := g.Reader.Iter(span, upTo, store.IterOptions{Reverse: g.Query.Reverse})
 	defer it.Close()
 	g.foreign = 0
@@ -380,6 +381,10 @@ func (g *Gather) scan(span base.Span) (more base.Key, err error) {
 		g.seen++
 		v.Key = g.clone(v.Key)
 		if err := g.scanned(&seg, v); err != nil {
+			return nil, err
+		}
+		if each := int(g.Query.Each); each > 0 && g.rows-before >= each {
+			_, err := g.endScan(&seg, v.Key) // no more is wanted of this range
 			return nil, err
 		}
 		if g.full() || g.foreign >= maxForeign || g.seen >= maxScanned {

@@ -207,7 +207,7 @@ func (r *rows) scan(krs []schema.KeyRange) {
 	}
 	r.src.Scan(spans, ordered && !single, r.read.Reverse)
 	r.req = r.src.Request()
-	r.req.Lock = r.lock()
+	r.req.Lock, r.req.Each = r.lock(), r.read.Each
 	r.reads.spans = spans
 	if len(krs) > 1 { // look-ups, of which all rows are wanted
 		r.size = mostRows

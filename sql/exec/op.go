@@ -104,6 +104,8 @@ type Read struct {
 	Ordered, Reverse bool
 	// Limit is how many rows are wanted at most; 0: all.
 	Limit int64
+	// Each is how many rows of each of the Keys are wanted; the source may yield more. 0: all.
+	Each int
 	// Whole: the rows are certainly read to the end, so that all may be locked at once.
 	Whole bool
 	Lock  Lock

@@ -285,6 +285,9 @@ func (b *builder) lookup(p *Plan) (exec.Op, error) {
 		On: p.Conds, Mark: p.Mark, Ordered: b.ordered,
 	}
 	s.Read.Cols = p.Reads
+	if (s.Kind == exec.Semi || s.Kind == exec.Anti) && p.anyMatches() {
+		s.Read.Each = 1
+	}
 	s.Cols, s.Types = tableCols(p.Scan, p.Reads)
 	return exec.NewLookupJoin(s), nil
 }
