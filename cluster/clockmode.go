@@ -402,7 +402,8 @@ func (k *clockModes) order(ctx context.Context, inForce *wire.ClockOrder, next c
 
 // facts is what this node, as leader of the meta group, knows of all clocks.
 func (k *clockModes) facts(now time.Time, inForce *wire.ClockOrder, policy clock.Policy, reached base.Timestamp) *clock.Facts {
-	f := &clock.Facts{Now: now, Mode: clock.Mode(inForce.Mode), Epoch: inForce.Epoch, Policy: policy, Oracle: reached}
+	f := &clock.Facts{Now: now, Mode: clock.Mode(inForce.Mode), Epoch: inForce.Epoch, Policy: policy, Oracle: reached,
+		Lease: k.options.ModeLease}
 	earliest, latest, _, _, bound := k.bounds()
 	mode, epoch := k.clock.Mode()
 	k.mu.Lock()

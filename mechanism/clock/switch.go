@@ -85,6 +85,8 @@ type Facts struct {
 	Policy Policy
 	Nodes  []NodeFacts
 	Oracle base.Timestamp // newest issued
+	// Lease is how long a node may act by what it was told last.
+	Lease time.Duration
 }
 
 // Order is what to log next; Mode None is nothing. Where Blocked is set, something is wanted and
@@ -102,6 +104,7 @@ type Order struct {
 type Switch struct {
 	goodSince time.Time // zero: some clock is bad
 	epoch     uint64    // of what follows
+	began     time.Time // when it was first looked at: nobody is told of an earlier one since
 	lapsed    map[base.NodeID]bool
 	acked     time.Time // when all had taken over DUAL, or lapsed
 	mark      base.Timestamp
@@ -116,6 +119,7 @@ const slack = 50 * time.Millisecond
 func (s *Switch) Decide(f *Facts) Order {
 	if f.Epoch != s.epoch {
 		s.epoch, s.lapsed, s.acked, s.mark, s.widest = f.Epoch, map[base.NodeID]bool{}, time.Time{}, 0, 0
+		s.began = f.Now
 	}
 	want, why, bad := s.want(f)
 	switch f.Mode {
@@ -220,14 +224,16 @@ func (s *Switch) leaveDual(f *Facts, want Mode, why, bad string) Order {
 }
 
 // notInDual are the nodes that have neither taken over DUAL nor lapsed. It notes who has lapsed,
-// and the widest bound of the others.
+// and the widest bound of the others. A process that knew of no mode when it was heard last may be
+// told of an earlier one by what was sent before, and act by that for a lease (MODE-1c).
 func (s *Switch) notInDual(f *Facts) (missing []string) {
 	for i := range f.Nodes {
 		n := &f.Nodes[i]
 		switch {
 		case !n.Live:
 			s.lapsed[n.Node] = true
-		case n.Mode == Dual && n.Epoch == f.Epoch, n.Mode == None && !n.Heard.IsZero():
+		case n.Mode == Dual && n.Epoch == f.Epoch,
+			n.Mode == None && !n.Heard.IsZero() && f.Now.Sub(s.began) >= Stretched(f.Lease):
 			s.widest = max(s.widest, min(n.Bound, f.Policy.MaxBound))
 		case !s.lapsed[n.Node]:
 			missing = append(missing, fmt.Sprint(n.Node))

@@ -12,7 +12,7 @@ const ms = time.Millisecond
 
 // good are the facts of three nodes with good clocks that have just spoken.
 func good(m Mode, epoch uint64, now time.Time) *Facts {
-	f := &Facts{Now: now, Mode: m, Epoch: epoch, Policy: DefaultPolicy(), Oracle: 1000}
+	f := &Facts{Now: now, Mode: m, Epoch: epoch, Policy: DefaultPolicy(), Oracle: 1000, Lease: 5 * time.Second}
 	for i := range 3 {
 		f.Nodes = append(f.Nodes, NodeFacts{Node: base.NodeID(i + 1), Live: true, Voter: true, Heard: now, Mode: m, Epoch: epoch,
 			Earliest: 2000, Latest: 3000, Seen: 2500, Bound: ms})
@@ -129,6 +129,30 @@ func TestLeaveDual(t *testing.T) {
 	}
 	if o := step(&s, 2*time.Second, Auto, func(f *Facts) { f.Nodes[1].Fenced = true }); o.Mode != GTM {
 		t.Fatalf("a clock goes bad on the way to GClock: %+v", o)
+	}
+}
+
+// TestStarterIsNotInDual is MODE-1c: a process that knew of no mode when it was heard last may have
+// been told of the one before DUAL since. It is waited for, until it has taken DUAL over, or what it
+// was told before gives it no right any more.
+func TestStarterIsNotInDual(t *testing.T) {
+	at := time.Now()
+	for _, c := range []struct {
+		after time.Duration
+		takes bool
+		want  Mode
+	}{{100 * ms, false, None}, {4900 * ms, false, None}, {5100 * ms, false, GTM}, {200 * ms, true, GTM}} {
+		var s Switch
+		for _, after := range []time.Duration{0, c.after, c.after + 100*ms} {
+			f := good(Dual, 2, at.Add(after))
+			f.Policy.Mode = WantGTM
+			if n := &f.Nodes[1]; !c.takes || after == 0 {
+				n.Mode, n.Epoch, n.Heard = None, 0, at
+			}
+			if o := s.Decide(f); after > c.after && o.Mode != c.want {
+				t.Errorf("after %v, taken over: %v: %+v, want %v", c.after, c.takes, o, c.want)
+			}
+		}
 	}
 }
 
