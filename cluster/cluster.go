@@ -182,7 +182,7 @@ func (c *Cluster) heartbeat(ctx context.Context) {
 // makeHeartbeat is what a heartbeat carries to all nodes alike.
 func (c *Cluster) makeHeartbeat(t *base.Topology) *wire.Heartbeat {
 	m := &wire.Heartbeat{Node: uint32(c.self), Topology: t.Version, Leads: c.leads.Leads(), Held: c.copies.heldHere(t),
-		CommitLeadNs: uint64(c.leads.CommitLead())}
+		CommitLeadNs: uint64(c.leads.CommitLead()), Released: c.leads.Released()}
 	if c.options.Process.Load != nil {
 		m.Load = uint32(c.options.Process.Load())
 	}
@@ -215,6 +215,7 @@ func (c *Cluster) onHeartbeat(from base.NodeID, body []byte) {
 		report(from)
 	}
 	c.copies.confirm(from, m.Topology)
+	c.leads.OnReleased(from, m.Released)
 	for _, l := range m.Leads {
 		if !believed {
 			l.Closed = 0 // where it leads can be known all the same
@@ -233,10 +234,3 @@ func (c *Cluster) Lost() bool {
 	g := c.groups.Group(base.MetaGroup)
 	return g == nil || g.Abandoned()
 }
-
-// turn is a mutex that is held while disks write: a channel, because a disk takes virtual time in
-// simulations, and goroutines that wait for a mutex stop it.
-type turn chan struct{}
-
-func (t turn) Lock()   { t <- struct{}{} }
-func (t turn) Unlock() { <-t }

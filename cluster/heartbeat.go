@@ -218,8 +218,7 @@ func (p *peers) most(way func(*peer) time.Duration) (d time.Duration) {
 	return d
 }
 
-// facts are how far a peer's replicas were behind and its load, by its newest heartbeat; 0, 0 if
-// unknown.
+// facts are how far a peer's replicas were behind and its load, as it said last; 0, 0 if unknown.
 func (p *peers) facts(id base.NodeID) (lag time.Duration, load int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

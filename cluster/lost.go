@@ -127,12 +127,13 @@ func (p *peers) lost(after time.Duration) map[base.NodeID]bool {
 	return out
 }
 
-// returned takes whether a peer is lost, and reports whether it is no more.
+// returned takes whether a peer is lost, and reports whether it is no more, nor silent.
 func (p *peers) returned(id base.NodeID, lost bool) (back bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := &p.get(id).contact
-	c.here, back = !lost, !lost && !c.here
+	x := p.get(id)
+	here := !lost && !x.reported
+	x.contact.here, back = here, here && !x.contact.here
 	return back
 }
 

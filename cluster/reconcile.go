@@ -36,14 +36,14 @@ type reconciliation struct {
 	disk       Disk
 	gone       func() // may be nil; called once
 
-	opening turn                       // one OpenReplicas at a time
+	opening base.Turn                  // one OpenReplicas at a time
 	moving  sync.Map                   // groups whose membership is being changed
 	left    sync.Once                  // gone was called
 	asked   map[base.GroupID]time.Time // when the groups of orphans were asked; of reconcile alone
 }
 
 func newReconciliation(e *env, p *promotions, r Placement, d Disk, gone func()) *reconciliation {
-	return &reconciliation{env: e, placement: r, promotions: p, disk: d, gone: gone, opening: make(turn, 1),
+	return &reconciliation{env: e, placement: r, promotions: p, disk: d, gone: gone, opening: make(base.Turn, 1),
 		asked: map[base.GroupID]time.Time{}}
 }
 

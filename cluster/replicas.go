@@ -75,6 +75,9 @@ type Leads interface {
 	Leads() []*wire.GroupLead
 	// OnLeads takes the announcements of another node's leaders.
 	OnLeads(leads []*wire.GroupLead)
+	// Released and OnReleased exchange what leaders say that stopped while they live (TIME-1c).
+	Released() []*wire.GroupRelease
+	OnReleased(from base.NodeID, released []*wire.GroupRelease)
 	// CommitLead is how far ahead of now the leaders here assign commit timestamps, at most.
 	CommitLead() time.Duration
 }

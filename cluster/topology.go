@@ -49,7 +49,7 @@ type membership struct {
 
 	topo atomic.Pointer[base.Topology]
 
-	setting  turn // one SetTopology at a time; guards the rest
+	setting  base.Turn // one SetTopology at a time; guards the rest
 	closed   bool
 	acted    atomic.Uint64   // version of the topology by which this node acts; see regions
 	epochCtx context.Context // ends when the topology is replaced
@@ -67,7 +67,7 @@ type hint struct{ addr, instead string }
 func newMembership(o *Options) *membership {
 	m := &membership{self: o.Self, identity: o.Identity, transport: o.Transport, log: o.Logger,
 		save: o.Disk.SaveTopology, onNewer: o.Listeners.OnTopology,
-		setting: make(turn, 1), hints: map[base.NodeID]hint{}, knows: o.Knows, setVersion: o.Disk.SetVersion, promise: o.Disk.Promised}
+		setting: make(base.Turn, 1), hints: map[base.NodeID]hint{}, knows: o.Knows, setVersion: o.Disk.SetVersion, promise: o.Disk.Promised}
 	m.epochCtx, m.endEpoch = context.WithCancel(context.Background())
 	first := o.Identity.First
 	m.topo.Store(&first)

@@ -479,6 +479,9 @@ func (r testReplicas) CommitLead() time.Duration      { return 0 }
 func (r testReplicas) Complete() base.Timestamp       { return base.FromTime(time.Now()) }
 func (r testReplicas) ClosedChanged() <-chan struct{} { return nil }
 func (r testReplicas) HeldChanged()                   {}
+func (r testReplicas) Released() []*wire.GroupRelease { return nil }
+
+func (r testReplicas) OnReleased(base.NodeID, []*wire.GroupRelease) {}
 
 func (r testReplicas) MetaNewest(k base.Key) (newest, complete base.Timestamp) {
 	return r.n.w.db.MetaVersion(base.PointSpan(k))

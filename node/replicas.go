@@ -183,6 +183,10 @@ func (r *replicas) Leads() []*wire.GroupLead       { return r.set.Leads() }
 func (r *replicas) OnLeads(l []*wire.GroupLead)    { r.set.OnLeads(l) }
 func (r *replicas) CommitLead() time.Duration      { return r.set.CommitLead() }
 func (r *replicas) ClosedChanged() <-chan struct{} { return r.set.ClosedChanged() }
+func (r *replicas) Released() []*wire.GroupRelease { return r.set.Released() }
+func (r *replicas) OnReleased(from base.NodeID, l []*wire.GroupRelease) {
+	r.set.OnReleased(from, l)
+}
 func (r *replicas) MetaNewest(k base.Key) (newest, complete base.Timestamp) {
 	return r.set.MetaNewest(k)
 }

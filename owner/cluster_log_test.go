@@ -408,6 +408,9 @@ func (a *lane) Deposed(term uint64, by base.NodeID) {
 	}
 }
 
+// Resigned does nothing: scripts say who is elected.
+func (a *lane) Resigned(base.NodeID, uint64) {}
+
 func (a *lane) Committed(term, index uint64) {
 	a.log.mu.Lock()
 	a.known = [2]uint64{term, index}

@@ -44,6 +44,8 @@ type Consensus interface {
 	Committed(term, index uint64)
 	// Deposed tells that another node leads in a later term, whose messages may not have come yet.
 	Deposed(term uint64, by base.NodeID)
+	// Resigned tells that a node has said that it serves no more in a term.
+	Resigned(by base.NodeID, term uint64)
 	// PassOn begins to hand the lead of term to another voter that is alive and up to date, each
 	// time to the next one: this node cannot serve. It does not wait.
 	PassOn(term uint64)

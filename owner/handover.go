@@ -23,7 +23,7 @@ const (
 func (r *Replica) resetLead(next lead.Leadership) {
 	r.lead.MustAllow(next.State)
 	if r.lead.Term != 0 {
-		r.past.Served(r.servedTo(), r.lead.Held)
+		r.past.Served(&r.lead, r.servedTo())
 	}
 	r.lead = next
 }

@@ -27,26 +27,6 @@ func (r *Replica) leaseTerms(now time.Time) (length, age time.Duration) {
 	return length, age
 }
 
-// lateTerms is leaseTerms of the last moments: each commit asks, and round trips change slowly. mu
-// is held.
-func (r *Replica) lateTerms(now time.Time) (length, age time.Duration) {
-	if t := &r.terms; now.Sub(t.at) >= termsFor {
-		t.at = now
-		t.length, t.age = r.leaseTerms(now)
-	}
-	return r.terms.length, r.terms.age
-}
-
-// termsFor is how old the terms of a lease may be. It is short beside the time in which a lease is
-// renewed.
-const termsFor = tickInterval / 4
-
-// leaseTerms is what leaseTerms said at a moment.
-type leaseTerms struct {
-	at          time.Time
-	length, age time.Duration
-}
-
 // metaRenew is the age at which a lease of the meta group is renewed, at most.
 const metaRenew = 250 * time.Millisecond
 
@@ -62,7 +42,7 @@ func (r *Replica) addLease(c *wire.Command) bool {
 	if virtual { // it may just have begun
 		from = max(from, l.Floor)
 	}
-	length, age := r.lateTerms(now)
+	length, age := r.terms.At(now, r.leaseTerms)
 	if !r.cfg.LeasesShrink {
 		length = l.AtLeast(length, now)
 	}

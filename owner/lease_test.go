@@ -69,6 +69,8 @@ func (q *quiet) PassOn(uint64)            {}
 
 // Deposed is not used.
 func (q *quiet) Deposed(uint64, base.NodeID) {}
+
+func (q *quiet) Resigned(base.NodeID, uint64) {}
 func (q *quiet) Stand(uint64, base.NodeID, uint64) error {
 	return base.Errorf(base.CodeInvalid, "not used")
 }

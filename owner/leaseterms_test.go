@@ -6,6 +6,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/clock"
+	"github.com/godwitdb/godwit/owner/lead"
 )
 
 // renewed proposes a lease of r and returns it as the log has it.
@@ -96,7 +97,7 @@ func TestLeasesDoNotShrink(t *testing.T) {
 			r.lead.ForgetRequest()
 			serves, _ := renewed(t, r, q)
 			r.cfg.Farthest = func() (path, trip time.Duration) { return 90 * time.Millisecond, 90 * time.Millisecond }
-			time.Sleep(termsFor)
+			time.Sleep(lead.TermsFor)
 			r.lead.ForgetRequest()
 			learned := time.Now()
 			_, length := renewed(t, r, q)

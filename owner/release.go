@@ -2,6 +2,7 @@ package owner
 
 import (
 	"context"
+	"time"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/owner/lead"
@@ -9,16 +10,22 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// A leader that is deposed while it lives gives its lease back (TIME-1b): its successor asks it to.
+// A leader that is deposed while it lives gives its lease back: its successor asks it to (TIME-1b),
+// or it says so unasked (TIME-1c).
 
 // outlive waits for those who may have served until the lead came to this node, or to be told by
 // them where their service ended.
 func (r *Replica) outlive(ctx context.Context, a *lead.Acquisition, holders []*recall.Holder) (ok bool) {
 	w := &recall.Waiter{Clock: r.clock, Length: r.cfg.Lease, Half: r.cfg.EarlySuccessors, Caller: r.cfg.Transport,
 		GoesOn: func() bool { return r.goesOn(a) }}
+	r.mu.Lock()
+	if r.unasked.Any = r.cfg.AnyRelease; !r.cfg.NoRelease && a.Promised == nil {
+		r.unasked.Await(a.Term, holders)
+	}
+	r.mu.Unlock()
 	for _, h := range holders {
-		// One that hands its lead over to this node sends more than that.
-		if !r.cfg.NoRelease && (a.Promised == nil || a.Promised.From != h.Node) {
+		// One that hands its lead over to this node sends more; one may have said it unasked.
+		if !r.cfg.NoRelease && !h.Released() && (a.Promised == nil || a.Promised.From != h.Node) {
 			go func() {
 				q := &wire.ReleaseRequest{Group: uint32(r.id), Term: a.Term, Incarnation: r.incarnation}
 				if err := w.Ask(ctx, h, q); err != nil {
@@ -78,7 +85,7 @@ func (r *Replica) giveBack(from base.NodeID, q *wire.ReleaseRequest) (resp *wire
 	case l.Term >= q.Term:
 		return resp, "it leads in a later term"
 	case r.cfg.ServesOn:
-		r.past.Served(r.servedTo(), l.Held)
+		r.past.Served(l, r.servedTo())
 	case l.Term != 0:
 		r.endTerm()
 		r.lapses.End()
@@ -94,6 +101,40 @@ func (r *Replica) giveBack(from base.NodeID, q *wire.ReleaseRequest) (resp *wire
 		resp.Floor, resp.Held = uint64(r.past.Floor), uint64(r.past.Held)
 	}
 	return resp, ""
+}
+
+// Released is what the leaders of this node that have stopped while it lives say unasked, for the
+// heartbeats: it may be all that arrives of them. Who hands its lead over says more.
+func (s *Set) Released() (out []*wire.GroupRelease) {
+	now := time.Now()
+	for _, r := range s.Replicas() {
+		r.mu.Lock()
+		if r.lead.Term == 0 && r.lead.State != lead.Forwarding && lead.IsClosed(r.attached) {
+			if q := r.past.Release(now); q != nil {
+				q.Group, q.Incarnation = uint32(r.id), r.incarnation
+				if r.cfg.Forgetful {
+					q.Floor, q.Held = 0, 0
+				}
+				out = append(out, q)
+			}
+		}
+		r.mu.Unlock()
+	}
+	return out
+}
+
+// OnReleased takes what those of another node say.
+func (s *Set) OnReleased(from base.NodeID, released []*wire.GroupRelease) {
+	for _, q := range released {
+		r := s.Replica(base.GroupID(q.Group))
+		if r == nil || r.incarnation != q.Incarnation || r.frozen.Load() || !lead.IsClosed(r.attached) {
+			continue
+		}
+		r.mu.Lock()
+		r.unasked.Note(from, q)
+		r.mu.Unlock()
+		r.group.Resigned(from, q.Term)
+	}
 }
 
 // servedTo is the timestamp above which a successor of this leader begins that is told of no

@@ -13,6 +13,7 @@ import (
 	"github.com/godwitdb/godwit/owner/gauge"
 	"github.com/godwitdb/godwit/owner/homing"
 	"github.com/godwitdb/godwit/owner/lead"
+	"github.com/godwitdb/godwit/owner/recall"
 	"github.com/godwitdb/godwit/owner/route"
 	"github.com/godwitdb/godwit/owner/state"
 	"github.com/godwitdb/godwit/owner/tscache"
@@ -59,9 +60,10 @@ type Replica struct {
 	propMu sync.Mutex
 	mu     sync.Mutex
 
-	lead   lead.Leadership
-	past   lead.Past   // guarded by mu
-	lapses lead.Lapses // guarded by mu
+	lead    lead.Leadership
+	past    lead.Past      // guarded by mu
+	unasked recall.Unasked // guarded by mu
+	lapses  lead.Lapses    // guarded by mu
 	// lacks is since when it has served without a replica of each group of its shard; zero: it has
 	// all
 	lacks          time.Time
@@ -80,7 +82,7 @@ type Replica struct {
 
 	delay    gauge.QuorumDelay // guarded by mu
 	renewals base.Worst        // how late leases came, beyond a tick; guarded by mu
-	terms    leaseTerms        // of lateTerms; guarded by mu
+	terms    lead.Terms        // guarded by mu
 	leadNs   atomic.Int64      // ahead() while it leads, as of the last heartbeat
 	lag      gauge.Lag
 
@@ -353,17 +355,7 @@ func (r *Replica) lifeWithin(d time.Duration) (context.Context, context.CancelFu
 }
 
 // life is a context that ends with the replica.
-func (r *Replica) life() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
-		select {
-		case <-r.closing:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
-}
+func (r *Replica) life() (context.Context, context.CancelFunc) { return base.Until(r.closing) }
 
 func canceled(ctx context.Context) *base.Error {
 	return base.Errorf(base.CodeCanceled, "request ended: %v", context.Cause(ctx))

@@ -31,6 +31,7 @@ var controls = map[string]func(*script) string{
 	"elect":    (*script).elect,
 	"unknown":  func(s *script) string { s.logbook(s.word()).abandon(); return s.settle() },
 	"lead":     (*script).lead,
+	"stopped":  (*script).stopped,
 	"net":      (*script).wires,
 	"deliver":  (*script).deliver,
 	"clock":    (*script).tune,
@@ -155,6 +156,19 @@ func (s *script) lead() string {
 	if out == "" {
 		out = "nothing\n"
 	}
+	return out
+}
+
+// stopped carries to a node what another one says of its leaders that have stopped.
+func (s *script) stopped() string {
+	from, to := s.nodeOf(s.word()), s.nodeOf(s.word())
+	qs, out := from.set().Released(), ""
+	for _, q := range qs {
+		out += fmt.Sprintf("%s has stopped in term %d: it has served up to %s\n", groupName(base.GroupID(q.Group)), q.Term,
+			s.c.at(base.Timestamp(q.Floor)))
+	}
+	to.set().OnReleased(from.id, qs)
+	s.settle()
 	return out
 }
 

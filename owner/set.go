@@ -303,18 +303,7 @@ func (s *Set) run() {
 }
 
 // background is a context that ends with the set.
-func (s *Set) background() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(context.Background())
-	stop := make(chan struct{})
-	go func() {
-		select {
-		case <-s.stopc:
-			cancel()
-		case <-stop:
-		}
-	}()
-	return ctx, func() { close(stop); cancel() }
-}
+func (s *Set) background() (context.Context, context.CancelFunc) { return base.Until(s.stopc) }
 
 // resolveStale finds out, in the background, what became of a transaction that
 // has been prepared here for long: its coordinator may be dead.

@@ -3502,6 +3502,102 @@ func (x *ReleaseResponse) GetHeld() uint64 {
 	return 0
 }
 
+// GroupRelease is what a leader says, unasked, that lives and has stopped in term, as long as a
+// lease of it may go on (TIME-1c): it serves no more in that term or before. The leases that its
+// process has asked for end from least to most. All that it has served lies at or below floor, and
+// the catalog hold that it has promised ends at held.
+type GroupRelease struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
+	Term          uint64                 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`
+	Incarnation   uint32                 `protobuf:"varint,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	Least         uint64                 `protobuf:"varint,4,opt,name=least,proto3" json:"least,omitempty"`
+	Most          uint64                 `protobuf:"varint,5,opt,name=most,proto3" json:"most,omitempty"`
+	Floor         uint64                 `protobuf:"varint,6,opt,name=floor,proto3" json:"floor,omitempty"`
+	Held          uint64                 `protobuf:"varint,7,opt,name=held,proto3" json:"held,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GroupRelease) Reset() {
+	*x = GroupRelease{}
+	mi := &file_wire_wire_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GroupRelease) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GroupRelease) ProtoMessage() {}
+
+func (x *GroupRelease) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GroupRelease.ProtoReflect.Descriptor instead.
+func (*GroupRelease) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *GroupRelease) GetGroup() uint32 {
+	if x != nil {
+		return x.Group
+	}
+	return 0
+}
+
+func (x *GroupRelease) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *GroupRelease) GetIncarnation() uint32 {
+	if x != nil {
+		return x.Incarnation
+	}
+	return 0
+}
+
+func (x *GroupRelease) GetLeast() uint64 {
+	if x != nil {
+		return x.Least
+	}
+	return 0
+}
+
+func (x *GroupRelease) GetMost() uint64 {
+	if x != nil {
+		return x.Most
+	}
+	return 0
+}
+
+func (x *GroupRelease) GetFloor() uint64 {
+	if x != nil {
+		return x.Floor
+	}
+	return 0
+}
+
+func (x *GroupRelease) GetHeld() uint64 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
+}
+
 // TransferredState is what an owner has in memory only, as of when it stopped serving.
 type TransferredState struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3520,7 +3616,7 @@ type TransferredState struct {
 
 func (x *TransferredState) Reset() {
 	*x = TransferredState{}
-	mi := &file_wire_wire_proto_msgTypes[38]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3532,7 +3628,7 @@ func (x *TransferredState) String() string {
 func (*TransferredState) ProtoMessage() {}
 
 func (x *TransferredState) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[38]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3545,7 +3641,7 @@ func (x *TransferredState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferredState.ProtoReflect.Descriptor instead.
 func (*TransferredState) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{38}
+	return file_wire_wire_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *TransferredState) GetIndex() uint64 {
@@ -3640,7 +3736,7 @@ type HeldTxn struct {
 
 func (x *HeldTxn) Reset() {
 	*x = HeldTxn{}
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3652,7 +3748,7 @@ func (x *HeldTxn) String() string {
 func (*HeldTxn) ProtoMessage() {}
 
 func (x *HeldTxn) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3665,7 +3761,7 @@ func (x *HeldTxn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldTxn.ProtoReflect.Descriptor instead.
 func (*HeldTxn) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{39}
+	return file_wire_wire_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *HeldTxn) GetId() []byte {
@@ -3819,7 +3915,7 @@ type OracleRequest struct {
 
 func (x *OracleRequest) Reset() {
 	*x = OracleRequest{}
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3831,7 +3927,7 @@ func (x *OracleRequest) String() string {
 func (*OracleRequest) ProtoMessage() {}
 
 func (x *OracleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3844,7 +3940,7 @@ func (x *OracleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OracleRequest.ProtoReflect.Descriptor instead.
 func (*OracleRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{40}
+	return file_wire_wire_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *OracleRequest) GetGroup() uint32 {
@@ -3871,7 +3967,7 @@ type OracleResponse struct {
 
 func (x *OracleResponse) Reset() {
 	*x = OracleResponse{}
-	mi := &file_wire_wire_proto_msgTypes[41]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3883,7 +3979,7 @@ func (x *OracleResponse) String() string {
 func (*OracleResponse) ProtoMessage() {}
 
 func (x *OracleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[41]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3896,7 +3992,7 @@ func (x *OracleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OracleResponse.ProtoReflect.Descriptor instead.
 func (*OracleResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{41}
+	return file_wire_wire_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *OracleResponse) GetStatus() *Status {
@@ -3934,7 +4030,7 @@ type GroupLead struct {
 
 func (x *GroupLead) Reset() {
 	*x = GroupLead{}
-	mi := &file_wire_wire_proto_msgTypes[42]
+	mi := &file_wire_wire_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3946,7 +4042,7 @@ func (x *GroupLead) String() string {
 func (*GroupLead) ProtoMessage() {}
 
 func (x *GroupLead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[42]
+	mi := &file_wire_wire_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3959,7 +4055,7 @@ func (x *GroupLead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupLead.ProtoReflect.Descriptor instead.
 func (*GroupLead) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{42}
+	return file_wire_wire_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *GroupLead) GetGroup() uint32 {
@@ -4041,13 +4137,14 @@ type Heartbeat struct {
 	Coordinate    []float32              `protobuf:"fixed32,34,rep,packed,name=coordinate,proto3" json:"coordinate,omitempty"`                   // the sender's network coordinate (coord.Encode), if it does not measure all round trips
 	CommitLeadNs  uint64                 `protobuf:"varint,20,opt,name=commit_lead_ns,json=commitLeadNs,proto3" json:"commit_lead_ns,omitempty"` // how far ahead of now the sender's owners assign commit timestamps, at most (TIME-4)
 	Health        *Health                `protobuf:"bytes,36,opt,name=health,proto3" json:"health,omitempty"`
+	Released      []*GroupRelease        `protobuf:"bytes,37,rep,name=released,proto3" json:"released,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_wire_wire_proto_msgTypes[43]
+	mi := &file_wire_wire_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4059,7 +4156,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[43]
+	mi := &file_wire_wire_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4072,7 +4169,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{43}
+	return file_wire_wire_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Heartbeat) GetNode() uint32 {
@@ -4208,6 +4305,13 @@ func (x *Heartbeat) GetHealth() *Health {
 	return nil
 }
 
+func (x *Heartbeat) GetReleased() []*GroupRelease {
+	if x != nil {
+		return x.Released
+	}
+	return nil
+}
+
 // Health is how a node finds itself to be, by what it does.
 type Health struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4223,7 +4327,7 @@ type Health struct {
 
 func (x *Health) Reset() {
 	*x = Health{}
-	mi := &file_wire_wire_proto_msgTypes[44]
+	mi := &file_wire_wire_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4235,7 +4339,7 @@ func (x *Health) String() string {
 func (*Health) ProtoMessage() {}
 
 func (x *Health) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[44]
+	mi := &file_wire_wire_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4248,7 +4352,7 @@ func (x *Health) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Health.ProtoReflect.Descriptor instead.
 func (*Health) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{44}
+	return file_wire_wire_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Health) GetSick() uint32 {
@@ -4308,7 +4412,7 @@ type Closed struct {
 
 func (x *Closed) Reset() {
 	*x = Closed{}
-	mi := &file_wire_wire_proto_msgTypes[45]
+	mi := &file_wire_wire_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4320,7 +4424,7 @@ func (x *Closed) String() string {
 func (*Closed) ProtoMessage() {}
 
 func (x *Closed) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[45]
+	mi := &file_wire_wire_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4333,7 +4437,7 @@ func (x *Closed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closed.ProtoReflect.Descriptor instead.
 func (*Closed) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{45}
+	return file_wire_wire_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Closed) GetNode() uint32 {
@@ -4383,7 +4487,7 @@ type Touched struct {
 
 func (x *Touched) Reset() {
 	*x = Touched{}
-	mi := &file_wire_wire_proto_msgTypes[46]
+	mi := &file_wire_wire_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4395,7 +4499,7 @@ func (x *Touched) String() string {
 func (*Touched) ProtoMessage() {}
 
 func (x *Touched) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[46]
+	mi := &file_wire_wire_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4408,7 +4512,7 @@ func (x *Touched) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Touched.ProtoReflect.Descriptor instead.
 func (*Touched) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{46}
+	return file_wire_wire_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Touched) GetRegion() uint32 {
@@ -4434,7 +4538,7 @@ type TouchedResponse struct {
 
 func (x *TouchedResponse) Reset() {
 	*x = TouchedResponse{}
-	mi := &file_wire_wire_proto_msgTypes[47]
+	mi := &file_wire_wire_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4446,7 +4550,7 @@ func (x *TouchedResponse) String() string {
 func (*TouchedResponse) ProtoMessage() {}
 
 func (x *TouchedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[47]
+	mi := &file_wire_wire_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4459,7 +4563,7 @@ func (x *TouchedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TouchedResponse.ProtoReflect.Descriptor instead.
 func (*TouchedResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{47}
+	return file_wire_wire_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *TouchedResponse) GetStatus() *Status {
@@ -4484,7 +4588,7 @@ type Consistency struct {
 
 func (x *Consistency) Reset() {
 	*x = Consistency{}
-	mi := &file_wire_wire_proto_msgTypes[48]
+	mi := &file_wire_wire_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4496,7 +4600,7 @@ func (x *Consistency) String() string {
 func (*Consistency) ProtoMessage() {}
 
 func (x *Consistency) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[48]
+	mi := &file_wire_wire_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4509,7 +4613,7 @@ func (x *Consistency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Consistency.ProtoReflect.Descriptor instead.
 func (*Consistency) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{48}
+	return file_wire_wire_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Consistency) GetNode() uint32 {
@@ -4576,7 +4680,7 @@ type ServeRequest struct {
 
 func (x *ServeRequest) Reset() {
 	*x = ServeRequest{}
-	mi := &file_wire_wire_proto_msgTypes[49]
+	mi := &file_wire_wire_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4588,7 +4692,7 @@ func (x *ServeRequest) String() string {
 func (*ServeRequest) ProtoMessage() {}
 
 func (x *ServeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[49]
+	mi := &file_wire_wire_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4601,7 +4705,7 @@ func (x *ServeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeRequest.ProtoReflect.Descriptor instead.
 func (*ServeRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{49}
+	return file_wire_wire_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ServeRequest) GetReadTs() uint64 {
@@ -4691,7 +4795,7 @@ type ServedSpan struct {
 
 func (x *ServedSpan) Reset() {
 	*x = ServedSpan{}
-	mi := &file_wire_wire_proto_msgTypes[50]
+	mi := &file_wire_wire_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4703,7 +4807,7 @@ func (x *ServedSpan) String() string {
 func (*ServedSpan) ProtoMessage() {}
 
 func (x *ServedSpan) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[50]
+	mi := &file_wire_wire_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4716,7 +4820,7 @@ func (x *ServedSpan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServedSpan.ProtoReflect.Descriptor instead.
 func (*ServedSpan) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{50}
+	return file_wire_wire_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ServedSpan) GetRows() []*KV {
@@ -4746,7 +4850,7 @@ type ServeResponse struct {
 
 func (x *ServeResponse) Reset() {
 	*x = ServeResponse{}
-	mi := &file_wire_wire_proto_msgTypes[51]
+	mi := &file_wire_wire_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4758,7 +4862,7 @@ func (x *ServeResponse) String() string {
 func (*ServeResponse) ProtoMessage() {}
 
 func (x *ServeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[51]
+	mi := &file_wire_wire_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4771,7 +4875,7 @@ func (x *ServeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeResponse.ProtoReflect.Descriptor instead.
 func (*ServeResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{51}
+	return file_wire_wire_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ServeResponse) GetStatus() *Status {
@@ -4822,7 +4926,7 @@ type GroupHeld struct {
 
 func (x *GroupHeld) Reset() {
 	*x = GroupHeld{}
-	mi := &file_wire_wire_proto_msgTypes[52]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4834,7 +4938,7 @@ func (x *GroupHeld) String() string {
 func (*GroupHeld) ProtoMessage() {}
 
 func (x *GroupHeld) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[52]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4847,7 +4951,7 @@ func (x *GroupHeld) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupHeld.ProtoReflect.Descriptor instead.
 func (*GroupHeld) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{52}
+	return file_wire_wire_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *GroupHeld) GetGroup() uint32 {
@@ -4896,7 +5000,7 @@ type Copies struct {
 
 func (x *Copies) Reset() {
 	*x = Copies{}
-	mi := &file_wire_wire_proto_msgTypes[53]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4908,7 +5012,7 @@ func (x *Copies) String() string {
 func (*Copies) ProtoMessage() {}
 
 func (x *Copies) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[53]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4921,7 +5025,7 @@ func (x *Copies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Copies.ProtoReflect.Descriptor instead.
 func (*Copies) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{53}
+	return file_wire_wire_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Copies) GetNode() uint32 {
@@ -4988,7 +5092,7 @@ type ClockReport struct {
 
 func (x *ClockReport) Reset() {
 	*x = ClockReport{}
-	mi := &file_wire_wire_proto_msgTypes[54]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5000,7 +5104,7 @@ func (x *ClockReport) String() string {
 func (*ClockReport) ProtoMessage() {}
 
 func (x *ClockReport) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[54]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5013,7 +5117,7 @@ func (x *ClockReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockReport.ProtoReflect.Descriptor instead.
 func (*ClockReport) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{54}
+	return file_wire_wire_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ClockReport) GetMode() uint32 {
@@ -5167,7 +5271,7 @@ type SnapshotChunk struct {
 
 func (x *SnapshotChunk) Reset() {
 	*x = SnapshotChunk{}
-	mi := &file_wire_wire_proto_msgTypes[55]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5179,7 +5283,7 @@ func (x *SnapshotChunk) String() string {
 func (*SnapshotChunk) ProtoMessage() {}
 
 func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[55]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5192,7 +5296,7 @@ func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotChunk.ProtoReflect.Descriptor instead.
 func (*SnapshotChunk) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{55}
+	return file_wire_wire_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *SnapshotChunk) GetGroup() uint32 {
@@ -5276,7 +5380,7 @@ type SnapshotAck struct {
 
 func (x *SnapshotAck) Reset() {
 	*x = SnapshotAck{}
-	mi := &file_wire_wire_proto_msgTypes[56]
+	mi := &file_wire_wire_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5288,7 +5392,7 @@ func (x *SnapshotAck) String() string {
 func (*SnapshotAck) ProtoMessage() {}
 
 func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[56]
+	mi := &file_wire_wire_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5301,7 +5405,7 @@ func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotAck.ProtoReflect.Descriptor instead.
 func (*SnapshotAck) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{56}
+	return file_wire_wire_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *SnapshotAck) GetStatus() *Status {
@@ -5337,7 +5441,7 @@ type RaftBatch struct {
 
 func (x *RaftBatch) Reset() {
 	*x = RaftBatch{}
-	mi := &file_wire_wire_proto_msgTypes[57]
+	mi := &file_wire_wire_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5349,7 +5453,7 @@ func (x *RaftBatch) String() string {
 func (*RaftBatch) ProtoMessage() {}
 
 func (x *RaftBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[57]
+	mi := &file_wire_wire_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5362,7 +5466,7 @@ func (x *RaftBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftBatch.ProtoReflect.Descriptor instead.
 func (*RaftBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{57}
+	return file_wire_wire_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *RaftBatch) GetGroups() []uint32 {
@@ -5399,7 +5503,7 @@ type RaftBundle struct {
 
 func (x *RaftBundle) Reset() {
 	*x = RaftBundle{}
-	mi := &file_wire_wire_proto_msgTypes[58]
+	mi := &file_wire_wire_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5411,7 +5515,7 @@ func (x *RaftBundle) String() string {
 func (*RaftBundle) ProtoMessage() {}
 
 func (x *RaftBundle) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[58]
+	mi := &file_wire_wire_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5424,7 +5528,7 @@ func (x *RaftBundle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftBundle.ProtoReflect.Descriptor instead.
 func (*RaftBundle) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{58}
+	return file_wire_wire_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *RaftBundle) GetRuns() [][]byte {
@@ -5463,7 +5567,7 @@ type RaftShare struct {
 
 func (x *RaftShare) Reset() {
 	*x = RaftShare{}
-	mi := &file_wire_wire_proto_msgTypes[59]
+	mi := &file_wire_wire_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5475,7 +5579,7 @@ func (x *RaftShare) String() string {
 func (*RaftShare) ProtoMessage() {}
 
 func (x *RaftShare) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[59]
+	mi := &file_wire_wire_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5488,7 +5592,7 @@ func (x *RaftShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftShare.ProtoReflect.Descriptor instead.
 func (*RaftShare) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{59}
+	return file_wire_wire_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *RaftShare) GetTo() uint32 {
@@ -5544,7 +5648,7 @@ type Parcel struct {
 
 func (x *Parcel) Reset() {
 	*x = Parcel{}
-	mi := &file_wire_wire_proto_msgTypes[60]
+	mi := &file_wire_wire_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5556,7 +5660,7 @@ func (x *Parcel) String() string {
 func (*Parcel) ProtoMessage() {}
 
 func (x *Parcel) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[60]
+	mi := &file_wire_wire_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5569,7 +5673,7 @@ func (x *Parcel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Parcel.ProtoReflect.Descriptor instead.
 func (*Parcel) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{60}
+	return file_wire_wire_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Parcel) GetOrigin() uint32 {
@@ -5646,7 +5750,7 @@ type ParcelNotice struct {
 
 func (x *ParcelNotice) Reset() {
 	*x = ParcelNotice{}
-	mi := &file_wire_wire_proto_msgTypes[61]
+	mi := &file_wire_wire_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5658,7 +5762,7 @@ func (x *ParcelNotice) String() string {
 func (*ParcelNotice) ProtoMessage() {}
 
 func (x *ParcelNotice) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[61]
+	mi := &file_wire_wire_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5671,7 +5775,7 @@ func (x *ParcelNotice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ParcelNotice.ProtoReflect.Descriptor instead.
 func (*ParcelNotice) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{61}
+	return file_wire_wire_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ParcelNotice) GetWhat() uint32 {
@@ -5752,7 +5856,7 @@ type LinkReport struct {
 
 func (x *LinkReport) Reset() {
 	*x = LinkReport{}
-	mi := &file_wire_wire_proto_msgTypes[62]
+	mi := &file_wire_wire_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5764,7 +5868,7 @@ func (x *LinkReport) String() string {
 func (*LinkReport) ProtoMessage() {}
 
 func (x *LinkReport) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[62]
+	mi := &file_wire_wire_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5777,7 +5881,7 @@ func (x *LinkReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkReport.ProtoReflect.Descriptor instead.
 func (*LinkReport) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{62}
+	return file_wire_wire_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *LinkReport) GetNode() uint32 {
@@ -5836,7 +5940,7 @@ type Detour struct {
 
 func (x *Detour) Reset() {
 	*x = Detour{}
-	mi := &file_wire_wire_proto_msgTypes[63]
+	mi := &file_wire_wire_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5848,7 +5952,7 @@ func (x *Detour) String() string {
 func (*Detour) ProtoMessage() {}
 
 func (x *Detour) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[63]
+	mi := &file_wire_wire_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5861,7 +5965,7 @@ func (x *Detour) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Detour.ProtoReflect.Descriptor instead.
 func (*Detour) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{63}
+	return file_wire_wire_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Detour) GetOrigin() uint32 {
@@ -5911,7 +6015,7 @@ type DetourAnswer struct {
 
 func (x *DetourAnswer) Reset() {
 	*x = DetourAnswer{}
-	mi := &file_wire_wire_proto_msgTypes[64]
+	mi := &file_wire_wire_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5923,7 +6027,7 @@ func (x *DetourAnswer) String() string {
 func (*DetourAnswer) ProtoMessage() {}
 
 func (x *DetourAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[64]
+	mi := &file_wire_wire_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5936,7 +6040,7 @@ func (x *DetourAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DetourAnswer.ProtoReflect.Descriptor instead.
 func (*DetourAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{64}
+	return file_wire_wire_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *DetourAnswer) GetFailed() uint32 {
@@ -5972,7 +6076,7 @@ type SuspectRequest struct {
 
 func (x *SuspectRequest) Reset() {
 	*x = SuspectRequest{}
-	mi := &file_wire_wire_proto_msgTypes[65]
+	mi := &file_wire_wire_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5984,7 +6088,7 @@ func (x *SuspectRequest) String() string {
 func (*SuspectRequest) ProtoMessage() {}
 
 func (x *SuspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[65]
+	mi := &file_wire_wire_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5997,7 +6101,7 @@ func (x *SuspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspectRequest.ProtoReflect.Descriptor instead.
 func (*SuspectRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{65}
+	return file_wire_wire_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *SuspectRequest) GetGroup() uint32 {
@@ -6035,7 +6139,7 @@ type SuspectResponse struct {
 
 func (x *SuspectResponse) Reset() {
 	*x = SuspectResponse{}
-	mi := &file_wire_wire_proto_msgTypes[66]
+	mi := &file_wire_wire_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6047,7 +6151,7 @@ func (x *SuspectResponse) String() string {
 func (*SuspectResponse) ProtoMessage() {}
 
 func (x *SuspectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[66]
+	mi := &file_wire_wire_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6060,7 +6164,7 @@ func (x *SuspectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspectResponse.ProtoReflect.Descriptor instead.
 func (*SuspectResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{66}
+	return file_wire_wire_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *SuspectResponse) GetKnown() bool {
@@ -6116,7 +6220,7 @@ type AskRequest struct {
 
 func (x *AskRequest) Reset() {
 	*x = AskRequest{}
-	mi := &file_wire_wire_proto_msgTypes[67]
+	mi := &file_wire_wire_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6128,7 +6232,7 @@ func (x *AskRequest) String() string {
 func (*AskRequest) ProtoMessage() {}
 
 func (x *AskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[67]
+	mi := &file_wire_wire_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6141,7 +6245,7 @@ func (x *AskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRequest.ProtoReflect.Descriptor instead.
 func (*AskRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{67}
+	return file_wire_wire_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *AskRequest) GetName() string {
@@ -6168,7 +6272,7 @@ type AskResponse struct {
 
 func (x *AskResponse) Reset() {
 	*x = AskResponse{}
-	mi := &file_wire_wire_proto_msgTypes[68]
+	mi := &file_wire_wire_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6180,7 +6284,7 @@ func (x *AskResponse) String() string {
 func (*AskResponse) ProtoMessage() {}
 
 func (x *AskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[68]
+	mi := &file_wire_wire_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6193,7 +6297,7 @@ func (x *AskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskResponse.ProtoReflect.Descriptor instead.
 func (*AskResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{68}
+	return file_wire_wire_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *AskResponse) GetStatus() *Status {
@@ -6222,7 +6326,7 @@ type BoundValue struct {
 
 func (x *BoundValue) Reset() {
 	*x = BoundValue{}
-	mi := &file_wire_wire_proto_msgTypes[69]
+	mi := &file_wire_wire_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6234,7 +6338,7 @@ func (x *BoundValue) String() string {
 func (*BoundValue) ProtoMessage() {}
 
 func (x *BoundValue) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[69]
+	mi := &file_wire_wire_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6247,7 +6351,7 @@ func (x *BoundValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoundValue.ProtoReflect.Descriptor instead.
 func (*BoundValue) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{69}
+	return file_wire_wire_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *BoundValue) GetType() int32 {
@@ -6277,7 +6381,7 @@ type SessionVariable struct {
 
 func (x *SessionVariable) Reset() {
 	*x = SessionVariable{}
-	mi := &file_wire_wire_proto_msgTypes[70]
+	mi := &file_wire_wire_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6289,7 +6393,7 @@ func (x *SessionVariable) String() string {
 func (*SessionVariable) ProtoMessage() {}
 
 func (x *SessionVariable) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[70]
+	mi := &file_wire_wire_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6302,7 +6406,7 @@ func (x *SessionVariable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionVariable.ProtoReflect.Descriptor instead.
 func (*SessionVariable) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{70}
+	return file_wire_wire_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *SessionVariable) GetName() string {
@@ -6341,7 +6445,7 @@ type SessionState struct {
 
 func (x *SessionState) Reset() {
 	*x = SessionState{}
-	mi := &file_wire_wire_proto_msgTypes[71]
+	mi := &file_wire_wire_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6353,7 +6457,7 @@ func (x *SessionState) String() string {
 func (*SessionState) ProtoMessage() {}
 
 func (x *SessionState) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[71]
+	mi := &file_wire_wire_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6366,7 +6470,7 @@ func (x *SessionState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionState.ProtoReflect.Descriptor instead.
 func (*SessionState) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{71}
+	return file_wire_wire_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *SessionState) GetUser() string {
@@ -6430,7 +6534,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_wire_wire_proto_msgTypes[72]
+	mi := &file_wire_wire_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6442,7 +6546,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[72]
+	mi := &file_wire_wire_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6455,7 +6559,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{72}
+	return file_wire_wire_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ForwardRequest) GetQuery() string {
@@ -6539,7 +6643,7 @@ type ForwardWarning struct {
 
 func (x *ForwardWarning) Reset() {
 	*x = ForwardWarning{}
-	mi := &file_wire_wire_proto_msgTypes[73]
+	mi := &file_wire_wire_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6551,7 +6655,7 @@ func (x *ForwardWarning) String() string {
 func (*ForwardWarning) ProtoMessage() {}
 
 func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[73]
+	mi := &file_wire_wire_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6564,7 +6668,7 @@ func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardWarning.ProtoReflect.Descriptor instead.
 func (*ForwardWarning) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{73}
+	return file_wire_wire_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ForwardWarning) GetLevel() string {
@@ -6620,7 +6724,7 @@ type ForwardResponse struct {
 
 func (x *ForwardResponse) Reset() {
 	*x = ForwardResponse{}
-	mi := &file_wire_wire_proto_msgTypes[74]
+	mi := &file_wire_wire_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6632,7 +6736,7 @@ func (x *ForwardResponse) String() string {
 func (*ForwardResponse) ProtoMessage() {}
 
 func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[74]
+	mi := &file_wire_wire_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6645,7 +6749,7 @@ func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardResponse.ProtoReflect.Descriptor instead.
 func (*ForwardResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{74}
+	return file_wire_wire_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ForwardResponse) GetStatus() *Status {
@@ -6835,7 +6939,7 @@ type ForwardField struct {
 
 func (x *ForwardField) Reset() {
 	*x = ForwardField{}
-	mi := &file_wire_wire_proto_msgTypes[75]
+	mi := &file_wire_wire_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6847,7 +6951,7 @@ func (x *ForwardField) String() string {
 func (*ForwardField) ProtoMessage() {}
 
 func (x *ForwardField) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[75]
+	mi := &file_wire_wire_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6860,7 +6964,7 @@ func (x *ForwardField) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardField.ProtoReflect.Descriptor instead.
 func (*ForwardField) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{75}
+	return file_wire_wire_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ForwardField) GetName() string {
@@ -6945,7 +7049,7 @@ type ForwardRow struct {
 
 func (x *ForwardRow) Reset() {
 	*x = ForwardRow{}
-	mi := &file_wire_wire_proto_msgTypes[76]
+	mi := &file_wire_wire_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6957,7 +7061,7 @@ func (x *ForwardRow) String() string {
 func (*ForwardRow) ProtoMessage() {}
 
 func (x *ForwardRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[76]
+	mi := &file_wire_wire_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6970,7 +7074,7 @@ func (x *ForwardRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRow.ProtoReflect.Descriptor instead.
 func (*ForwardRow) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{76}
+	return file_wire_wire_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *ForwardRow) GetLengths() []int64 {
@@ -7004,7 +7108,7 @@ type CollectivePart struct {
 
 func (x *CollectivePart) Reset() {
 	*x = CollectivePart{}
-	mi := &file_wire_wire_proto_msgTypes[77]
+	mi := &file_wire_wire_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7016,7 +7120,7 @@ func (x *CollectivePart) String() string {
 func (*CollectivePart) ProtoMessage() {}
 
 func (x *CollectivePart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[77]
+	mi := &file_wire_wire_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7029,7 +7133,7 @@ func (x *CollectivePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectivePart.ProtoReflect.Descriptor instead.
 func (*CollectivePart) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{77}
+	return file_wire_wire_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *CollectivePart) GetOrigin() uint32 {
@@ -7103,7 +7207,7 @@ type CollectiveMsg struct {
 
 func (x *CollectiveMsg) Reset() {
 	*x = CollectiveMsg{}
-	mi := &file_wire_wire_proto_msgTypes[78]
+	mi := &file_wire_wire_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7115,7 +7219,7 @@ func (x *CollectiveMsg) String() string {
 func (*CollectiveMsg) ProtoMessage() {}
 
 func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[78]
+	mi := &file_wire_wire_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7128,7 +7232,7 @@ func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveMsg.ProtoReflect.Descriptor instead.
 func (*CollectiveMsg) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{78}
+	return file_wire_wire_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *CollectiveMsg) GetComm() uint32 {
@@ -7187,7 +7291,7 @@ type CollectiveFrame struct {
 
 func (x *CollectiveFrame) Reset() {
 	*x = CollectiveFrame{}
-	mi := &file_wire_wire_proto_msgTypes[79]
+	mi := &file_wire_wire_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7199,7 +7303,7 @@ func (x *CollectiveFrame) String() string {
 func (*CollectiveFrame) ProtoMessage() {}
 
 func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[79]
+	mi := &file_wire_wire_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7212,7 +7316,7 @@ func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveFrame.ProtoReflect.Descriptor instead.
 func (*CollectiveFrame) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{79}
+	return file_wire_wire_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *CollectiveFrame) GetRoute() []uint32 {
@@ -7252,7 +7356,7 @@ type CollectiveWant struct {
 
 func (x *CollectiveWant) Reset() {
 	*x = CollectiveWant{}
-	mi := &file_wire_wire_proto_msgTypes[80]
+	mi := &file_wire_wire_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7264,7 +7368,7 @@ func (x *CollectiveWant) String() string {
 func (*CollectiveWant) ProtoMessage() {}
 
 func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[80]
+	mi := &file_wire_wire_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7277,7 +7381,7 @@ func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveWant.ProtoReflect.Descriptor instead.
 func (*CollectiveWant) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{80}
+	return file_wire_wire_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *CollectiveWant) GetComm() uint32 {
@@ -7343,7 +7447,7 @@ type EpochWrite struct {
 
 func (x *EpochWrite) Reset() {
 	*x = EpochWrite{}
-	mi := &file_wire_wire_proto_msgTypes[81]
+	mi := &file_wire_wire_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7355,7 +7459,7 @@ func (x *EpochWrite) String() string {
 func (*EpochWrite) ProtoMessage() {}
 
 func (x *EpochWrite) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[81]
+	mi := &file_wire_wire_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7368,7 +7472,7 @@ func (x *EpochWrite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochWrite.ProtoReflect.Descriptor instead.
 func (*EpochWrite) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{81}
+	return file_wire_wire_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *EpochWrite) GetKey() []byte {
@@ -7415,7 +7519,7 @@ type EpochTxn struct {
 
 func (x *EpochTxn) Reset() {
 	*x = EpochTxn{}
-	mi := &file_wire_wire_proto_msgTypes[82]
+	mi := &file_wire_wire_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7427,7 +7531,7 @@ func (x *EpochTxn) String() string {
 func (*EpochTxn) ProtoMessage() {}
 
 func (x *EpochTxn) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[82]
+	mi := &file_wire_wire_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7440,7 +7544,7 @@ func (x *EpochTxn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochTxn.ProtoReflect.Descriptor instead.
 func (*EpochTxn) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{82}
+	return file_wire_wire_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *EpochTxn) GetId() []byte {
@@ -7502,7 +7606,7 @@ type EpochBatch struct {
 
 func (x *EpochBatch) Reset() {
 	*x = EpochBatch{}
-	mi := &file_wire_wire_proto_msgTypes[83]
+	mi := &file_wire_wire_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7514,7 +7618,7 @@ func (x *EpochBatch) String() string {
 func (*EpochBatch) ProtoMessage() {}
 
 func (x *EpochBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[83]
+	mi := &file_wire_wire_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7527,7 +7631,7 @@ func (x *EpochBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochBatch.ProtoReflect.Descriptor instead.
 func (*EpochBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{83}
+	return file_wire_wire_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *EpochBatch) GetTxns() []*EpochTxn {
@@ -7566,7 +7670,7 @@ type EpochFrame struct {
 
 func (x *EpochFrame) Reset() {
 	*x = EpochFrame{}
-	mi := &file_wire_wire_proto_msgTypes[84]
+	mi := &file_wire_wire_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7578,7 +7682,7 @@ func (x *EpochFrame) String() string {
 func (*EpochFrame) ProtoMessage() {}
 
 func (x *EpochFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[84]
+	mi := &file_wire_wire_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7591,7 +7695,7 @@ func (x *EpochFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochFrame.ProtoReflect.Descriptor instead.
 func (*EpochFrame) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{84}
+	return file_wire_wire_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *EpochFrame) GetView() uint64 {
@@ -7685,7 +7789,7 @@ type EpochPing struct {
 
 func (x *EpochPing) Reset() {
 	*x = EpochPing{}
-	mi := &file_wire_wire_proto_msgTypes[85]
+	mi := &file_wire_wire_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7697,7 +7801,7 @@ func (x *EpochPing) String() string {
 func (*EpochPing) ProtoMessage() {}
 
 func (x *EpochPing) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[85]
+	mi := &file_wire_wire_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7710,7 +7814,7 @@ func (x *EpochPing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochPing.ProtoReflect.Descriptor instead.
 func (*EpochPing) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{85}
+	return file_wire_wire_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *EpochPing) GetView() uint64 {
@@ -7753,7 +7857,7 @@ type EpochRecord struct {
 
 func (x *EpochRecord) Reset() {
 	*x = EpochRecord{}
-	mi := &file_wire_wire_proto_msgTypes[86]
+	mi := &file_wire_wire_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7765,7 +7869,7 @@ func (x *EpochRecord) String() string {
 func (*EpochRecord) ProtoMessage() {}
 
 func (x *EpochRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[86]
+	mi := &file_wire_wire_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7778,7 +7882,7 @@ func (x *EpochRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochRecord.ProtoReflect.Descriptor instead.
 func (*EpochRecord) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{86}
+	return file_wire_wire_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *EpochRecord) GetEpoch() uint64 {
@@ -7819,7 +7923,7 @@ type EpochControl struct {
 
 func (x *EpochControl) Reset() {
 	*x = EpochControl{}
-	mi := &file_wire_wire_proto_msgTypes[87]
+	mi := &file_wire_wire_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7831,7 +7935,7 @@ func (x *EpochControl) String() string {
 func (*EpochControl) ProtoMessage() {}
 
 func (x *EpochControl) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[87]
+	mi := &file_wire_wire_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7844,7 +7948,7 @@ func (x *EpochControl) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochControl.ProtoReflect.Descriptor instead.
 func (*EpochControl) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{87}
+	return file_wire_wire_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *EpochControl) GetStep() uint32 {
@@ -7922,7 +8026,7 @@ type EpochAnswer struct {
 
 func (x *EpochAnswer) Reset() {
 	*x = EpochAnswer{}
-	mi := &file_wire_wire_proto_msgTypes[88]
+	mi := &file_wire_wire_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7934,7 +8038,7 @@ func (x *EpochAnswer) String() string {
 func (*EpochAnswer) ProtoMessage() {}
 
 func (x *EpochAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[88]
+	mi := &file_wire_wire_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7947,7 +8051,7 @@ func (x *EpochAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochAnswer.ProtoReflect.Descriptor instead.
 func (*EpochAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{88}
+	return file_wire_wire_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *EpochAnswer) GetView() uint64 {
@@ -8039,7 +8143,7 @@ type EpochRow struct {
 
 func (x *EpochRow) Reset() {
 	*x = EpochRow{}
-	mi := &file_wire_wire_proto_msgTypes[89]
+	mi := &file_wire_wire_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8051,7 +8155,7 @@ func (x *EpochRow) String() string {
 func (*EpochRow) ProtoMessage() {}
 
 func (x *EpochRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[89]
+	mi := &file_wire_wire_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8064,7 +8168,7 @@ func (x *EpochRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochRow.ProtoReflect.Descriptor instead.
 func (*EpochRow) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{89}
+	return file_wire_wire_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *EpochRow) GetKey() []byte {
@@ -8375,7 +8479,15 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x0fReleaseResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x14\n" +
 	"\x05floor\x18\x02 \x01(\x04R\x05floor\x12\x12\n" +
-	"\x04held\x18\x03 \x01(\x04R\x04held\"\xfe\x01\n" +
+	"\x04held\x18\x03 \x01(\x04R\x04held\"\xae\x01\n" +
+	"\fGroupRelease\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\rR\x05group\x12\x12\n" +
+	"\x04term\x18\x02 \x01(\x04R\x04term\x12 \n" +
+	"\vincarnation\x18\x03 \x01(\rR\vincarnation\x12\x14\n" +
+	"\x05least\x18\x04 \x01(\x04R\x05least\x12\x12\n" +
+	"\x04most\x18\x05 \x01(\x04R\x04most\x12\x14\n" +
+	"\x05floor\x18\x06 \x01(\x04R\x05floor\x12\x12\n" +
+	"\x04held\x18\a \x01(\x04R\x04held\"\xfe\x01\n" +
 	"\x10TransferredState\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x14\n" +
 	"\x05floor\x18\x02 \x01(\x04R\x05floor\x12\x1c\n" +
@@ -8423,7 +8535,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\tlease_end\x18\x05 \x01(\x04R\bleaseEnd\x12\x18\n" +
 	"\asettled\x18\x06 \x01(\x04R\asettled\x12\x12\n" +
 	"\x04held\x18\a \x01(\x04R\x04held\x12 \n" +
-	"\vincarnation\x18\x1e \x01(\rR\vincarnation\"\xc8\x04\n" +
+	"\vincarnation\x18\x1e \x01(\rR\vincarnation\"\xff\x04\n" +
 	"\tHeartbeat\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\rR\x04node\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x17\n" +
@@ -8446,7 +8558,8 @@ const file_wire_wire_proto_rawDesc = "" +
 	"coordinate\x18\" \x03(\x02R\n" +
 	"coordinate\x12$\n" +
 	"\x0ecommit_lead_ns\x18\x14 \x01(\x04R\fcommitLeadNs\x12+\n" +
-	"\x06health\x18$ \x01(\v2\x13.godwit.wire.HealthR\x06health\"\xa2\x01\n" +
+	"\x06health\x18$ \x01(\v2\x13.godwit.wire.HealthR\x06health\x125\n" +
+	"\breleased\x18% \x03(\v2\x19.godwit.wire.GroupReleaseR\breleased\"\xa2\x01\n" +
 	"\x06Health\x12\x12\n" +
 	"\x04sick\x18\x01 \x01(\rR\x04sick\x12\x1e\n" +
 	"\vsync_age_us\x18\x02 \x01(\x04R\tsyncAgeUs\x12\x17\n" +
@@ -8827,7 +8940,7 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 90)
+var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 91)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
 	(Pin)(0),                     // 1: godwit.wire.Pin
@@ -8871,58 +8984,59 @@ var file_wire_wire_proto_goTypes = []any{
 	(*HandoverResponse)(nil),     // 39: godwit.wire.HandoverResponse
 	(*ReleaseRequest)(nil),       // 40: godwit.wire.ReleaseRequest
 	(*ReleaseResponse)(nil),      // 41: godwit.wire.ReleaseResponse
-	(*TransferredState)(nil),     // 42: godwit.wire.TransferredState
-	(*HeldTxn)(nil),              // 43: godwit.wire.HeldTxn
-	(*OracleRequest)(nil),        // 44: godwit.wire.OracleRequest
-	(*OracleResponse)(nil),       // 45: godwit.wire.OracleResponse
-	(*GroupLead)(nil),            // 46: godwit.wire.GroupLead
-	(*Heartbeat)(nil),            // 47: godwit.wire.Heartbeat
-	(*Health)(nil),               // 48: godwit.wire.Health
-	(*Closed)(nil),               // 49: godwit.wire.Closed
-	(*Touched)(nil),              // 50: godwit.wire.Touched
-	(*TouchedResponse)(nil),      // 51: godwit.wire.TouchedResponse
-	(*Consistency)(nil),          // 52: godwit.wire.Consistency
-	(*ServeRequest)(nil),         // 53: godwit.wire.ServeRequest
-	(*ServedSpan)(nil),           // 54: godwit.wire.ServedSpan
-	(*ServeResponse)(nil),        // 55: godwit.wire.ServeResponse
-	(*GroupHeld)(nil),            // 56: godwit.wire.GroupHeld
-	(*Copies)(nil),               // 57: godwit.wire.Copies
-	(*ClockReport)(nil),          // 58: godwit.wire.ClockReport
-	(*SnapshotChunk)(nil),        // 59: godwit.wire.SnapshotChunk
-	(*SnapshotAck)(nil),          // 60: godwit.wire.SnapshotAck
-	(*RaftBatch)(nil),            // 61: godwit.wire.RaftBatch
-	(*RaftBundle)(nil),           // 62: godwit.wire.RaftBundle
-	(*RaftShare)(nil),            // 63: godwit.wire.RaftShare
-	(*Parcel)(nil),               // 64: godwit.wire.Parcel
-	(*ParcelNotice)(nil),         // 65: godwit.wire.ParcelNotice
-	(*LinkReport)(nil),           // 66: godwit.wire.LinkReport
-	(*Detour)(nil),               // 67: godwit.wire.Detour
-	(*DetourAnswer)(nil),         // 68: godwit.wire.DetourAnswer
-	(*SuspectRequest)(nil),       // 69: godwit.wire.SuspectRequest
-	(*SuspectResponse)(nil),      // 70: godwit.wire.SuspectResponse
-	(*AskRequest)(nil),           // 71: godwit.wire.AskRequest
-	(*AskResponse)(nil),          // 72: godwit.wire.AskResponse
-	(*BoundValue)(nil),           // 73: godwit.wire.BoundValue
-	(*SessionVariable)(nil),      // 74: godwit.wire.SessionVariable
-	(*SessionState)(nil),         // 75: godwit.wire.SessionState
-	(*ForwardRequest)(nil),       // 76: godwit.wire.ForwardRequest
-	(*ForwardWarning)(nil),       // 77: godwit.wire.ForwardWarning
-	(*ForwardResponse)(nil),      // 78: godwit.wire.ForwardResponse
-	(*ForwardField)(nil),         // 79: godwit.wire.ForwardField
-	(*ForwardRow)(nil),           // 80: godwit.wire.ForwardRow
-	(*CollectivePart)(nil),       // 81: godwit.wire.CollectivePart
-	(*CollectiveMsg)(nil),        // 82: godwit.wire.CollectiveMsg
-	(*CollectiveFrame)(nil),      // 83: godwit.wire.CollectiveFrame
-	(*CollectiveWant)(nil),       // 84: godwit.wire.CollectiveWant
-	(*EpochWrite)(nil),           // 85: godwit.wire.EpochWrite
-	(*EpochTxn)(nil),             // 86: godwit.wire.EpochTxn
-	(*EpochBatch)(nil),           // 87: godwit.wire.EpochBatch
-	(*EpochFrame)(nil),           // 88: godwit.wire.EpochFrame
-	(*EpochPing)(nil),            // 89: godwit.wire.EpochPing
-	(*EpochRecord)(nil),          // 90: godwit.wire.EpochRecord
-	(*EpochControl)(nil),         // 91: godwit.wire.EpochControl
-	(*EpochAnswer)(nil),          // 92: godwit.wire.EpochAnswer
-	(*EpochRow)(nil),             // 93: godwit.wire.EpochRow
+	(*GroupRelease)(nil),         // 42: godwit.wire.GroupRelease
+	(*TransferredState)(nil),     // 43: godwit.wire.TransferredState
+	(*HeldTxn)(nil),              // 44: godwit.wire.HeldTxn
+	(*OracleRequest)(nil),        // 45: godwit.wire.OracleRequest
+	(*OracleResponse)(nil),       // 46: godwit.wire.OracleResponse
+	(*GroupLead)(nil),            // 47: godwit.wire.GroupLead
+	(*Heartbeat)(nil),            // 48: godwit.wire.Heartbeat
+	(*Health)(nil),               // 49: godwit.wire.Health
+	(*Closed)(nil),               // 50: godwit.wire.Closed
+	(*Touched)(nil),              // 51: godwit.wire.Touched
+	(*TouchedResponse)(nil),      // 52: godwit.wire.TouchedResponse
+	(*Consistency)(nil),          // 53: godwit.wire.Consistency
+	(*ServeRequest)(nil),         // 54: godwit.wire.ServeRequest
+	(*ServedSpan)(nil),           // 55: godwit.wire.ServedSpan
+	(*ServeResponse)(nil),        // 56: godwit.wire.ServeResponse
+	(*GroupHeld)(nil),            // 57: godwit.wire.GroupHeld
+	(*Copies)(nil),               // 58: godwit.wire.Copies
+	(*ClockReport)(nil),          // 59: godwit.wire.ClockReport
+	(*SnapshotChunk)(nil),        // 60: godwit.wire.SnapshotChunk
+	(*SnapshotAck)(nil),          // 61: godwit.wire.SnapshotAck
+	(*RaftBatch)(nil),            // 62: godwit.wire.RaftBatch
+	(*RaftBundle)(nil),           // 63: godwit.wire.RaftBundle
+	(*RaftShare)(nil),            // 64: godwit.wire.RaftShare
+	(*Parcel)(nil),               // 65: godwit.wire.Parcel
+	(*ParcelNotice)(nil),         // 66: godwit.wire.ParcelNotice
+	(*LinkReport)(nil),           // 67: godwit.wire.LinkReport
+	(*Detour)(nil),               // 68: godwit.wire.Detour
+	(*DetourAnswer)(nil),         // 69: godwit.wire.DetourAnswer
+	(*SuspectRequest)(nil),       // 70: godwit.wire.SuspectRequest
+	(*SuspectResponse)(nil),      // 71: godwit.wire.SuspectResponse
+	(*AskRequest)(nil),           // 72: godwit.wire.AskRequest
+	(*AskResponse)(nil),          // 73: godwit.wire.AskResponse
+	(*BoundValue)(nil),           // 74: godwit.wire.BoundValue
+	(*SessionVariable)(nil),      // 75: godwit.wire.SessionVariable
+	(*SessionState)(nil),         // 76: godwit.wire.SessionState
+	(*ForwardRequest)(nil),       // 77: godwit.wire.ForwardRequest
+	(*ForwardWarning)(nil),       // 78: godwit.wire.ForwardWarning
+	(*ForwardResponse)(nil),      // 79: godwit.wire.ForwardResponse
+	(*ForwardField)(nil),         // 80: godwit.wire.ForwardField
+	(*ForwardRow)(nil),           // 81: godwit.wire.ForwardRow
+	(*CollectivePart)(nil),       // 82: godwit.wire.CollectivePart
+	(*CollectiveMsg)(nil),        // 83: godwit.wire.CollectiveMsg
+	(*CollectiveFrame)(nil),      // 84: godwit.wire.CollectiveFrame
+	(*CollectiveWant)(nil),       // 85: godwit.wire.CollectiveWant
+	(*EpochWrite)(nil),           // 86: godwit.wire.EpochWrite
+	(*EpochTxn)(nil),             // 87: godwit.wire.EpochTxn
+	(*EpochBatch)(nil),           // 88: godwit.wire.EpochBatch
+	(*EpochFrame)(nil),           // 89: godwit.wire.EpochFrame
+	(*EpochPing)(nil),            // 90: godwit.wire.EpochPing
+	(*EpochRecord)(nil),          // 91: godwit.wire.EpochRecord
+	(*EpochControl)(nil),         // 92: godwit.wire.EpochControl
+	(*EpochAnswer)(nil),          // 93: godwit.wire.EpochAnswer
+	(*EpochRow)(nil),             // 94: godwit.wire.EpochRow
 }
 var file_wire_wire_proto_depIdxs = []int32{
 	5,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
@@ -8968,50 +9082,51 @@ var file_wire_wire_proto_depIdxs = []int32{
 	33, // 40: godwit.wire.Command.ended:type_name -> godwit.wire.Lease
 	28, // 41: godwit.wire.Command.stage:type_name -> godwit.wire.Stage
 	29, // 42: godwit.wire.Command.settle:type_name -> godwit.wire.Settle
-	42, // 43: godwit.wire.HandoverRequest.transferred_state:type_name -> godwit.wire.TransferredState
+	43, // 43: godwit.wire.HandoverRequest.transferred_state:type_name -> godwit.wire.TransferredState
 	8,  // 44: godwit.wire.HandoverResponse.status:type_name -> godwit.wire.Status
 	8,  // 45: godwit.wire.ReleaseResponse.status:type_name -> godwit.wire.Status
-	43, // 46: godwit.wire.TransferredState.txns:type_name -> godwit.wire.HeldTxn
+	44, // 46: godwit.wire.TransferredState.txns:type_name -> godwit.wire.HeldTxn
 	5,  // 47: godwit.wire.HeldTxn.handover:type_name -> godwit.wire.Span
 	5,  // 48: godwit.wire.HeldTxn.shared:type_name -> godwit.wire.Span
 	5,  // 49: godwit.wire.HeldTxn.exclusive:type_name -> godwit.wire.Span
 	5,  // 50: godwit.wire.HeldTxn.staged_spans:type_name -> godwit.wire.Span
 	8,  // 51: godwit.wire.OracleResponse.status:type_name -> godwit.wire.Status
-	46, // 52: godwit.wire.Heartbeat.leads:type_name -> godwit.wire.GroupLead
-	58, // 53: godwit.wire.Heartbeat.clock:type_name -> godwit.wire.ClockReport
-	56, // 54: godwit.wire.Heartbeat.held:type_name -> godwit.wire.GroupHeld
-	48, // 55: godwit.wire.Heartbeat.health:type_name -> godwit.wire.Health
-	46, // 56: godwit.wire.Closed.leads:type_name -> godwit.wire.GroupLead
-	6,  // 57: godwit.wire.Touched.rows:type_name -> godwit.wire.KV
-	8,  // 58: godwit.wire.TouchedResponse.status:type_name -> godwit.wire.Status
-	5,  // 59: godwit.wire.ServeRequest.spans:type_name -> godwit.wire.Span
-	6,  // 60: godwit.wire.ServedSpan.rows:type_name -> godwit.wire.KV
-	8,  // 61: godwit.wire.ServeResponse.status:type_name -> godwit.wire.Status
-	54, // 62: godwit.wire.ServeResponse.spans:type_name -> godwit.wire.ServedSpan
-	56, // 63: godwit.wire.Copies.held:type_name -> godwit.wire.GroupHeld
-	8,  // 64: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
-	63, // 65: godwit.wire.RaftBundle.shares:type_name -> godwit.wire.RaftShare
-	61, // 66: godwit.wire.RaftShare.batch:type_name -> godwit.wire.RaftBatch
-	66, // 67: godwit.wire.ParcelNotice.links:type_name -> godwit.wire.LinkReport
-	8,  // 68: godwit.wire.DetourAnswer.status:type_name -> godwit.wire.Status
-	8,  // 69: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
-	74, // 70: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
-	73, // 71: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
-	8,  // 72: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
-	77, // 73: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
-	79, // 74: godwit.wire.ForwardResponse.fields:type_name -> godwit.wire.ForwardField
-	80, // 75: godwit.wire.ForwardResponse.rows:type_name -> godwit.wire.ForwardRow
-	81, // 76: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
-	5,  // 77: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
-	85, // 78: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
-	86, // 79: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
-	90, // 80: godwit.wire.EpochAnswer.records:type_name -> godwit.wire.EpochRecord
-	93, // 81: godwit.wire.EpochAnswer.rows:type_name -> godwit.wire.EpochRow
-	82, // [82:82] is the sub-list for method output_type
-	82, // [82:82] is the sub-list for method input_type
-	82, // [82:82] is the sub-list for extension type_name
-	82, // [82:82] is the sub-list for extension extendee
-	0,  // [0:82] is the sub-list for field type_name
+	47, // 52: godwit.wire.Heartbeat.leads:type_name -> godwit.wire.GroupLead
+	59, // 53: godwit.wire.Heartbeat.clock:type_name -> godwit.wire.ClockReport
+	57, // 54: godwit.wire.Heartbeat.held:type_name -> godwit.wire.GroupHeld
+	49, // 55: godwit.wire.Heartbeat.health:type_name -> godwit.wire.Health
+	42, // 56: godwit.wire.Heartbeat.released:type_name -> godwit.wire.GroupRelease
+	47, // 57: godwit.wire.Closed.leads:type_name -> godwit.wire.GroupLead
+	6,  // 58: godwit.wire.Touched.rows:type_name -> godwit.wire.KV
+	8,  // 59: godwit.wire.TouchedResponse.status:type_name -> godwit.wire.Status
+	5,  // 60: godwit.wire.ServeRequest.spans:type_name -> godwit.wire.Span
+	6,  // 61: godwit.wire.ServedSpan.rows:type_name -> godwit.wire.KV
+	8,  // 62: godwit.wire.ServeResponse.status:type_name -> godwit.wire.Status
+	55, // 63: godwit.wire.ServeResponse.spans:type_name -> godwit.wire.ServedSpan
+	57, // 64: godwit.wire.Copies.held:type_name -> godwit.wire.GroupHeld
+	8,  // 65: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
+	64, // 66: godwit.wire.RaftBundle.shares:type_name -> godwit.wire.RaftShare
+	62, // 67: godwit.wire.RaftShare.batch:type_name -> godwit.wire.RaftBatch
+	67, // 68: godwit.wire.ParcelNotice.links:type_name -> godwit.wire.LinkReport
+	8,  // 69: godwit.wire.DetourAnswer.status:type_name -> godwit.wire.Status
+	8,  // 70: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
+	75, // 71: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
+	74, // 72: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
+	8,  // 73: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
+	78, // 74: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
+	80, // 75: godwit.wire.ForwardResponse.fields:type_name -> godwit.wire.ForwardField
+	81, // 76: godwit.wire.ForwardResponse.rows:type_name -> godwit.wire.ForwardRow
+	82, // 77: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
+	5,  // 78: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
+	86, // 79: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
+	87, // 80: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
+	91, // 81: godwit.wire.EpochAnswer.records:type_name -> godwit.wire.EpochRecord
+	94, // 82: godwit.wire.EpochAnswer.rows:type_name -> godwit.wire.EpochRow
+	83, // [83:83] is the sub-list for method output_type
+	83, // [83:83] is the sub-list for method input_type
+	83, // [83:83] is the sub-list for extension type_name
+	83, // [83:83] is the sub-list for extension extendee
+	0,  // [0:83] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
@@ -9025,7 +9140,7 @@ func file_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   90,
+			NumMessages:   91,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -175,6 +175,12 @@ type Break struct {
 	// PatientReturns has voters without a leader wait for their timers when another one comes back
 	// (GRP-12).
 	PatientReturns bool
+	// StubbornLeaders has leaders that have lost the majority of their voters lead until raft
+	// notices (GRP-15).
+	StubbornLeaders bool
+	// HastyReturns has voters that come back stand as soon as they see one other (GRP-12), and
+	// SplitVotes has candidates wait for raft's timers when the votes are split (GRP-16).
+	HastyReturns, SplitVotes bool
 	// HastyRegions brings a region that joins on without asking whether the nodes are ready
 	// (REGION-2, REGION-3).
 	HastyRegions bool

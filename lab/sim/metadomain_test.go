@@ -140,6 +140,12 @@ func TestLeasesAreShort(t *testing.T) {
 // killShared kills the meta group's leader, and tells how long others could not write rows of its
 // region and rows of the meta shard.
 func (s *stage) killShared(silent bool, after time.Duration) (rows, shared time.Duration) {
+	return s.strikeShared(after, func(meta *host) { s.killHost(meta, silent) })
+}
+
+// strikeShared does something to the meta group's leader, and tells how long others could not write
+// rows of its region and rows of the meta shard.
+func (s *stage) strikeShared(after time.Duration, strike func(meta *host)) (rows, shared time.Duration) {
 	s.setPolicy(clock.WantGClock)
 	meta := s.metaLeader()
 	global := base.AppendUint64(base.IndexPrefix(base.MetaShard, base.MakeTableID(200, 0), 0, 0), 1)
@@ -172,7 +178,7 @@ func (s *stage) killShared(silent bool, after time.Duration) (rows, shared time.
 		}
 	}
 	time.Sleep(5*time.Second + after)
-	s.killHost(meta, silent)
+	strike(meta)
 	time.Sleep(8 * time.Second)
 	done.Store(true)
 	working.Wait()

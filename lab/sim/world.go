@@ -322,7 +322,8 @@ func (w *world) tuneOwners(l *life, ho *group.HostOptions, oc *owner.Config) {
 	}
 	b := &w.cfg.Break
 	ho.PatientRefusers, ho.HastyRefusers, ho.PatientReturns = b.PatientRefusers, b.HastyRefusers, b.PatientReturns
-	ho.FixedTurns = b.FixedTurns
+	ho.FixedTurns, ho.StubbornLeaders = b.FixedTurns, b.StubbornLeaders
+	ho.HastyReturns, ho.SplitVotes = b.HastyReturns, b.SplitVotes
 	oc.NoEarlyClose, oc.NoAboveHold, oc.NoHoldTransferred = b.NoEarlyClose, b.NoAboveHold, b.NoHoldTransferred
 	oc.HoldRest = w.cfg.HoldRest
 	oc.EarlySuccessors, oc.NoRefusal = b.EarlySuccessors, b.NoRefusal

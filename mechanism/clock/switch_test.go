@@ -133,8 +133,8 @@ func TestLeaveDual(t *testing.T) {
 }
 
 // TestStarterIsNotInDual is MODE-1c: a process that knew of no mode when it was heard last may have
-// been told of the one before DUAL since. It is waited for, until it has taken DUAL over, or what it
-// was told before gives it no right any more.
+// been told of the one before DUAL since. It is waited for, until it has taken DUAL over, or what
+// it was told before gives it no right any more.
 func TestStarterIsNotInDual(t *testing.T) {
 	at := time.Now()
 	for _, c := range []struct {

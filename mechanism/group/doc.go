@@ -54,6 +54,9 @@
 //	     stands in its turn, as if a leader had died just now. Pre-votes ask those who follow a
 //	     leader in vain. Because: most voters were away; when the one that makes a majority comes
 //	     back, the others have just stood in vain, and wait for 1.5 to 3 s before they do again.
+//	     A voter that waits for its turn lets those stand first that come back meanwhile and whose
+//	     turn is before its own. Because: three voters come back at once; each sees one of the others
+//	     a moment before the other one, counts itself first of two, and all three stand.
 //	(GRP-13) a candidate that is refused by voters with longer logs, and cannot be elected without
 //	     them, has the one with the longest log stand at once. A voter that is without a leader, and
 //	     is told so, asks for pre-votes like any candidate. Whoever grants a pre-vote puts its own
@@ -64,6 +67,17 @@
 //	     leader. Because: a cut loses appends, and until the answer to the next heartbeat, half a
 //	     second and a round trip later, the leader takes them to be under way. What it sends then
 //	     does not fit and is refused. Leases end meanwhile.
+//	(GRP-15) a leader steps down when the voters that are neither lost nor said to be down have been
+//	     no majority for a third of a second. A voter that follows it, and is told so by its owner
+//	     ([Group.Resigned]), stands in its turn. The leader itself does not stand before others are
+//	     back (GRP-12); then it is judged by its log alone for an election timeout, as in GRP-11.
+//	     Because: nothing arrives at the leader, and what it sends does. It asks for leases until it is
+//	     found late, or Raft steps down, and its successor waits for the newest of these.
+//	(GRP-16) of two that ask for pre-votes at the same time and grant each other's, the one whose turn
+//	     is later disregards those that it gets. A candidate that is not elected, as votes were split
+//	     or do not come, stands again in its turn after half a second, a second, and so on. Because:
+//	     two of three voters have stood together, each has the other's pre-vote and its own vote, and
+//	     both wait for 1.5 to 3 s.
 //
 // # Duties of the caller
 //

@@ -164,6 +164,7 @@ type leadership struct {
 	prefWait uint64    // present back-off of those, ticks
 	leadTick uint64    // tick at which the lead was won
 	past     [4]uint64 // index of the last entry at the last heartbeats, the latest first
+	alone    uint64    // tick at which it steps down, if no majority is in reach by then; 0: one is
 }
 
 // follower is what counts while another node leads, or none.
@@ -180,6 +181,8 @@ type follower struct {
 	outrun    outrun
 	canvass   canvass
 	regains   uint64 // tick until which it asks for the lead that it has lost to nobody
+	splits    int    // how often it has been a candidate since there was a leader
+	yields    uint64 // tick until which it lets one be elected that stood at the same time
 }
 
 // logWriter is what goes from raft to the disk.

@@ -47,6 +47,11 @@ func (g *Group) tick(msgs []*pb.Message) {
 				g.rn.Tick()
 			}
 			g.lostLead() // to nobody, if it heard of too few
+		}
+		if g.state == raft.StateLeader && (beats > 0 || g.alone > 0) {
+			g.watchMajority()
+		}
+		if beats > 0 {
 			g.watchHandover()
 			g.handToPreferred()
 			g.noteLog()
@@ -103,7 +108,7 @@ func (g *Group) tickFollower(n int) {
 // 0: a leader's, at the host's heartbeat ticks; -1: never.
 func (g *Group) nextWake() int32 {
 	if g.state == raft.StateLeader {
-		return 0
+		return int32(min(g.alone, 1))
 	}
 	w := -1
 	at := func(n int) {
@@ -154,10 +159,11 @@ func (g *Group) noteReady(rd raft.Ready) {
 	if lead != g.lead && lead != 0 {
 		g.host.opts.Logger.Info("group has a leader", "group", g.id.String(), "leader", lead, "term", term)
 	}
+	g.noteSplit(state, lead)
 	g.canvass.noteState(g.state, state, lead, g.now)
 	g.term, g.lead, g.state = term, lead, state
 	if lead != 0 {
-		g.campaign, g.regains = 0, 0
+		g.campaign, g.regains, g.left, g.splits = 0, 0, 0, 0
 		g.noteLeader()
 	}
 	if won {
@@ -175,6 +181,7 @@ func (g *Group) beginLead(ents []*pb.Entry) {
 	g.beats.Store(0)
 	g.leadTick = g.now
 	clear(g.past[:])
+	g.alone = 0
 	g.nextPref = g.now + uint64(g.host.opts.HeartbeatTicks)
 	g.prefWait = 0
 }
@@ -264,6 +271,7 @@ func (g *Group) peerDown(node uint64) {
 	if g.state == raft.StateLeader {
 		g.rn.ReportUnreachable(node)
 		g.targetDown(node)
+		g.watchMajority()
 		return
 	}
 	if g.lead != node || !g.voter {
@@ -273,14 +281,21 @@ func (g *Group) peerDown(node uint64) {
 }
 
 // peerBack has this voter stand in its turn, if there is no leader and the peer is a voter, too.
-// One that stands already goes on.
+// One that waits for its turn lets the peer stand first if that is its turn: all of them come back
+// within a moment, and whoever counts only those that came first stands too early.
 func (g *Group) peerBack(node uint64) {
-	delete(g.down, node)
-	if g.state == raft.StateLeader || g.lead != 0 || g.campaign > 0 || !g.voter || !g.mayStand() ||
-		!slices.Contains(g.conf.Voters, node) {
+	hasty := g.host.opts.HastyReturns
+	if delete(g.down, node); g.left == node && !hasty {
+		g.left = 0
+	}
+	if g.state == raft.StateLeader || g.lead != 0 || !g.voter || !g.mayStand() || !slices.Contains(g.conf.Voters, node) {
 		return
 	}
-	g.queue()
+	if g.campaign <= 0 {
+		g.queue()
+	} else if late := g.standsAfter() - g.queued; late > 0 && !hasty {
+		g.queued, g.campaign = g.queued+late, g.campaign+late
+	}
 }
 
 // queue has this voter stand in its turn.

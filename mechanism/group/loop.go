@@ -167,6 +167,8 @@ func (g *Group) heeds(m *pb.Message) bool {
 		return false
 	}
 	switch m.GetType() {
+	case pb.MsgPreVoteResp:
+		return g.now >= g.yields || m.GetReject()
 	case pb.MsgAppResp:
 		return len(g.newcomers) == 0 || m.GetReject() || !g.newcomers[m.GetFrom()]
 	case pb.MsgVote, pb.MsgPreVote:
@@ -280,7 +282,7 @@ func (g *Group) send(m *pb.Message) {
 		if m.GetReject() {
 			g.refused(m.GetTo())
 		} else {
-			g.granting()
+			g.granting(m.GetTo())
 		}
 	default:
 		g.touched[o] = struct{}{}

@@ -121,8 +121,11 @@ type HostOptions struct {
 	StubbornLosers bool
 	// MetaWaits has snapshots of the meta shard wait for those of other shards, for tests.
 	MetaWaits bool
-	// PatientReturns leaves GRP-12 out, PatientPaths GRP-14.
-	PatientReturns, PatientPaths bool
+	// HastyReturns has voters that come back stand at once if they see each other first (GRP-12),
+	// SplitVotes leaves GRP-16 out.
+	HastyReturns, SplitVotes bool
+	// PatientReturns leaves GRP-12 out, PatientPaths GRP-14, and StubbornLeaders GRP-15.
+	PatientReturns, PatientPaths, StubbornLeaders bool
 	// Fresh reports whether a node's replica of a group is open and has no state (Group.Fresh), as
 	// one must that becomes a member. Asked by the leader, it may take its time. Nil is always, for
 	// nodes that never come back.

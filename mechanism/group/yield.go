@@ -3,6 +3,8 @@ package group
 import (
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
+
+	"github.com/godwitdb/godwit/base"
 )
 
 // A candidate that cannot be elected, because voters with longer logs refuse it, has the one with
@@ -39,10 +41,42 @@ func (g *Group) tellEnd(m *pb.Message) {
 	}
 }
 
-// granting puts this voter's own turn off: who gets its pre-vote may be elected.
-func (g *Group) granting() {
-	if g.campaign > 0 && !g.host.opts.StubbornLosers {
+// granting puts this voter's own turn off: who gets its pre-vote may be elected. If this one stands
+// itself, it gives way to a candidate whose turn is before its own (GRP-16).
+func (g *Group) granting(candidate uint64) {
+	o := &g.host.opts
+	if o.StubbornLosers {
+		return
+	}
+	if g.state == raft.StatePreCandidate && !o.SplitVotes && g.turnIsBefore(candidate) {
+		g.yields, g.campaign, g.queued = g.now+campaignGap, campaignGap, 0
+	}
+	if g.campaign > 0 {
 		g.campaign = max(g.campaign, campaignGap)
+	}
+}
+
+// turnIsBefore reports whether another voter stands before this one.
+func (g *Group) turnIsBefore(other uint64) bool {
+	self := g.host.opts.Self
+	return g.prefers(base.NodeID(other)) || !g.prefers(self) && other < uint64(self)
+}
+
+// noteSplit has a candidate stand again in its turn, and not when raft's timer says so, if the
+// votes are split: some voters have given theirs to others, or have not answered for as long as it
+// takes to be elected (GRP-16). The second time takes longer, since answers may.
+func (g *Group) noteSplit(is raft.StateType, lead uint64) {
+	o := &g.host.opts
+	if lead != 0 || !g.voter || o.SplitVotes {
+		return
+	}
+	switch {
+	case is == raft.StateCandidate && g.state != is:
+		g.splits++
+		g.queue()
+		g.campaign += min(g.splits*campaignGap, o.ElectionTicks)
+	case is == raft.StateFollower && g.state == raft.StateCandidate:
+		g.queue()
 	}
 }
 

@@ -20,6 +20,17 @@ type Holder struct {
 	released chan *wire.ReleaseResponse // capacity 1
 }
 
+// Released reports whether an answer waits to be taken.
+func (h *Holder) Released() bool { return len(h.released) > 0 }
+
+// release has the holder count as one that has released its lease; what came first stands.
+func (h *Holder) release(resp *wire.ReleaseResponse) {
+	select {
+	case h.released <- resp:
+	default:
+	}
+}
+
 // Holders are those that the log of a new leader knows of, and the newest end of the leases that
 // bind nobody any more.
 func Holders(s *state.State, self base.NodeID, term uint64) (hs []*Holder, newest base.Timestamp) {
@@ -86,7 +97,7 @@ func (w *Waiter) Ask(ctx context.Context, h *Holder, q *wire.ReleaseRequest) err
 		cancel()
 		if err == nil {
 			if err = route.ErrorOf(resp.Status); err == nil {
-				h.released <- &resp
+				h.release(&resp)
 			}
 			return err
 		}

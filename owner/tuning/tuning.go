@@ -98,6 +98,9 @@ type Breaks struct {
 	// NoRelease has a new leader ask nobody to release a lease, ServesOn has a leader that has
 	// released its lease serve on, and Forgetful has it say that it has served nothing (TIME-1b).
 	NoRelease, ServesOn, Forgetful bool
+	// AnyRelease has a new leader go by what a deposed one has said unasked, whatever terms lie
+	// between them (TIME-1c).
+	AnyRelease bool
 	// NoAboveHold has the meta group's leader change the catalog below what it has promised, and
 	// NoHoldTransferred has the target of a hand-over not know what that is (OWN-17).
 	NoAboveHold, NoHoldTransferred bool
