@@ -22,7 +22,7 @@ func (n *Node) makeEpochs(p Parts) error {
 		Interval: func() time.Duration { return time.Duration(n.interval.Load()) },
 		RTT:      func(o base.NodeID) time.Duration { return n.cluster.RTT(o) },
 		Region:   func(o base.NodeID) base.RegionID { return n.cluster.Topology().RegionOf(o) },
-		Ailing:   func(o base.NodeID) bool { return !n.cluster.Fit(o) },
+		Ailing:   func(o base.NodeID) bool { return !n.cluster.Fit(o) || p.Transport.Lost(o) },
 		Uplink:   func() float64 { return float64(n.uplink.Load()) }}
 	if p.TuneEpochs != nil {
 		p.TuneEpochs(&c)

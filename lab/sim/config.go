@@ -194,6 +194,8 @@ type Break struct {
 	NoBegun bool
 	// Astray has rows of RowPlaced written in the shards of all regions (PLACE-5).
 	Astray bool
+	// PatientSealed has nodes wait for whoever has sealed them, be it deaf (EPO-3b).
+	PatientSealed bool
 	// NoHedges has no read be asked of a second node.
 	NoHedges bool
 	// EarlyCopies makes survivors of a lost region claim to hold more of it than they do.

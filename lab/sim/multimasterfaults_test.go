@@ -37,8 +37,9 @@ func (e *epochClient) run(c *sql.Conn, stop <-chan struct{}) {
 }
 
 // epochFault has clients of all regions write while a fault lasts, and for ten seconds more.
-func epochFault(t *testing.T, seed uint64, fault, mend func(*stage)) (out []*epochClient) {
+func epochFault(t *testing.T, seed uint64, rules Break, fault, mend func(*stage)) (out []*epochClient) {
 	cfg := stageConfig(3)
+	cfg.Break = rules
 	cfg.Seed, cfg.SQL, cfg.Epochs, cfg.Stay, cfg.SyncAll, cfg.Backlog = seed, true, true, true, true, true
 	ab, bc, ac := 15*time.Millisecond, 30*time.Millisecond, 45*time.Millisecond
 	cfg.Delay = [][]time.Duration{{0, ab, ac}, {ab, 0, bc}, {ac, bc, 0}}
@@ -107,6 +108,7 @@ func TestMultiMasterFaults(t *testing.T) {
 		{"the meta leader's region is cut off, and comes back link by link", 1, cutGap + between,
 			func(s *stage) { s.net.Cut(1, 2); s.net.Cut(1, 3) }, linkByLink},
 		{"the meta leader is mute", 1, cutGap, func(s *stage) { s.net.CutOneWay(1, 2); s.net.CutOneWay(1, 3) }, heal},
+		{"the meta leader is deaf", 1, cutGap, func(s *stage) { s.deafen(s.hosts[0]) }, heal},
 		{"another node's disk takes nothing", 3, diskGap, func(s *stage) { s.hosts[2].freeze(6 * time.Second) }, none},
 		{"the meta leader's disk takes nothing", 1, diskGap, func(s *stage) { s.hosts[0].freeze(6 * time.Second) }, none},
 		{"another node's disk is slow", 3, diskGap, func(s *stage) { s.hosts[2].disk.Store(int64(250 * time.Millisecond)) },
@@ -114,7 +116,7 @@ func TestMultiMasterFaults(t *testing.T) {
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			for seed := range uint64(some(1, 12)) {
-				for _, e := range epochFault(t, seed+1, f.fault, f.mend) {
+				for _, e := range epochFault(t, seed+1, Break{}, f.fault, f.mend) {
 					t.Logf("seed %d, region %d: longest %v, gap %v, errors %v", seed+1, e.at.region,
 						e.longest.Round(time.Millisecond), e.gap.Round(time.Millisecond), e.errs)
 					if e.longest > hang {
@@ -130,5 +132,30 @@ func TestMultiMasterFaults(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSealedByDeafBites: the meta leader is deaf. It takes the others for dead, seals them, and
+// hears none of their answers. If they wait for its view for as long as for that of a sound node
+// (EPO-3b), nobody is served for that time.
+func TestSealedByDeafBites(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes 10 seconds")
+	}
+	const most = 3 * time.Second
+	for _, patient := range []bool{false, true} {
+		longest := time.Duration(0)
+		for seed := range uint64(some(1, 6)) {
+			for _, e := range epochFault(t, seed+1, Break{PatientSealed: patient},
+				func(s *stage) { s.deafen(s.hosts[0]) }, func(s *stage) { s.net.HealAll() }) {
+				if e.at.region != 1 {
+					longest = max(longest, e.gap)
+				}
+			}
+		}
+		t.Logf("patient %v: the other regions are not served for %v", patient, longest)
+		if longest > most != patient {
+			t.Errorf("patient %v: the other regions are not served for %v; at most %v is right", patient, longest, most)
+		}
 	}
 }

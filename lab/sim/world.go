@@ -254,7 +254,10 @@ func (h *host) boot() {
 	}
 	w.cfg.Network.AnyPath = w.cfg.Break.AnyPath
 	if w.cfg.Epochs {
-		parts.TuneEpochs = func(c *multimaster.Config) { w.watchEpochs(c, l) }
+		parts.TuneEpochs = func(c *multimaster.Config) {
+			c.Patient = w.cfg.Break.PatientSealed
+			w.watchEpochs(c, l)
+		}
 	}
 	if w.cfg.Never {
 		parts.Homes = &home.Params{Mode: home.Never}

@@ -59,7 +59,8 @@ type Config struct {
 	// for. Default 3 s.
 	Suspect time.Duration
 	// Ailing reports whether a node says of itself that it is half broken: its disk stands still,
-	// say, while it answers. Its batch may then be missing for a quarter of Suspect. nil: none is.
+	// say, while it answers; or whether it is lost: what it sends may arrive, and nothing arrives
+	// there. Its batch may then be missing for a quarter of Suspect. nil: none is.
 	Ailing func(base.NodeID) bool
 	// Ask bounds each step of a view change with one node. Default 1 s; fetching rows takes as long
 	// as it takes.
@@ -76,6 +77,8 @@ type Config struct {
 	// node installs; for tests.
 	OnBatch func(view, num uint64, batch []byte)
 	OnView  func(epoch.View)
+	// Patient leaves EPO-3b out, for tests.
+	Patient bool
 	// early breaks rule EPO-2, so that tests can see that it is needed.
 	early bool
 }

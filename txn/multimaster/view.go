@@ -183,12 +183,7 @@ func (e *Engine) confirmDown(n base.NodeID, view uint64) {
 	}
 	e.late = true
 	// One after the other asks for the view: when two do at once, one of them loses time.
-	turn := 0
-	for _, o := range e.place.View.Members {
-		if o < e.cfg.Self && e.down[o].IsZero() {
-			turn++
-		}
-	}
+	turn := e.turn(func(o base.NodeID) bool { return !e.down[o].IsZero() })
 	e.mu.Unlock()
 	select {
 	case <-e.stopc:
@@ -364,31 +359,31 @@ func (e *Engine) each(ctx context.Context, patience time.Duration, nodes []base.
 
 func (e *Engine) ask(ctx context.Context, n base.NodeID, q *wire.EpochControl) (*wire.EpochAnswer, error) {
 	if n == e.cfg.Self {
-		return e.control(ctx, q)
+		return e.control(ctx, n, q)
 	}
 	a := &wire.EpochAnswer{}
 	return a, e.cfg.Transport.Call(ctx, n, wire.KindEpochControl, q, a)
 }
 
-func (e *Engine) onControl(ctx context.Context, _ base.NodeID, body []byte) (wan.Msg, error) {
+func (e *Engine) onControl(ctx context.Context, from base.NodeID, body []byte) (wan.Msg, error) {
 	var q wire.EpochControl
 	if err := q.UnmarshalVT(body); err != nil {
 		return nil, base.Errorf(base.CodeInvalid, "a step of a view change cannot be read: %v", err)
 	}
-	a, err := e.control(ctx, &q)
+	a, err := e.control(ctx, from, &q)
 	if err != nil {
 		return nil, err
 	}
 	return a, nil
 }
 
-func (e *Engine) control(ctx context.Context, q *wire.EpochControl) (*wire.EpochAnswer, error) {
+func (e *Engine) control(ctx context.Context, by base.NodeID, q *wire.EpochControl) (*wire.EpochAnswer, error) {
 	if err := e.Err(); err != nil {
 		return nil, base.Errorf(base.CodeUnavailable, "epochs have stopped on this node: %v", err)
 	}
 	switch q.Step {
 	case stepSeal:
-		return e.seal(q)
+		return e.seal(by, q)
 	case stepCatchUp:
 		return e.catchUp(ctx, q)
 	case stepInstall:
@@ -427,7 +422,7 @@ func (e *Engine) hello() *wire.EpochAnswer {
 }
 
 // seal ends this node's part in a view for good, and reports (VIEW-2).
-func (e *Engine) seal(q *wire.EpochControl) (*wire.EpochAnswer, error) {
+func (e *Engine) seal(by base.NodeID, q *wire.EpochControl) (*wire.EpochAnswer, error) {
 	e.mu.Lock()
 	behind := e.place.View.Number < q.View
 	e.mu.Unlock()
@@ -459,24 +454,47 @@ func (e *Engine) seal(q *wire.EpochControl) (*wire.EpochAnswer, error) {
 		e.place = p
 		e.retire()
 		e.mu.Unlock()
-		e.spawn(func() { e.remindSealed(p.View.Number) })
+		e.spawn(func() { e.remindSealed(p.View.Number, by) })
 	}
 	return e.answer(), nil
 }
 
-// remindSealed asks for a view if whoever has sealed this node does not bring one.
-func (e *Engine) remindSealed(number uint64) {
-	select {
-	case <-e.stopc:
-		return
-	case <-time.After(3*e.cfg.Ask + rand.N(2*e.cfg.Ask)):
+// remindSealed asks for a view if the node that has sealed this one does not bring one: soon if
+// that node is ailing, for it may never hear the answers (EPO-3b).
+func (e *Engine) remindSealed(number uint64, by base.NodeID) {
+	patience := 3*e.cfg.Ask + rand.N(2*e.cfg.Ask)
+	for began, step := time.Now(), e.cfg.Ask/2; time.Since(began) < patience; step = e.cfg.Ask / 4 {
+		select {
+		case <-e.stopc:
+			return
+		case <-time.After(min(step, patience)):
+		}
+		e.mu.Lock()
+		still := e.place.View.Number == number && !e.active
+		turn := e.turn(func(o base.NodeID) bool { return o == by || e.ailing(o) })
+		e.mu.Unlock()
+		switch {
+		case !still:
+			return
+		case by != e.cfg.Self && e.ailing(by) && !e.cfg.Patient:
+			patience = min(patience, time.Since(began)+time.Duration(turn)*e.cfg.Ask)
+		}
 	}
-	e.mu.Lock()
-	still := e.place.View.Number == number && !e.active
-	e.mu.Unlock()
-	if still {
-		e.need("sealed, and no view since")
+	e.need("sealed, and no view since")
+}
+
+// ailing is Config.Ailing.
+func (e *Engine) ailing(n base.NodeID) bool { return e.cfg.Ailing != nil && e.cfg.Ailing(n) }
+
+// turn is how many members ask for a view before this one, without those left out. The caller holds
+// mu.
+func (e *Engine) turn(without func(base.NodeID) bool) (n int) {
+	for _, o := range e.place.View.Members {
+		if o < e.cfg.Self && !without(o) {
+			n++
+		}
 	}
+	return n
 }
 
 // adopt makes a newer view this node's. What it does not include is discarded. A member that holds
