@@ -3,6 +3,7 @@ package session
 import (
 	"encoding/binary"
 	"maps"
+	"slices"
 
 	"github.com/godwitdb/godwit/base"
 )
@@ -12,7 +13,8 @@ import (
 // when the first one is asked for.
 type homes struct {
 	byKey map[string]base.RegionID
-	noted []byte // the others: length of the key, key, home
+	noted []byte   // the others: length of the key, key, home
+	moved []string // of rows that the transaction moves itself
 }
 
 // note keeps the home of a row that was read.
@@ -42,9 +44,26 @@ func (h *homes) of(key base.Key) (home base.RegionID, ok bool) {
 }
 
 // set changes the home of a row that is known.
-func (h *homes) set(key base.Key, home base.RegionID) { h.byKey[string(key)] = home }
+func (h *homes) set(key base.Key, home base.RegionID) {
+	h.byKey[string(key)] = home
+	h.moved = append(h.moved, string(key))
+}
+
+// rollback forgets the homes to which the transaction moves rows: the moves may have been dropped.
+// The others are where rows are stored. That of a row that the transaction has deleted could not be
+// read again, and whoever writes the row anew has to know it.
+func (h *homes) rollback() {
+	if h.moved == nil {
+		return
+	}
+	h.sortOut()
+	for _, k := range h.moved {
+		delete(h.byKey, k)
+	}
+	h.moved = nil
+}
 
 func (h *homes) clone() homes {
 	h.sortOut()
-	return homes{byKey: maps.Clone(h.byKey)}
+	return homes{byKey: maps.Clone(h.byKey), moved: slices.Clone(h.moved)}
 }

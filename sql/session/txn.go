@@ -330,7 +330,8 @@ func (t *Txn) RollbackToMark(n int) {
 	if n <= t.top {
 		t.top = n
 		t.KV.RollbackTo(n)
-		t.homes, t.Advice = homes{}, nil // moves may have been dropped: read again
+		t.homes.rollback()
+		t.Advice = nil
 	}
 }
 
