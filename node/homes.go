@@ -55,7 +55,8 @@ func (h *homes) Accessed(a homing.Access) homing.Verdict {
 		h.mu.Unlock()
 		return homing.Verdict{Along: d.Along}
 	}
-	return homing.Verdict{To: d.To, With: d.With, Reason: reason, Along: d.Along}
+	with := slices.DeleteFunc(slices.Clone(d.With), func(k base.Key) bool { return !h.mayLive(k.Shard(), d.To) })
+	return homing.Verdict{To: d.To, With: with, Reason: reason, Along: d.Along}
 }
 
 // Moved implements homing.Homes: the old owner's counters go to the new one.
