@@ -42,6 +42,8 @@ type Placed struct {
 	// clients are in none of them.
 	Regions RegionSet `json:"regions"`
 	First   RegionID  `json:"first"`
+	// Homes are, by the regions of clients, where rows are at home instead of First.
+	Homes RegionMap `json:"homes,omitempty"`
 }
 
 // Allows reports whether rows may lie in a region.
@@ -52,10 +54,13 @@ func (p Placed) HomeOf(r RegionID) RegionID {
 	if p.Allows(r) {
 		return r
 	}
+	if home := p.Homes.At(r); home != 0 {
+		return home
+	}
 	return p.First
 }
 
-// Placement says in which regions rows may lie (docs/protocol.md, PLACE-1 to PLACE-4). It has
+// Placement says in which regions rows may lie (docs/protocol.md, PLACE-1 to PLACE-7). It has
 // shards of its own, as many as the cluster has, whose groups have their replicas there and nowhere
 // else.
 type Placement struct {
@@ -64,6 +69,11 @@ type Placement struct {
 	// Regions never change, in the order in which they were named: rows whose clients are in none
 	// of them are at home in the first one.
 	Regions []RegionID `json:"regions"`
+	// Readers are regions, besides, that hold copies and do not vote. No row is at home there.
+	Readers []RegionID `json:"readers,omitempty"`
+	// Set: this is one of several copy sets of a placement, that of the first of Regions; nil: it
+	// is all of it.
+	Set *CopySet `json:"set,omitempty"`
 	// Dropped: no table may be placed there any more. Its groups stay, without rows, and are used
 	// again by the next placement of the same regions.
 	Dropped bool `json:"dropped,omitempty"`
@@ -79,10 +89,14 @@ type Placement struct {
 
 // Placed is what the descriptors of the placement's tables say of it.
 func (p *Placement) Placed() Placed {
-	return Placed{ID: p.ID, Regions: RegionsOf(p.Regions...), First: p.Regions[0]}
+	out := Placed{ID: p.ID, Regions: RegionsOf(p.Regions...), First: p.Regions[0]}
+	if p.Set != nil {
+		out.Homes = p.Set.Homes
+	}
+	return out
 }
 
-// Has reports whether rows may lie in a region.
+// Has reports whether rows may be at home in a region, which votes then.
 func (p *Placement) Has(r RegionID) bool { return slices.Contains(p.Regions, r) }
 
 // ShardBefore is the shard before those of a placement, of which each has so many.
@@ -96,11 +110,11 @@ func (t *Topology) Placement(id PlacementID) *Placement {
 	return &t.Placements[id-1]
 }
 
-// PlacementByName finds a placement that was not dropped; nil if there is none. Case does not
-// count.
+// PlacementByName finds a placement that was not dropped, or the first of its copy sets; nil if
+// there is none. Case does not count.
 func (t *Topology) PlacementByName(name string) *Placement {
 	for i := range t.Placements {
-		if p := &t.Placements[i]; !p.Dropped && strings.EqualFold(p.Name, name) {
+		if p := &t.Placements[i]; !p.Dropped && p.Number() == p.ID && strings.EqualFold(p.Name, name) {
 			return p
 		}
 	}
@@ -118,7 +132,7 @@ func (t *Topology) PlacementOf(s ShardID) *Placement {
 // MayHold reports whether what is in a shard may lie at a node.
 func (t *Topology) MayHold(s ShardID, n NodeID) bool {
 	p := t.PlacementOf(s)
-	return p == nil || p.Has(t.RegionOf(n))
+	return p == nil || p.Holds(t.RegionOf(n))
 }
 
 // MayLiveIn reports whether rows of a shard may be given a home in a region.
@@ -132,17 +146,22 @@ func (t *Topology) MayLiveIn(s ShardID, r RegionID) bool {
 // HomeIn is where rows of a shard are at home whose clients have theirs in a region.
 func (t *Topology) HomeIn(s ShardID, r RegionID) RegionID {
 	if p := t.PlacementOf(s); p != nil && !p.Has(r) {
-		return p.Regions[0]
+		return p.Placed().HomeOf(r)
 	}
 	return r
 }
 
 // MayPass reports whether what two nodes send each other may go over a third one: it is in every
-// placement that has both (PLACE-3).
+// placement that has both (PLACE-3). Nothing is kept on the way, so the copy sets of a placement do
+// not matter.
 func (t *Topology) MayPass(a, b, over NodeID) bool {
 	x, y, z := t.RegionOf(a), t.RegionOf(b), t.RegionOf(over)
 	for i := range t.Placements {
-		if p := &t.Placements[i]; p.Has(x) && p.Has(y) && !p.Has(z) {
+		p := &t.Placements[i]
+		if p.Number() != p.ID {
+			continue
+		}
+		if all := p.All(); slices.Contains(all, x) && slices.Contains(all, y) && !slices.Contains(all, z) {
 			return false
 		}
 	}
@@ -193,7 +212,7 @@ func (t *Topology) validatePlacements() error {
 				return Errorf(CodeInvalid, "placement %s has a shard without replicas", p.Name)
 			}
 			for _, n := range set {
-				if !p.Has(t.RegionOf(n)) {
+				if !p.Holds(t.RegionOf(n)) {
 					return Errorf(CodeInvalid, "placement %s has a replica at node %d, which is in none of its regions", p.Name, n)
 				}
 			}

@@ -33,13 +33,19 @@ const (
 	// VersionRowPlaced has tables whose rows lie in several placements: older builds take a row's
 	// key for that of an index entry, and do not know who owns the gap in front of it.
 	VersionRowPlaced ClusterVersion = 7
+	// VersionVoters has placements in which not all regions vote: older builds would make voters of
+	// read replicas, and look for rows in other shards.
+	VersionVoters ClusterVersion = 8
 	// VersionNewest is the newest that this build knows.
-	VersionNewest ClusterVersion = 7
+	VersionNewest ClusterVersion = 8
 )
 
 // Brings says, for people, what a cluster can do from a version on; empty for the first.
 func (v ClusterVersion) Brings() string {
-	if v == VersionRegions {
+	switch v {
+	case VersionVoters:
+		return "placements say how many regions vote, which have read replicas, and what they survive"
+	case VersionRegions:
 		return "regions come and go; tables, and rows, have placements; nodes that are silent for long are replaced; keys of collations with PAD SPACE disregard spaces at the end of texts"
 	}
 	return ""
@@ -131,6 +137,19 @@ func (p Placement) MarshalJSON() ([]byte, error) {
 func (p *Placement) UnmarshalJSON(b []byte) (err error) {
 	type plain Placement
 	p.Unknown, err = decodeKeeping(b, (*plain)(p))
+	return err
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (s CopySet) MarshalJSON() ([]byte, error) {
+	type plain CopySet
+	return encodeKeeping(plain(s), s.Unknown)
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (s *CopySet) UnmarshalJSON(b []byte) (err error) {
+	type plain CopySet
+	s.Unknown, err = decodeKeeping(b, (*plain)(s))
 	return err
 }
 

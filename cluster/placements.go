@@ -11,7 +11,7 @@ import (
 // Package cluster/placed asks.
 func (c *Cluster) PlacementLacks(ctx context.Context, t *base.Topology, id base.PlacementID) string {
 	for _, g := range t.Groups() {
-		if p := t.PlacementOf(g.Shard()); p != nil && p.ID == id && c.dir.Leader(g) == 0 {
+		if p := t.PlacementOf(g.Shard()); p != nil && p.Number() == id && c.dir.Leader(g) == 0 {
 			return fmt.Sprintf("group %v has no leader yet", g)
 		}
 	}
@@ -37,7 +37,7 @@ func (c *reconciliation) foundPlacements(t *base.Topology) error {
 	}
 	for i := range t.Placements {
 		p := &t.Placements[i]
-		if !p.Has(t.RegionOf(c.self)) {
+		if !p.Holds(t.RegionOf(c.self)) {
 			continue
 		}
 		if err := c.disk.FoundPlacement(p.ID, func() error {

@@ -279,11 +279,11 @@ func (c *regions) DropRegion(ctx context.Context, name, into string) (*base.Topo
 				"ALTER TABLE ... SET LOCALITY, or drop them, first", strings.Join(tables, ", "), name)
 		}
 	}
-	return c.Change(ctx, func(t *base.Topology) error { return leave(t, name, into, c.near) })
+	return c.Change(ctx, func(t *base.Topology) error { return leave(t, name, into, c.Near) })
 }
 
-// near is the round trip between two regions; 0 if it is not known.
-func (c *regions) near(a, b base.RegionID) time.Duration {
+// Near is the round trip between two regions; 0 if it is not known.
+func (c *regions) Near(a, b base.RegionID) time.Duration {
 	t := c.Topology()
 	best := time.Duration(0)
 	for _, x := range t.NodesIn(a) {

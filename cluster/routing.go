@@ -137,12 +137,12 @@ func (e *env) Farthest() time.Duration { return e.peers.longest() }
 // FarthestPath is the longest of what the paths to nodes heard of lately took at least.
 func (e *env) FarthestPath() time.Duration { return e.peers.longestPath() }
 
-// QuorumRTT is the round trip from this node to the nearest majority of a group's replicas; 0 if
-// unknown.
+// QuorumRTT is the round trip from this node to the nearest majority of a group's replicas, but for
+// read replicas of a placement; 0 if unknown.
 func (e *env) QuorumRTT(g base.GroupID) time.Duration {
 	const unknown = time.Hour
 	var all []time.Duration
-	for _, n := range e.Replicas(g) {
+	for _, n := range e.Topology().VotersOf(g.Shard()) {
 		if n == e.self {
 			all = append(all, 0)
 		} else if d, ok := e.peers.rtt(n); ok {

@@ -130,7 +130,7 @@ func groupStatuses(t *base.Topology, parts []*part) (out []GroupStatus) {
 			out = append(out, *g)
 			continue
 		}
-		out = append(out, GroupStatus{ID: id, Name: id.String(), Home: report.HomeName(t, id), Voters: t.ShardReplicas(id.Shard())})
+		out = append(out, GroupStatus{ID: id, Name: id.String(), Home: report.HomeName(t, id), Voters: t.VotersOf(id.Shard())})
 	}
 	return out
 }

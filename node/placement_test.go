@@ -35,7 +35,7 @@ func placementOfThree(t *testing.T) {
 	regions := fmt.Sprintf("('%s', \"%s\", %s)", names[1], names[2], names[3])
 	refused(in, "CREATE PLACEMENT eu REGIONS ('nowhere')", "there is no region")
 	refused(in, "CREATE PLACEMENT eu REGIONS ('"+names[1]+"', '"+names[1]+"')", "named twice")
-	refused(in, "CREATE PLACEMENT eu REGIONS ('"+names[1]+"') VOTERS 3", "regions all vote")
+	refused(in, "CREATE PLACEMENT eu REGIONS ('"+names[1]+"') VOTERS 3", "has 1 regions")
 	refused(in, "CREATE TABLE t (id INT PRIMARY KEY) PLACEMENT eu", "there is no placement eu")
 	mustExec(t, out, "CREATE PLACEMENT eu REGIONS "+regions)
 	refused(in, "CREATE PLACEMENT EU REGIONS "+regions, "already")
@@ -109,10 +109,11 @@ func placementOfThree(t *testing.T) {
 	refused(in, "ALTER TABLE child SET PLACEMENT NONE", "different placements")
 	refused(in, "ALTER TABLE t SET PLACEMENT NONE", "different placements")
 	refused(out, "INSERT INTO child VALUES (2, 2000000)", "child_ibfk_1")
-	var p, rs, state string
+	var p, rs, state, voters, readers, survives string
 	var tables int
-	if err := in.QueryRowContext(t.Context(), "SHOW PLACEMENTS").Scan(&p, &rs, &tables, &state); err != nil || p != "eu" ||
-		rs != strings.Join(names[1:4], ", ") || tables != 4 || state != "ready" {
+	if err := in.QueryRowContext(t.Context(), "SHOW PLACEMENTS").Scan(&p, &rs, &tables, &state, &voters, &readers, &survives); err != nil || p != "eu" ||
+		rs != strings.Join(names[1:4], ", ") || tables != 4 || state != "ready" || voters != "3" ||
+		readers != "" || survives != "a region" {
 		t.Errorf("SHOW PLACEMENTS: %s, %s, %d tables, %s (%v)", p, rs, tables, state, err)
 	}
 	// A database's default.

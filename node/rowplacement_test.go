@@ -152,7 +152,7 @@ func rowPlacement(t *testing.T) {
 	}
 	for rows.Next() {
 		var p, rs, n, state string
-		if err := rows.Scan(&p, &rs, &n, &state); err != nil {
+		if err := rows.Scan(&p, &rs, &n, &state, new(any), new(any), new(any)); err != nil {
 			t.Fatal(err)
 		}
 		count = append(count, p+" "+n)

@@ -109,8 +109,8 @@ var topics = []server.Topic{
 func (s show) EnableAsync(ctx context.Context) error { return s.n.cluster.EnableAsync(ctx) }
 
 // CreatePlacement implements server.Cluster.
-func (s show) CreatePlacement(ctx context.Context, name string, regions []string) error {
-	return placed.Create(ctx, s.n.cluster, name, regions)
+func (s show) CreatePlacement(ctx context.Context, spec base.PlacementSpec) error {
+	return placed.Create(ctx, s.n.cluster, spec)
 }
 
 // DropPlacement implements server.Cluster.

@@ -76,7 +76,7 @@ func TestRollingUpgrade(t *testing.T) {
 	w.procs[1].as(t, 0)
 	w.procs[1].ready(t)
 	l.progress(t)
-	versions(w.procs[0], lines(6, 7, 7, 6)...)
+	versions(w.procs[0], lines(6, 8, 8, 6)...)
 	p := w.procs[0]
 	p.exec(t, "CREATE TABLE d.during (s VARCHAR(10) COLLATE utf8mb4_general_ci PRIMARY KEY, n INT)",
 		"INSERT INTO d.during VALUES ('x', 1), ('y ', 2)",
@@ -113,7 +113,7 @@ func TestRollingUpgrade(t *testing.T) {
 	w.procs[0].as(t, base.VersionFirst)
 	w.procs[0].ready(t)
 	l.progress(t)
-	versions(w.procs[1], lines(6, 6, 7, 6)...)
+	versions(w.procs[1], lines(6, 6, 8, 6)...)
 	for _, p := range []*proc{w.procs[0], old} {
 		p.as(t, 0)
 		p.ready(t)
@@ -129,7 +129,7 @@ func TestRollingUpgrade(t *testing.T) {
 		return ""
 	})
 	l.progress(t)
-	versions(old, lines(7, 7, 7, 7)...)
+	versions(old, lines(8, 8, 8, 8)...)
 	p.exec(t, "CREATE TABLE d.after (s VARCHAR(10) COLLATE utf8mb4_general_ci PRIMARY KEY, n INT)", "INSERT INTO d.after VALUES ('a ', 1)",
 		"ALTER TABLE d.before MODIFY s VARCHAR(10) COLLATE utf8mb4_general_ci")
 	for _, q := range []string{"SELECT n FROM d.after WHERE s = 'a'", "SELECT n FROM d.before WHERE s = 'a  '"} {

@@ -1,6 +1,6 @@
 // Package placed makes and drops placements while the cluster is in use (docs/protocol.md, PLACE-1
-// to PLACE-4). The groups of one are founded as soon as nodes hear of it, and it can be used once
-// all of them act by it.
+// to PLACE-4, PLACE-7). The groups of one are founded as soon as nodes hear of it, and it can be
+// used once all of them act by it.
 package placed
 
 import (
@@ -16,6 +16,8 @@ type Cluster interface {
 	// Change rewrites the topology, and NewestTopology asks the meta group for it.
 	Change(ctx context.Context, fn func(*base.Topology) error) (*base.Topology, error)
 	NewestTopology(ctx context.Context) (*base.Topology, error)
+	// Near is the round trip between two regions; 0 if it is not known.
+	Near(a, b base.RegionID) time.Duration
 	// PlacementLacks is what is missing until tables may lie in a placement; empty if nothing is.
 	PlacementLacks(ctx context.Context, t *base.Topology, id base.PlacementID) string
 }
@@ -26,12 +28,12 @@ const poll = 20 * time.Millisecond
 // Create makes a placement of some regions, the first of which gets the rows of clients
 // elsewhere, and waits until it can be used. If that was begun before and has not come to its end,
 // it is brought to it.
-func Create(ctx context.Context, c Cluster, name string, regions []string) error {
-	t, err := c.Change(ctx, func(t *base.Topology) error { return placement.Add(t, name, regions) })
+func Create(ctx context.Context, c Cluster, s base.PlacementSpec) error {
+	t, err := c.Change(ctx, func(t *base.Topology) error { return placement.Add(t, s, c.Near) })
 	if err != nil {
 		return err
 	}
-	id := t.PlacementByName(name).ID
+	name, id := s.Name, t.PlacementByName(s.Name).ID
 	for lacks := ""; ; {
 		now := c.PlacementLacks(ctx, t, id)
 		if now == "" {
@@ -52,7 +54,9 @@ func Create(ctx context.Context, c Cluster, name string, regions []string) error
 		if p.Dropped {
 			return base.Errorf(base.CodeInvalid, "placement %s was dropped meanwhile", name)
 		}
-		p.Opening = false
+		for _, x := range t.CopySets(id) {
+			x.Opening = false
+		}
 		return nil
 	})
 	return err

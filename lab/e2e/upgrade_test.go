@@ -108,7 +108,7 @@ func TestUpgradeFromCommit(t *testing.T) {
 	}
 	as(c.nodes[0], "")
 	finalize("there is nothing to finalize")
-	if _, out, errs := godwit(t, "upgrade", "status", "--addr", c.nodes[0].addr); !strings.Contains(out, "The cluster acts by version 6. Version 7") {
+	if _, out, errs := godwit(t, "upgrade", "status", "--addr", c.nodes[0].addr); !strings.Contains(out, "The cluster acts by version 6. Version 8") {
 		t.Errorf("status: %s %s", out, errs)
 	}
 	pool := c.nodes[0].open(t, "ledger")
@@ -124,7 +124,7 @@ func TestUpgradeFromCommit(t *testing.T) {
 	late := &node{region: "region-x", dir: filepath.Join(t.TempDir(), "x"), addr: port(t), sql: port(t), join: c.nodes[1].addr}
 	late.refuses(t, "a region that is added", "needs cluster version 7")
 	as(c.nodes[2], "")
-	finalize("the cluster acts by version 7")
+	finalize("the cluster acts by version 8")
 	l.advances(t, 20, c.regions...)
 
 	// Its own store the old build does not open; with an empty one the others refuse it.

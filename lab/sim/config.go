@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster/join"
 	"github.com/godwitdb/godwit/mechanism/wan/overlay"
 	"github.com/godwitdb/godwit/policy/home"
 )
@@ -24,6 +25,11 @@ type Config struct {
 	// Placed, above 0, has a placement of so many regions, the first ones, with registers of its
 	// own.
 	Placed int
+	// Sets, with Placed, are the copy sets of the placement (PLACE-7). Sections makes more sections
+	// of a table, and Believes changes what a node begins with.
+	Sets     []base.Placement
+	Sections func(ks *keyspace, letter string, seq uint64, n int) []*section
+	Believes func(*join.Identity)
 	// RowPlaced, with Placed, has a second placement of the other regions, and registers of one
 	// table whose rows lie in the one, in the other or everywhere, and move between them.
 	RowPlaced bool
@@ -190,12 +196,15 @@ type Break struct {
 	NoLeaving bool
 	// AnyPath lets messages between two regions of a placement go over others (PLACE-3).
 	AnyPath bool
-	// NoBegun leaves the owners of the first gaps of RowPlaced to the table id (PLACE-6).
+	// NoBegun leaves the owners of the first gaps of RowPlaced, and of a table spread over copy
+	// sets, to the table id (PLACE-6).
 	NoBegun bool
 	// Astray has rows of RowPlaced written in the shards of all regions (PLACE-5).
 	Astray bool
 	// PatientSealed has nodes wait for whoever has sealed them, be it deaf (EPO-3b).
 	PatientSealed bool
+	// AnyHome gives rows homes in regions that do not vote for them (PLACE-7).
+	AnyHome bool
 	// NoHedges has no read be asked of a second node.
 	NoHedges bool
 	// EarlyCopies makes survivors of a lost region claim to hold more of it than they do.
@@ -264,13 +273,6 @@ func pickNetwork(r *rand.Rand) overlay.Params {
 		p.Relay = false
 	}
 	return p
-}
-
-// detours makes the path between the first and the last region much longer than the way over the
-// second.
-func detours(r *rand.Rand) [][]time.Duration {
-	near, far := 5*time.Millisecond+upTo(r, 10*time.Millisecond), 60*time.Millisecond+upTo(r, 60*time.Millisecond)
-	return [][]time.Duration{{0, near, far}, {near, 0, near}, {far, near, 0}}
 }
 
 // upTo draws from [0, d).

@@ -78,8 +78,13 @@ func (ks *keyspace) grid(letter string, seq uint64, cfg *Config, n int) []*secti
 			out = append(out, ks.add(fmt.Sprintf("%s%d%d", letter, sh, r), seq, base.ShardID(sh), base.RegionID(r), n))
 		}
 		for r := 1; r <= cfg.Placed; r++ {
-			out = append(out, ks.add(fmt.Sprintf("%sp%d%d", letter, sh, r), seq, placedShard(cfg, sh), base.RegionID(r), n))
+			if cfg.Sets == nil {
+				out = append(out, ks.add(fmt.Sprintf("%sp%d%d", letter, sh, r), seq, placedShard(cfg, sh), base.RegionID(r), n))
+			}
 		}
+	}
+	if cfg.Sections != nil {
+		out = append(out, cfg.Sections(ks, letter, seq, n)...)
 	}
 	return out
 }

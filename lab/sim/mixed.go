@@ -27,11 +27,7 @@ type mixed struct {
 
 func newMixed(ks *keyspace, cfg *Config) func(*client) func() {
 	regs := ks.grid("x", tableMixed, cfg, cfg.Keys)
-	var rows []*section
-	if cfg.RowPlaced {
-		rows = ks.rowPlaced(cfg, cfg.Keys)
-		regs = append(regs, rows...)
-	}
+	rows := slices.DeleteFunc(slices.Clone(regs), func(s *section) bool { _, has := ks.belongs[s.name]; return !has })
 	perHome := 1
 	if cfg.ShipOnly {
 		perHome = 6
@@ -98,7 +94,7 @@ func (m *mixed) one() {
 		m.moves()
 		return
 	}
-	if m.rows != nil && m.rng.IntN(4) == 0 {
+	if len(m.rows) > 0 && m.rng.IntN(4) == 0 {
 		m.relocates()
 		return
 	}

@@ -78,3 +78,10 @@ func TestOverlaySeeds(t *testing.T) {
 		t.Errorf("%d messages over relays, %d to several nodes: the seeds miss what they are for", relayed, shared)
 	}
 }
+
+// detours makes the path between the first and the last region much longer than the way over the
+// second.
+func detours(r *rand.Rand) [][]time.Duration {
+	near, far := 5*time.Millisecond+upTo(r, 10*time.Millisecond), 60*time.Millisecond+upTo(r, 60*time.Millisecond)
+	return [][]time.Duration{{0, near, far}, {near, 0, near}, {far, near, 0}}
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/godwitdb/godwit/base"
@@ -12,8 +13,9 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// canaries are in every value of a placement, by its number, and in nothing else.
-var canaries = map[base.PlacementID]string{1: "@canary", 2: "@grackle"}
+// canaries are in every value of a placement, or copy set, by its number, and in nothing else.
+var canaries = map[base.PlacementID]string{1: "@canary", 2: "@grackle", 3: "@bulbul", 4: "@dunnock", 5: "@siskin", 6: "@hoopoe",
+	7: "@plover", 8: "@curlew", 9: "@whimbrel"}
 
 // place adds the placement of a run to its first topology.
 func (w *world) place() {
@@ -32,37 +34,15 @@ func (w *world) place() {
 		}
 		w.ident.First.Placements = append(w.ident.First.Placements, p)
 	}
+	if w.cfg.Sets != nil {
+		w.ident.First.Placements = w.cfg.Sets
+	}
 	w.ident.First = placement.Place(w.ident.First)
 }
 
 // placedShard is the shard of a number in the placement of a run.
 func placedShard(cfg *Config, n int) base.ShardID {
 	return base.ShardID(base.PlacementID(1).ShardBefore(cfg.Shards) + n)
-}
-
-// rowPlaced makes the sections of a table whose rows lie in one of two placements or everywhere,
-// in a shard of each. The table id names the last region, which is not in the first placement.
-func (ks *keyspace) rowPlaced(cfg *Config, n int) (out []*section) {
-	last := base.RegionID(cfg.Regions)
-	for i, place := range []base.Placed{{}, {ID: 1, First: 1}, {ID: 2, First: base.RegionID(cfg.Placed + 1)}} {
-		shard, home, ix := base.ShardID(1), last, base.IndexID(0)
-		if place.ID != 0 {
-			home = place.First
-			if !cfg.Break.NoBegun {
-				ix = ix.BegunIn(home)
-			}
-			shard += base.ShardID(place.ID.ShardBefore(cfg.Shards))
-		}
-		name := fmt.Sprint("r", i)
-		ks.belongs[name] = place.ID
-		if cfg.Break.Astray && place.ID != 0 {
-			shard = base.ShardID(cfg.Shards)
-		}
-		s := &section{name: name, prefix: base.IndexPrefix(shard, base.MakeTableID(tableRows, last), ix, 0), home: home}
-		ks.fill(s, n)
-		out = append(out, s)
-	}
-	return out
 }
 
 // relocates moves a row of such a table to another placement, in one transaction.
@@ -95,8 +75,8 @@ func (t *tx) marked(name, value string) string {
 
 // placed is the home that a client asks for, if the key may have it; else that of its placement.
 func (t *tx) placed(name string, home base.RegionID) base.RegionID {
-	if p := t.inside(name); p != nil && home != 0 && !p.Has(home) {
-		return p.Regions[0]
+	if p := t.inside(name); p != nil && home != 0 && !t.c.w.cfg.Break.AnyHome {
+		return p.Placed().HomeOf(home)
 	}
 	return home
 }
@@ -110,7 +90,7 @@ func (w *world) contained(from, to base.NodeID, kind wire.Kind, body []byte) {
 	t := &w.ident.First
 	for i := range t.Placements {
 		p := &t.Placements[i]
-		if p.Has(t.RegionOf(from)) && !p.Has(t.RegionOf(to)) && bytes.Contains(body, []byte(canaries[p.ID])) {
+		if all := p.All(); slices.Contains(all, t.RegionOf(from)) && !slices.Contains(all, t.RegionOf(to)) && bytes.Contains(body, []byte(canaries[p.ID])) {
 			w.fail("node %d sends node %d, which is outside of the placement, a value of it in a %v message", from, to, kind)
 		}
 	}
@@ -126,9 +106,9 @@ func (w *world) checkResidency() {
 		if l == nil {
 			continue
 		}
-		for _, p := range w.topology().Placements {
-			r, err := residency.Audit(context.Background(), l.store, w.topology(), h.id,
-				residency.Request{Find: canaries[p.ID], Placement: p.Name})
+		t := apart(w.topology())
+		for _, p := range t.Placements {
+			r, err := residency.Audit(context.Background(), l.store, t, h.id, residency.Request{Find: canaries[p.ID], Placement: p.Name})
 			if err != nil {
 				w.fail("node %d cannot be audited: %w", h.id, err)
 				continue
@@ -138,4 +118,17 @@ func (w *world) checkResidency() {
 			}
 		}
 	}
+}
+
+// apart is a topology in which each copy set of a placement is one of its own: what is not in the
+// set is looked for in the stores of all other regions, also in those of the placement.
+func apart(t *base.Topology) *base.Topology {
+	out := *t
+	out.Placements = slices.Clone(t.Placements)
+	for i := range out.Placements {
+		if p := &out.Placements[i]; p.Set != nil {
+			p.Name, p.Set = fmt.Sprint(p.Name, "-", p.ID), nil
+		}
+	}
+	return &out
 }

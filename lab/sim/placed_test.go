@@ -70,10 +70,42 @@ func TestPlacedPathsBite(t *testing.T) {
 }
 
 // rowPlacedConfig is a run with a table whose rows lie in one of two placements, or everywhere.
-func rowPlacedConfig(seed uint64) Config {
+func rowPlacedConfig(seed uint64, b Break) Config {
 	c := placedConfig(seed)
+	c.Break = b
 	c.RowPlaced = true
+	c.Sections = func(ks *keyspace, _ string, seq uint64, n int) []*section {
+		if seq != tableMixed {
+			return nil
+		}
+		return ks.rowPlaced(&c, n)
+	}
 	return c
+}
+
+// rowPlaced makes the sections of a table whose rows lie in one of two placements or everywhere,
+// in a shard of each. The table id names the last region, which is not in the first placement.
+func (ks *keyspace) rowPlaced(cfg *Config, n int) (out []*section) {
+	last := base.RegionID(cfg.Regions)
+	for i, place := range []base.Placed{{}, {ID: 1, First: 1}, {ID: 2, First: base.RegionID(cfg.Placed + 1)}} {
+		shard, home, ix := base.ShardID(1), last, base.IndexID(0)
+		if place.ID != 0 {
+			home = place.First
+			if !cfg.Break.NoBegun {
+				ix = ix.BegunIn(home)
+			}
+			shard += base.ShardID(place.ID.ShardBefore(cfg.Shards))
+		}
+		name := fmt.Sprint("r", i)
+		ks.belongs[name] = place.ID
+		if cfg.Break.Astray && place.ID != 0 {
+			shard = base.ShardID(cfg.Shards)
+		}
+		s := &section{name: name, prefix: base.IndexPrefix(shard, base.MakeTableID(tableRows, last), ix, 0), home: home}
+		ks.fill(s, n)
+		out = append(out, s)
+	}
+	return out
 }
 
 // TestRowPlaced: rows of one table lie in the first regions, in the others or everywhere, and move
@@ -81,7 +113,7 @@ func rowPlacedConfig(seed uint64) Config {
 // found, or sent, where it may not be.
 func TestRowPlaced(t *testing.T) {
 	for _, n := range seeds([]uint64{0, 2}) {
-		seed(t, rowPlacedConfig(9_300_000+n))
+		seed(t, rowPlacedConfig(9_300_000+n, Break{}))
 	}
 }
 
@@ -89,7 +121,7 @@ func TestRowPlaced(t *testing.T) {
 func TestRowPlacedSoak(t *testing.T) {
 	needsSeeds(t)
 	for i := range uint64(*flagSeeds) {
-		seed(t, rowPlacedConfig(*flagFirst+i))
+		seed(t, rowPlacedConfig(*flagFirst+i, Break{}))
 	}
 }
 
@@ -99,8 +131,8 @@ func TestRowPlacedBites(t *testing.T) {
 	for what, breaks := range map[string]Break{"outside of the placement": {Astray: true}, "cannot be read": {NoBegun: true}} {
 		bites := false
 		for s := range uint64(biteSeeds) {
-			cfg := rowPlacedConfig(4 * s)
-			cfg.Break, cfg.Faults = breaks, 0
+			cfg := rowPlacedConfig(4*s, breaks)
+			cfg.Faults = 0
 			if _, err := runSeed(t, cfg); err != nil && strings.Contains(err.Error(), what) {
 				t.Logf("seed %d: %.300v", s, err)
 				bites = true
@@ -116,45 +148,50 @@ func TestRowPlacedBites(t *testing.T) {
 // TestPlacedBytes: in a cluster of nine regions a write of a row in a placement of three takes
 // copies to two regions, and another one's to eight. docs/figures/placements.md has the bytes.
 func TestPlacedBytes(t *testing.T) {
-	const writes, size = 60, 1000
 	cfg := stageConfig(9)
 	cfg.Placed = 3
 	onWorld(t, cfg, func(s *stage) {
 		time.Sleep(20 * time.Second) // leaders go home
-		sent := func() (n uint64) {
-			for _, h := range s.hosts {
-				for _, l := range h.up().node.Overlay().Stats() {
-					for _, k := range l.Kinds {
-						if l.Region != h.region && k.Kind != wire.KindHeartbeat && k.Kind != wire.KindClosed {
-							n += k.SentBytes
-						}
-					}
-				}
-			}
-			return n
-		}
-		// cost is what a write costs, in bytes between regions beyond what is sent at rest.
-		cost := func(shard base.ShardID) float64 {
-			value := strings.Repeat("x", size)
-			run := func(n int) (bytes float64) {
-				before := sent()
-				for i := range writes {
-					if i < n {
-						s.put(1, base.AppendInt64(base.IndexPrefix(shard, base.MakeTableID(3000, 1), 0, 0), int64(i)), value)
-					}
-					time.Sleep(time.Until(s.start.Add(s.now().Truncate(200*time.Millisecond) + 200*time.Millisecond)))
-				}
-				return float64(sent() - before)
-			}
-			rest := run(0)
-			return (run(writes) - rest) / writes
-		}
-		placed, all := cost(placedShard(&cfg, 1)), cost(1)
-		t.Logf("a write of %d bytes sends %.0f bytes between regions with 3 of 9, %.0f with 9 of 9", size, placed, all)
-		if placed < 2*size || placed > 3*size || all < 8*size || all > 12*size {
-			t.Errorf("a write of %d bytes sends %.0f and %.0f bytes between regions", size, placed, all)
+		placed, all := s.bytesOfWrite(placedShard(&cfg, 1)), s.bytesOfWrite(1)
+		t.Logf("a write of %d bytes sends %.0f bytes between regions with 3 of 9, %.0f with 9 of 9", bytesWritten, placed, all)
+		if placed < 2*bytesWritten || placed > 3*bytesWritten || all < 8*bytesWritten || all > 12*bytesWritten {
+			t.Errorf("a write of %d bytes sends %.0f and %.0f bytes between regions", bytesWritten, placed, all)
 		}
 	})
+}
+
+// bytesWritten is the size of the values of bytesOfWrite.
+const bytesWritten = 1000
+
+// bytesOfWrite is what a write of a row of a shard costs that is at home in the first region, in
+// bytes between regions beyond what is sent at rest.
+func (s *stage) bytesOfWrite(shard base.ShardID) float64 {
+	const writes = 60
+	sent := func() (n uint64) {
+		for _, h := range s.hosts {
+			for _, l := range h.up().node.Overlay().Stats() {
+				for _, k := range l.Kinds {
+					if l.Region != h.region && k.Kind != wire.KindHeartbeat && k.Kind != wire.KindClosed {
+						n += k.SentBytes
+					}
+				}
+			}
+		}
+		return n
+	}
+	value := strings.Repeat("x", bytesWritten)
+	run := func(n int) (bytes float64) {
+		before := sent()
+		for i := range writes {
+			if i < n {
+				s.put(1, base.AppendInt64(base.IndexPrefix(shard, base.MakeTableID(3000, 1), 0, 0), int64(i)), value)
+			}
+			time.Sleep(time.Until(s.start.Add(s.now().Truncate(200*time.Millisecond) + 200*time.Millisecond)))
+		}
+		return float64(sent() - before)
+	}
+	rest := run(0)
+	return (run(writes) - rest) / writes
 }
 
 // TestPlacementWaits: a placement cannot be used while a node is down, which may come back without
@@ -169,7 +206,8 @@ func TestPlacementWaits(t *testing.T) {
 				make := func(within time.Duration) error {
 					ctx, cancel := context.WithTimeout(context.Background(), within)
 					defer cancel()
-					return placed.Create(ctx, s.hosts[0].up().node.Cluster(), "p", []string{"r1", "r2", "r3"})
+					return placed.Create(ctx, s.hosts[0].up().node.Cluster(),
+						base.PlacementSpec{Name: "p", Regions: []string{"r1", "r2", "r3"}})
 				}
 				down := s.hosts[3]
 				down.crash()

@@ -303,3 +303,11 @@ func flagGiven(name string) (given bool) {
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == name })
 	return given
 }
+
+// PickEpochs draws a configuration for the workload through SQL with MULTI MASTER tables beside the
+// others.
+func PickEpochs(seed uint64) Config {
+	c := PickSQL(seed)
+	c.Epochs, c.Clients = true, 2
+	return c
+}

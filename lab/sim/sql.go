@@ -42,14 +42,6 @@ func PickSQL(seed uint64) Config {
 	return c
 }
 
-// PickEpochs draws a configuration for the workload through SQL with MULTI MASTER tables beside the
-// others.
-func PickEpochs(seed uint64) Config {
-	c := PickSQL(seed)
-	c.Epochs, c.Clients = true, 2
-	return c
-}
-
 func qkey(id int) string { return fmt.Sprintf("q.%03d", id) }
 
 // db returns the connections to a process, and makes them at the first call.

@@ -119,6 +119,9 @@ func newWorld(cfg Config) *world {
 		if w.ident.First.Node(n.ID) != nil {
 			id := *w.ident
 			id.Node = n.ID
+			if cfg.Believes != nil {
+				cfg.Believes(&id)
+			}
 			h.ident.Store(&id)
 		}
 		h.clock = clock.NewSimulated(cfg.ClockBound, cfg.Seed+uint64(n.ID))
@@ -339,6 +342,9 @@ func (w *world) tuneOwners(l *life, ho *group.HostOptions, oc *owner.Config) {
 	}
 	if b.NoLeaving {
 		oc.MayLive = nil
+	}
+	if b.AnyHome {
+		oc.MayLive, oc.HomeIn = nil, func(_ base.ShardID, r base.RegionID) base.RegionID { return r }
 	}
 	oc.LateWriters = b.LateWriters
 	oc.NoBounds, oc.NoMarks, oc.NoTransferredState = b.NoBounds, b.NoMarks, b.NoTransferredState

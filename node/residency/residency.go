@@ -1,7 +1,7 @@
 // Package residency reads the store of a node and lists what lies there and may not: rows, gaps,
-// logs and records of shards whose placement the node's region is not in (docs/protocol.md,
-// PLACE-2). It does not trust what the node believes to hold: it reads all records, also of groups
-// that the node does not know.
+// logs and records of shards whose placement, or copy set of one, the node's region is not in
+// (docs/protocol.md, PLACE-2, PLACE-7). It does not trust what the node believes to hold: it reads
+// all records, also of groups that the node does not know.
 package residency
 
 import (
@@ -58,7 +58,7 @@ func Audit(ctx context.Context, s *store.Store, t *base.Topology, self base.Node
 		if p == nil {
 			return nil, base.Errorf(base.CodeInvalid, "there is no placement %q, whose regions may have the text", q.Placement)
 		}
-		if p.Has(t.RegionOf(self)) {
+		if r := t.RegionOf(self); p.Holds(r) || slices.Contains(p.All(), r) {
 			find = nil
 		}
 	}

@@ -13,7 +13,7 @@ func TestPlacements(t *testing.T) {
 	topo := Place(basetest.Topology(4, 3, 2, 1, 2))
 	name := func(r base.RegionID) string { return topo.RegionName(r) }
 	add := func(p string, regions ...string) error {
-		if err := Add(&topo, p, regions); err != nil {
+		if err := Add(&topo, base.PlacementSpec{Name: p, Regions: regions}, nil); err != nil {
 			return err
 		}
 		topo = Place(topo)
@@ -39,7 +39,7 @@ func TestPlacements(t *testing.T) {
 	refused(add("four"), "needs a region")
 	old := basetest.Topology(4, 3)
 	old.ClusterVersion = base.VersionFirst
-	refused(Add(&old, "p", []string{old.RegionName(1)}), "CREATE PLACEMENT")
+	refused(Add(&old, base.PlacementSpec{Name: "p", Regions: []string{old.RegionName(1)}}, nil), "CREATE PLACEMENT")
 	refused(add("four", "nowhere"), "there is no region")
 	for p, c := range map[string]struct{ groups, replicas int }{"one": {1, 3}, "two": {2, 3}, "three": {3, 3}} {
 		pl := topo.PlacementByName(p)

@@ -67,6 +67,12 @@ func placements(t *base.Topology) []base.Placement {
 				p.Replicas[s] = append(p.Replicas[s], set...)
 			}
 		}
+		for _, r := range p.Readers {
+			nodes := standing(t, r)
+			for s, set := range placeShards(&old, nodes, 0, t.Shards, min(1, len(nodes))) {
+				p.Replicas[s] = append(p.Replicas[s], set...)
+			}
+		}
 		if p.First == nil {
 			p.First = slices.Clone(p.Replicas)
 		}
@@ -196,7 +202,7 @@ func Members(t *base.Topology, g base.GroupID) (voters, learners []base.NodeID) 
 	case t.IsAsync(g.Shard()):
 		return asyncMembers(t, t.Home(g), t.ShardReplicas(g.Shard()))
 	case g != base.MetaGroup:
-		return slices.Clone(t.ShardReplicas(g.Shard())), nil
+		return placedMembers(t, g, t.ShardReplicas(g.Shard()))
 	}
 	for _, n := range t.Nodes {
 		switch {
@@ -223,13 +229,27 @@ func asyncMembers(t *base.Topology, seat base.RegionID, replicas []base.NodeID) 
 	return voters, learners
 }
 
+// placedMembers splits the replicas of a synchronous shard into those that vote and those that
+// learn: read replicas of a placement.
+func placedMembers(t *base.Topology, g base.GroupID, replicas []base.NodeID) (voters, learners []base.NodeID) {
+	p := t.PlacementOf(g.Shard())
+	for _, n := range replicas {
+		if p == nil || p.Has(t.RegionOf(n)) {
+			voters = append(voters, n)
+		} else {
+			learners = append(learners, n)
+		}
+	}
+	return voters, learners
+}
+
 // FirstMembers are the members with which a group began that was not there when the cluster was
 // made: that of an asynchronous shard, or of a region that was added.
 func FirstMembers(t *base.Topology, g base.GroupID) (voters, learners []base.NodeID) {
 	first := t.FirstReplicas(g)
 	switch {
 	case !t.IsAsync(g.Shard()):
-		return slices.Clone(first), nil
+		return placedMembers(t, g, first)
 	case first == nil:
 		first = t.AsyncFirst[int(g.Shard())-t.Shards-1]
 	}

@@ -71,7 +71,9 @@ func (t *Table) PartNames(spans [][2][]expr.Value) []string {
 		}
 		name := "NONE"
 		if pl := t.st.Env.DB.Topology().Placement(p.ID); pl != nil {
-			name = pl.Name
+			if name = pl.Name; pl.Set != nil {
+				name += " AT " + t.st.Env.DB.Topology().RegionName(pl.Regions[0])
+			}
 		}
 		names = append(names, name)
 	}

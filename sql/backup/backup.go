@@ -358,7 +358,7 @@ func (c *choice) tables() (out []*schema.Table, multi []string) {
 		for _, tn := range slices.Sorted(maps.Keys(db.Tables)) {
 			switch t := db.Tables[tn]; {
 			case !c.whole[name] && !c.parts[name][tn]:
-			case t.Desc.Locality.Kind == schema.MultiMaster, t.Desc.Locality.Parts != nil, !t.Desc.Locality.Placed.Allows(c.here):
+			case t.Desc.Locality.Kind == schema.MultiMaster, t.Desc.Locality.Parts != nil, t.Desc.Locality.Sets != nil, !t.Desc.Locality.Placed.Allows(c.here):
 				multi = append(multi, unread(t.Desc))
 			default:
 				out = append(out, t)
@@ -372,6 +372,9 @@ func (c *choice) tables() (out []*schema.Table, multi []string) {
 func unread(d *schema.TableDesc) string {
 	if d.Locality.Parts != nil {
 		return d.DB + "." + d.Name + " (with PLACEMENT BY)"
+	}
+	if d.Locality.Sets != nil {
+		return d.DB + "." + d.Name + " (spread over a placement in which not all regions vote)"
 	}
 	if d.Locality.Placed.ID != 0 {
 		return d.DB + "." + d.Name + " (with a placement)"

@@ -64,9 +64,9 @@ func (g *Env) replace(ctx context.Context, o *order) error {
 		if t.Desc.Locality.Kind == schema.MultiMaster {
 			return noMultiMaster([]string{o.Tables[0].String()})
 		}
-		if t.Desc.Locality.Parts != nil {
-			return schema.Invalid("table " + o.Tables[0].String() + " has PLACEMENT BY: read it AS OF a time instead, with INSERT " +
-				"... SELECT")
+		if t.Begun() {
+			return schema.Invalid("table " + o.Tables[0].String() + " has PLACEMENT BY, or is spread over a placement in which not " +
+				"all regions vote: read it AS OF a time instead, with INSERT ... SELECT")
 		}
 	}
 	return nil

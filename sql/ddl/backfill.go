@@ -271,7 +271,7 @@ func (t *Table) fillIn(ctx *sql.Context, cur *schema.Table, x *schema.Index, row
 			return clash
 		}
 		for _, e := range es {
-			k.Put(e.Key, e.Value, e.Home)
+			k.Put(e.Key, e.Value, cur.HomeAt(e.Key, e.Home))
 		}
 		return nil
 	})
@@ -357,7 +357,8 @@ type garbageDesc struct {
 	Global bool           `json:"global,omitempty"`
 	Async  bool           `json:"async,omitempty"`
 	Placed base.Placed    `json:"placed,omitzero"`
-	// Parts are the placements of the rows, if they have several, in place of Placed.
+	// Parts are the placements, or copy sets, of the rows, if they have several, in place of
+	// Placed.
 	Parts       []base.Placed `json:"parts,omitempty"`
 	MultiMaster bool          `json:"multi,omitempty"`
 	Since       time.Time     `json:"since"`
@@ -365,8 +366,11 @@ type garbageDesc struct {
 	Node base.NodeID `json:"node,omitempty"`
 }
 
-// partsOfGarbage are the placements of the rows of a table whose rows have several.
+// partsOfGarbage are the placements, or copy sets, of the rows of a table whose rows have several.
 func partsOfGarbage(d *schema.TableDesc) []base.Placed {
+	if d.Locality.Sets != nil {
+		return d.Locality.Sets
+	}
 	if d.Locality.Parts == nil {
 		return nil
 	}

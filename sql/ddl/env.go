@@ -40,10 +40,10 @@ type Env struct {
 type Nodes interface {
 	// EnableAsync makes shards for asynchronous tables, once, and waits until they can be used.
 	EnableAsync(ctx context.Context) error
-	// CreatePlacement makes a placement of some regions and waits until it can be used,
+	// CreatePlacement makes a placement and waits until it can be used,
 	// DropPlacement takes one away, and PlacementNamed is one that can be used, by what the cluster
 	// knows now.
-	CreatePlacement(ctx context.Context, name string, regions []string) error
+	CreatePlacement(ctx context.Context, spec base.PlacementSpec) error
 	DropPlacement(ctx context.Context, name string) error
 	PlacementNamed(ctx context.Context, name string) (base.Placed, error)
 	// DropRegion begins to drop a region, whose rows move into another one, the nearest if none is

@@ -6,6 +6,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/sql/ddl/placing"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/table"
 )
@@ -63,6 +64,7 @@ func (g *Env) rewriteAs(ctx *sql.Context, db, table, kind string, as func(old sc
 		return err
 	}
 	l := as(d.Locality)
+	placing.Settle(g.DB.Topology(), &l)
 	switch {
 	case d.Next != nil && d.Locality.Same(l):
 		m.txn.Rollback()

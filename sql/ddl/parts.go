@@ -10,12 +10,15 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/sql/ddl/placing"
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
 // Placements of single rows:
 //
 //	CREATE TABLE t (...) PLACEMENT BY (country) (('DE', 'FR') IN eu, ('US') IN us, DEFAULT IN world)
+//
+// Of a placement in which not all regions vote, AT 'region' says whose copy set the rows have.
 
 const (
 	literalForms = `'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"`
@@ -34,6 +37,7 @@ type ruleEntry struct {
 	values    []string
 	rest      bool
 	placement string
+	at        string // the region whose copy set it is; empty: it is not said
 }
 
 // parseRule reads a PLACEMENT BY.
@@ -67,6 +71,11 @@ func parseRule(text string) (*rule, error) {
 		var ok bool
 		if e.placement, ok = p.name(); !ok {
 			return p.bad("the name of a placement, or NONE")
+		}
+		if p.word("AT") {
+			if e.at, ok = p.region(); !ok {
+				return p.bad("the name of a region in quotes")
+			}
 		}
 		r.entries = append(r.entries, e)
 		return nil
@@ -142,6 +151,17 @@ func (p *ruleParser) name() (string, bool) {
 	return name, n > 0
 }
 
+// region takes the name of a region, in quotes.
+func (p *ruleParser) region() (string, bool) {
+	p.take("")
+	if p.rest == "" || p.rest[0] != '\'' && p.rest[0] != '"' {
+		return "", false
+	}
+	text, rest, ok := takeLiteral(p.rest)
+	p.rest = rest
+	return text, ok && text != ""
+}
+
 // value takes a literal.
 func (p *ruleParser) value(e *ruleEntry) error {
 	if p.word("NULL") {
@@ -211,6 +231,9 @@ func (g *Env) partsOf(ctx context.Context, k kv.Txn, d *schema.TableDesc, text s
 	out := &schema.PartsDesc{Col: d.Cols[at].ID}
 	for _, e := range r.entries {
 		placed, err := g.placedIn(ctx, k, e.placement)
+		if err == nil {
+			placed, err = placing.At(g.DB.Topology(), placed, e.placement, e.at)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -235,6 +258,9 @@ func (g *Env) partsClause(t *schema.Table) string {
 		name := nowhere
 		if p := g.DB.Topology().Placement(e.Placed.ID); p != nil {
 			name = "`" + p.Name + "`"
+			if p.Set != nil {
+				name += " AT '" + g.DB.Topology().RegionName(p.Regions[0]) + "'"
+			}
 		}
 		entries = append(entries, what+" IN "+name)
 	}
@@ -242,8 +268,9 @@ func (g *Env) partsClause(t *schema.Table) string {
 }
 
 // liesIn reports whether rows of a table lie in a placement.
-func liesIn(l schema.Locality, id base.PlacementID) bool {
-	return slices.ContainsFunc(l.Places(), func(p base.Placed) bool { return p.ID == id })
+func (g *Env) liesIn(l schema.Locality, id base.PlacementID) bool {
+	t := g.DB.Topology()
+	return slices.ContainsFunc(l.Places(), func(p base.Placed) bool { return p.ID != 0 && t.NumberOf(p.ID) == id })
 }
 
 // unreferenced refuses foreign keys from and to tables whose rows have placements of their own.

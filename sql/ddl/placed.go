@@ -11,13 +11,16 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/sql/ddl/placing"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/table"
 )
 
 // In which regions rows may lie:
 //
-//	CREATE PLACEMENT [IF NOT EXISTS] p REGIONS ('a', 'b', ...)
+//	CREATE PLACEMENT [IF NOT EXISTS] p REGIONS ('a', 'b', ...) [VOTERS n] [READ REPLICAS IN ('c', ...)]
+//	  [SURVIVE {NODE | REGION | n REGIONS}]
+//	SHOW CREATE PLACEMENT p
 //	DROP PLACEMENT [IF EXISTS] p
 //	SHOW PLACEMENTS
 //	CREATE TABLE t (...) PLACEMENT p [LOCALITY REGIONAL ...]
@@ -32,14 +35,12 @@ const (
 )
 
 var (
-	rePlacements      = regexp.MustCompile(`(?is)^(?:CREATE|DROP|ALTER)\s+PLACEMENT\b|^SHOW\s+PLACEMENTS\b`)
-	reCreatePlacement = regexp.MustCompile("(?is)^CREATE\\s+PLACEMENT\\s+(IF\\s+NOT\\s+EXISTS\\s+)?" + nameRE +
-		`\s+REGIONS\s*\(([^()]*)\)$`)
-	reDropPlacement = regexp.MustCompile("(?is)^DROP\\s+PLACEMENT\\s+(IF\\s+EXISTS\\s+)?" + nameRE + "$")
-	reShowPlacement = regexp.MustCompile(`(?is)^SHOW\s+PLACEMENTS$`)
-	reTablePlaced   = regexp.MustCompile("(?is)^ALTER\\s+TABLE\\s+" + ofNameRE + "\\s+SET\\s+(" + partsForms + "|PLACEMENT\\s+(?:`[^`]+`|[\\w$]+))$")
-	reDBPlaced      = regexp.MustCompile("(?is)^ALTER\\s+(?:DATABASE|SCHEMA)\\s+" + nameRE + "\\s+SET\\s+PLACEMENT\\s+" + nameRE + "$")
-	reRegionName    = regexp.MustCompile(`^(?:'([^']+)'|"([^"]+)"|([\w.-]+))$`)
+	rePlacements          = regexp.MustCompile(`(?is)^(?:CREATE|DROP|ALTER|SHOW\s+CREATE)\s+PLACEMENT\b|^SHOW\s+PLACEMENTS\b`)
+	reShowCreatePlacement = regexp.MustCompile("(?is)^SHOW\\s+CREATE\\s+PLACEMENT\\s+" + nameRE + "$")
+	reDropPlacement       = regexp.MustCompile("(?is)^DROP\\s+PLACEMENT\\s+(IF\\s+EXISTS\\s+)?" + nameRE + "$")
+	reShowPlacement       = regexp.MustCompile(`(?is)^SHOW\s+PLACEMENTS$`)
+	reTablePlaced         = regexp.MustCompile("(?is)^ALTER\\s+TABLE\\s+" + ofNameRE + "\\s+SET\\s+(" + partsForms + "|PLACEMENT\\s+(?:`[^`]+`|[\\w$]+))$")
+	reDBPlaced            = regexp.MustCompile("(?is)^ALTER\\s+(?:DATABASE|SCHEMA)\\s+" + nameRE + "\\s+SET\\s+PLACEMENT\\s+" + nameRE + "$")
 )
 
 // PlacementStatement is a statement about placements, or ALTER CLUSTER.
@@ -85,9 +86,9 @@ func ParsePlacement(q string) *PlacementStatement {
 	if !rePlacements.MatchString(q) {
 		return parseCluster(q)
 	}
-	if m := reCreatePlacement.FindStringSubmatch(q); m != nil {
+	if create := placing.ParseCreate(q); create != nil {
 		return does("CREATE PLACEMENT", super, func(ctx *sql.Context, g *Env) error {
-			return g.createPlacement(ctx, unquoted(m[2]), m[3], m[1] != "")
+			return g.createPlacement(ctx, create)
 		})
 	}
 	if m := reDropPlacement.FindStringSubmatch(q); m != nil {
@@ -95,25 +96,37 @@ func ParsePlacement(q string) *PlacementStatement {
 			return g.dropPlacement(ctx, unquoted(m[2]), m[1] != "")
 		})
 	}
+	if m := reShowCreatePlacement.FindStringSubmatch(q); m != nil {
+		return &PlacementStatement{Name: "SHOW CREATE PLACEMENT", Reads: true, Schema: texts("Placement", "Create Placement"),
+			Auth: sqlparser.AuthInformation{AuthType: sqlparser.AuthType_IGNORE},
+			run: func(_ *sql.Context, g *Env) ([]sql.Row, error) {
+				return placing.ShowCreate(g.DB.Topology(), unquoted(m[1]))
+			}}
+	}
 	if reShowPlacement.MatchString(q) {
 		return &PlacementStatement{Name: "SHOW PLACEMENTS", Reads: true, Schema: placementsSchema(),
 			Auth: sqlparser.AuthInformation{AuthType: sqlparser.AuthType_IGNORE}, run: showPlacements}
 	}
 	return does("PLACEMENT", super, func(*sql.Context, *Env) error {
-		return schema.Invalid("placements are made with CREATE PLACEMENT name REGIONS ('region', ...), whose regions all vote " +
-			"and never change, and dropped with DROP PLACEMENT name; to change one, make another, and " +
-			"ALTER TABLE ... SET PLACEMENT")
+		return schema.Invalid("placements are made with CREATE PLACEMENT name REGIONS ('region', ...) [VOTERS n] " +
+			"[READ REPLICAS IN ('region', ...)] [SURVIVE {NODE | REGION | n REGIONS}], never change, and are dropped with " +
+			"DROP PLACEMENT name; to change one, make another, and ALTER TABLE ... SET PLACEMENT")
 	})
 }
 
 func unquoted(s string) string { return strings.Trim(s, "`") }
 
 func placementsSchema() sql.Schema {
-	s := make(sql.Schema, 4)
-	for i, n := range []string{"placement", "regions", "tables", "state"} {
-		s[i] = &sql.Column{Name: n, Type: types.LongText, Nullable: true}
+	s := texts("placement", "regions", "tables", "state", "voters", "read_replicas", "survives")
+	s[2].Type, s[4].Type = types.Int64, types.Int64
+	return s
+}
+
+// texts are columns of texts.
+func texts(names ...string) (s sql.Schema) {
+	for _, n := range names {
+		s = append(s, &sql.Column{Name: n, Type: types.LongText, Nullable: true})
 	}
-	s[2].Type = types.Int64
 	return s
 }
 
@@ -123,46 +136,45 @@ func showPlacements(ctx *sql.Context, g *Env) (out []sql.Row, err error) {
 	tables := map[base.PlacementID]int64{}
 	for _, d := range g.Catalog.Loaded().ByID {
 		if d.Prev == nil && g.Sees(ctx, d.Desc.DB, d.Desc.Name) {
+			in := map[base.PlacementID]bool{}
 			for _, p := range d.Desc.Locality.Places() {
-				tables[p.ID]++
+				in[t.NumberOf(p.ID)] = true
+			}
+			for id := range in {
+				tables[id]++
 			}
 		}
 	}
 	for i := range t.Placements {
 		p := &t.Placements[i]
-		if p.Dropped {
+		if p.Dropped || p.Number() != p.ID {
 			continue
-		}
-		var names []string
-		for _, r := range p.Regions {
-			names = append(names, t.RegionName(r))
 		}
 		state := "ready"
 		if p.Opening {
 			state = "opening"
 		}
-		out = append(out, sql.Row{p.Name, strings.Join(names, ", "), tables[p.ID], state})
+		var readers []base.RegionID
+		if p.Set != nil {
+			readers = p.Set.Readers
+		}
+		voters, survives := t.Survives(p)
+		out = append(out, sql.Row{p.Name, placing.Names(t, p.All(), ""), tables[p.ID], state, int64(voters), placing.Names(t, readers, ""),
+			survives})
 	}
 	return out, nil
 }
 
-func (g *Env) createPlacement(ctx *sql.Context, name, list string, lenient bool) error {
-	if strings.EqualFold(name, nowhere) || len(name) > 64 {
-		return schema.Invalid("a placement cannot be called " + name + ": a name has 64 characters at most, and is not NONE")
+func (g *Env) createPlacement(ctx *sql.Context, c *placing.Create) error {
+	spec, err := c.Spec()
+	if err != nil {
+		return err
 	}
-	var regions []string
-	for _, r := range strings.Split(list, ",") {
-		m := reRegionName.FindStringSubmatch(strings.TrimSpace(r))
-		if m == nil {
-			return schema.Invalid("REGIONS takes names of regions, as in ('eu-west', 'eu-south'), and not " + strings.TrimSpace(r))
-		}
-		regions = append(regions, m[1]+m[2]+m[3])
-	}
-	if p := g.DB.Topology().PlacementByName(name); lenient && p != nil && !p.Opening {
-		ctx.Warn(1050, "placement %s exists", name)
+	if p := g.DB.Topology().PlacementByName(spec.Name); c.Lenient && p != nil && !p.Opening {
+		ctx.Warn(1050, "placement %s exists", spec.Name)
 		return nil
 	}
-	return schema.ClientError(g.Nodes.CreatePlacement(ctx, name, regions))
+	return schema.ClientError(g.Nodes.CreatePlacement(ctx, spec))
 }
 
 // dropPlacement takes away a placement in which no table lies. While it looks, no table is made
@@ -188,7 +200,7 @@ func (g *Env) dropPlacement(ctx *sql.Context, name string, lenient bool) error {
 			}
 		}
 		for _, t := range snap.ByID {
-			if p != nil && liesIn(t.Desc.Locality, p.ID) {
+			if p != nil && g.liesIn(t.Desc.Locality, p.ID) {
 				return base.Errorf(base.CodeInvalid, "table %s.%s, or rows of it, lies in placement %s: drop it, or ALTER TABLE ... "+
 					"SET PLACEMENT, first", t.Desc.DB, t.Desc.Name, name)
 			}
@@ -231,7 +243,7 @@ func (g *Env) keepPlaces(ctx context.Context, k kv.Txn, l schema.Locality) error
 		}
 		if now, err := g.placedIn(ctx, k, x.Name); err != nil {
 			return err
-		} else if now.ID != p.ID {
+		} else if now.ID != g.DB.Topology().NumberOf(p.ID) {
 			return base.Errorf(base.CodeInvalid, "placement %s was dropped and made anew meanwhile: try again", x.Name)
 		}
 	}
@@ -258,6 +270,7 @@ func (d *database) placeNew(ctx *sql.Context, m *mutation, desc *schema.TableDes
 	if err != nil {
 		return schema.ClientError(err)
 	}
+	placing.Settle(d.g.DB.Topology(), l)
 	return l.Check()
 }
 
@@ -334,9 +347,9 @@ func (m *mutation) contained(d *schema.TableDesc) error {
 		if t == nil {
 			return 0, false
 		}
-		return t.Desc.Locality.Placed.ID, true
+		return m.g.DB.Topology().NumberOf(t.Desc.Locality.Placed.ID), true
 	}
-	mine := d.Locality.Placed.ID
+	mine := m.g.DB.Topology().NumberOf(d.Locality.Placed.ID)
 	apart := func(fk *sql.ForeignKeyConstraint) error {
 		return schema.Invalid("foreign key " + fk.Name + " leads from table " + fk.Table + " to table " + fk.ParentTable +
 			", which lie in different placements: its values would lie in both. Give both tables one placement, or drop the key")
@@ -363,8 +376,8 @@ func (m *mutation) contained(d *schema.TableDesc) error {
 			}
 		}
 	}
-	if d.Locality.Placed.ID == 0 {
-		return d.Parted()
+	if err := d.Parted(); err != nil || d.Locality.Placed.ID == 0 {
+		return err
 	}
 	for i := range d.Indexes {
 		if d.Indexes[i].Fulltext != nil {

@@ -23,6 +23,7 @@ import (
 //	5: stored functions, which older nodes do not see
 //	6: tables with a placement, and databases that give them one
 //	7: tables whose rows have placements by a column
+//	8: tables in a placement in which not all regions vote
 const (
 	DescVersion     = 1
 	asyncVersion    = 2
@@ -31,7 +32,8 @@ const (
 	functionVersion = 5
 	placedVersion   = 6
 	partsVersion    = 7
-	NewestVersion   = partsVersion
+	setsVersion     = 8
+	NewestVersion   = setsVersion
 )
 
 // DatabaseDesc describes a database.
@@ -64,6 +66,9 @@ type Locality struct {
 	Placed base.Placed `json:"placed,omitzero"`
 	// Parts gives each row a placement, by a column, in place of Placed; nil: no.
 	Parts *PartsDesc `json:"parts,omitempty"`
+	// Sets are the copy sets of the placement over whose shards the rows are spread; nil: there are
+	// none, or Placed is the one in which all rows lie.
+	Sets []base.Placed `json:"sets,omitempty"`
 }
 
 // LocalityKind says what decides where a row of the table lives.
@@ -299,6 +304,8 @@ func (t *TableDesc) Format() int {
 	switch {
 	case t.Locality.Kind == MultiMaster:
 		return MultiVersion
+	case t.Locality.inSets() || t.Next != nil && t.Next.Locality.inSets():
+		return setsVersion
 	case t.Locality.Parts != nil || t.Next != nil && t.Next.Locality.Parts != nil:
 		return partsVersion
 	case t.Locality.Placed.ID != 0 || t.Next != nil && t.Next.Locality.Placed.ID != 0:

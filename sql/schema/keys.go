@@ -155,6 +155,9 @@ func (t *Table) ShardOf(enc []byte) base.ShardID {
 	case Temporary:
 		return temporaryShard
 	}
+	if sets := t.Desc.Locality.Sets; sets != nil {
+		return t.Desc.setShard(xxhash.Sum64(enc) % uint64(len(sets)*t.Desc.Shards))
+	}
 	return t.hashed(t.Desc.firstShard(), enc)
 }
 
@@ -179,6 +182,13 @@ func (t *Table) Shards() []base.ShardID {
 			all = append(all, t.shardsIn(at)...)
 		}
 		return all
+	}
+	if sets := t.Desc.Locality.Sets; sets != nil {
+		out := make([]base.ShardID, len(sets)*t.Desc.Shards)
+		for i := range out {
+			out[i] = t.Desc.setShard(uint64(i))
+		}
+		return out
 	}
 	out := make([]base.ShardID, t.Desc.Shards)
 	for i := range out {

@@ -261,7 +261,7 @@ func (t *Table) partAt(s base.ShardID) int {
 // PlacedAt says in which regions the rows of the table in a shard may lie.
 func (t *Table) PlacedAt(s base.ShardID) base.Placed {
 	if t.parts == nil {
-		return t.Desc.Locality.Placed
+		return t.Desc.Locality.setAt(s, t.Desc.Shards)
 	}
 	return t.parts.places[t.partAt(s)]
 }
@@ -283,10 +283,14 @@ func (t *Table) Belongs(ctx context.Context, key base.Key, value []byte) base.Sh
 	return ref.Shard
 }
 
+// Begun reports whether keys of the table say which region owns the first gaps of their section
+// (PLACE-6): the number of an index is not the same in all of its keys.
+func (t *Table) Begun() bool { return t.parts != nil || t.Desc.Locality.Sets != nil }
+
 // Prefix is that of the keys of an index, as keys have its number, in a shard; home is that of an
 // index by home.
 func (t *Table) Prefix(s base.ShardID, ix base.IndexID, home base.RegionID) base.Key {
-	if t.parts != nil {
+	if t.Begun() {
 		ix = BegunIn(ix, t.PlacedAt(s))
 	}
 	return base.IndexPrefix(s, t.Desc.ID, ix, home)
@@ -304,7 +308,7 @@ func BegunIn(ix base.IndexID, p base.Placed) base.IndexID {
 func (t *TableDesc) Parted() error {
 	d := t.Locality.Parts
 	if d == nil {
-		return nil
+		return t.spread()
 	}
 	at := t.Col(d.Col)
 	if at < 0 {

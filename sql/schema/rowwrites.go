@@ -57,7 +57,7 @@ func (t *Table) MoveRow(ctx context.Context, tx kv.Txn, kr kv.Row, to base.Regio
 				return err
 			}
 			if x.Desc.Class != ClassByHome {
-				tx.Move(k, to, entry)
+				tx.Move(k, t.HomeAt(k, to), entry)
 				continue
 			}
 			nk, nv, err := t.IndexEntry(ctx, x, row, ref, to)
@@ -91,7 +91,7 @@ func (t *Table) RowWrites(ctx context.Context, row sql.Row, value []byte, ref Ro
 		if err != nil {
 			return nil, err
 		}
-		ws = append(ws, Write{k, v, home})
+		ws = append(ws, Write{k, v, t.HomeAt(k, home)})
 	}
 	return ws, nil
 }

@@ -243,7 +243,7 @@ func TestWritersKeepTheSuccessor(t *testing.T) {
 					t.Fatal(err)
 				}
 				tab := snap.Table("test", "t")
-				if tab.Desc.ID != l.id || tab.Next != nil || tab.Desc.Locality != loc {
+				if tab.Desc.ID != l.id || tab.Next != nil || !tab.Desc.Locality.Same(loc) {
 					t.Errorf("the table is %+v", tab.Desc)
 				}
 				l.check(tab)

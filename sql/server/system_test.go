@@ -30,7 +30,7 @@ func (someCluster) Live(base.NodeID) bool { return true }
 
 func (someCluster) EnableAsync(context.Context) error { return nil }
 
-func (someCluster) CreatePlacement(context.Context, string, []string) error { return nil }
+func (someCluster) CreatePlacement(context.Context, base.PlacementSpec) error { return nil }
 
 func (someCluster) DropPlacement(context.Context, string) error { return nil }
 

@@ -315,7 +315,7 @@ func (e *Editor) encode(ctx *sql.Context, row sql.Row) ([]byte, error) {
 
 // entry adds an index entry to a change: one that must be absent if the index is unique.
 func (e *Editor) entry(c *change, x *schema.Index, k base.Key, v []byte, home base.RegionID, row sql.Row) {
-	if x.Desc.Class == schema.ClassGlobal {
+	if home = e.Def.HomeAt(k, home); x.Desc.Class == schema.ClassGlobal {
 		home = 0
 	}
 	if x.Desc.Unique() && !x.HasNull(row) {
@@ -549,7 +549,7 @@ func (e *Editor) updateEntry(ctx *sql.Context, c *change, x *schema.Index, old s
 		c.dels = append(c.dels, was)
 		e.entry(c, x, key, value, newHome, c.row)
 	case moved:
-		c.puts = append(c.puts, schema.Write{Key: key, Value: value, Home: newHome}) // the entry names another row now
+		c.puts = append(c.puts, schema.Write{Key: key, Value: value, Home: e.Def.HomeAt(key, newHome)}) // the entry names another row now
 	case c.to != 0:
 		c.moves = append(c.moves, key)
 	}
@@ -669,7 +669,7 @@ func (e *Editor) apply(ctx *sql.Context, c *change, blind bool) error {
 	for _, k := range c.moves {
 		// Entries keyed by home have been written for the new one: then the row must move with
 		// them.
-		e.Txn.KV.Move(k, c.to, kv.MoveOptions{Soft: !e.Def.ByHome()})
+		e.Txn.KV.Move(k, e.Def.HomeAt(k, c.to), kv.MoveOptions{Soft: !e.Def.ByHome()})
 	}
 	if len(e.Def.PK) == 0 && c.row != nil {
 		// A later statement part may change the row again.
@@ -834,10 +834,10 @@ func (t *Table) IndexFiller(ctx *sql.Context, x *schema.Index) sql.RowInserter {
 // setHome gives a new row the home its old version has.
 func (c *change) setHome(e *Editor, home base.RegionID) {
 	for i := range c.ins {
-		c.ins[i].Home = home
+		c.ins[i].Home = e.Def.HomeAt(c.ins[i].Key, home)
 	}
 	for i := range c.puts {
-		c.puts[i].Home = home
+		c.puts[i].Home = e.Def.HomeAt(c.puts[i].Key, home)
 	}
 	for _, x := range e.Def.Indexes {
 		if x.Desc.Class != schema.ClassByHome || !x.Desc.Stored() {

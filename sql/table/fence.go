@@ -66,7 +66,7 @@ func fencesOf(t *schema.Table, v values) map[base.ShardID][]base.Key {
 		return nil
 	}
 	m := map[base.ShardID][]base.Key{}
-	for ; !v.empty() && v.next <= t.Cols[col].LargestInt() && len(m) < t.Desc.Shards; v.next++ {
+	for ; !v.empty() && v.next <= t.Cols[col].LargestInt() && len(m) < len(t.Shards()); v.next++ {
 		var enc []byte
 		switch t.Cols[col].Kind {
 		case schema.KindInt:
@@ -81,7 +81,7 @@ func fencesOf(t *schema.Table, v values) map[base.ShardID][]base.Key {
 			continue
 		}
 		for _, i := range in {
-			m[s] = append(m[s], append(base.IndexPrefix(s, t.Desc.ID, i, 0), enc...))
+			m[s] = append(m[s], append(t.Prefix(s, i, 0), enc...))
 		}
 	}
 	return m

@@ -139,7 +139,7 @@ func (r *Source) Scan(spans []base.Span, merge, reverse bool) {
 	r.req = &kv.ScanRequest{Spans: spans, Merge: merge, Reverse: reverse, Lock: r.Take, MaxBytes: BatchBytes}
 	if merge {
 		r.req.Suffix = r.Index.PrefixLen()
-		if (r.Index == nil || r.Index.Desc.Class != schema.ClassByHome) && r.Table.Def.PartCol() < 0 {
+		if (r.Index == nil || r.Index.Desc.Class != schema.ClassByHome) && !r.Table.Def.Begun() {
 			r.req.Suffix = base.ShardPrefixLen
 		}
 	}

@@ -36,7 +36,7 @@ func (t *Table) InsertWrites(ctx *sql.Context, row sql.Row, source base.RegionID
 		if err != nil {
 			return nil, schema.ClientError(err)
 		}
-		w := kv.ProgramWrite{Key: k, Value: v, Home: home, Absent: x.Desc.Unique() && !x.HasNull(row)}
+		w := kv.ProgramWrite{Key: k, Value: v, Home: t.Def.HomeAt(k, home), Absent: x.Desc.Unique() && !x.HasNull(row)}
 		if x.Desc.Class == schema.ClassGlobal {
 			w.Home = 0
 		}
