@@ -35,8 +35,7 @@ var grayKinds = []string{"stalled disk", "slow disk", "slow node", "pause node",
 
 // PickGray draws a configuration whose faults leave processes running and parts of them broken.
 func PickGray(seed uint64) Config {
-	c := Pick(seed)
-	r := rand.New(rand.NewPCG(seed, 9))
+	c, r := Pick(seed), rand.New(rand.NewPCG(seed, 9))
 	c.Gray, c.Kinds = true, slices.Clone(grayKinds)
 	r.Shuffle(len(c.Kinds), func(i, j int) { c.Kinds[i], c.Kinds[j] = c.Kinds[j], c.Kinds[i] })
 	c.Kinds = c.Kinds[:1+r.IntN(len(c.Kinds))]
@@ -291,8 +290,7 @@ func (b *bench) returned(o *Outcome, before []latency, bound time.Duration) {
 		time.Sleep(d)
 	}
 	b.w.relapsed()
-	after := b.latencies()
-	noise := w.cfg.Jitter + w.cfg.SyncDelay
+	after, noise := b.latencies(), w.cfg.Jitter+w.cfg.SyncDelay
 	for i, was := range before {
 		is := after[i]
 		o.Latency = append(o.Latency, [2]time.Duration{was.took, is.took})
