@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster/join"
+	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/node"
 	"github.com/godwitdb/godwit/policy/placement"
 )
@@ -213,4 +215,52 @@ func TestVotersBytes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestReadReplica: a region with a read replica answers reads of the past by itself, also while it
+// is cut off, as one that votes does. One that has no copy asks. A strong read takes a round trip.
+func TestReadReplica(t *testing.T) {
+	cfg := stageConfig(5).withSets(5, 3, 1)
+	onWorld(t, cfg, func(s *stage) {
+		time.Sleep(20 * time.Second) // leaders go home
+		set := &cfg.Sets[0]          // regions 1, 2 and 3 vote, and region 5 reads
+		key := base.AppendInt64(base.IndexPrefix(cfg.setShard(set, 1), base.MakeTableID(3000, 1), 0, 0), 1)
+		s.put(1, key, "old")
+		time.Sleep(3 * time.Second)
+		past := s.db(1).Clock()
+		read := func(at int, o kv.Options, want string) (took time.Duration) {
+			t.Helper()
+			before := s.now()
+			o.ReadOnly = true
+			tx := s.db(at).Begin(o)
+			defer tx.Rollback(context.Background())
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			rows, err := tx.Get(ctx, []base.Key{key}, kv.LockNone)
+			if err != nil || string(rows[0].Value) != want {
+				t.Errorf("node %d reads %v (%v), want %s", at, rows, err, want)
+			}
+			return s.now() - before
+		}
+		time.Sleep(3 * time.Second)
+		s.put(2, key, "new")
+		time.Sleep(time.Second)
+		for at := 1; at <= 5; at++ {
+			took, strong := read(at, kv.Options{ReadTS: past}, "old"), read(at, kv.Options{}, "new")
+			t.Logf("node %d reads the past in %v, and now in %v", at, took, strong)
+			if local := at != 4; local != (took < 10*time.Millisecond) || strong > 150*time.Millisecond {
+				t.Errorf("node %d reads the past in %v, and now in %v; a round trip is 100 ms", at, took, strong)
+			}
+		}
+		for _, at := range []int{4, 5} {
+			for other := 1; other <= 5; other++ {
+				if other != at {
+					s.net.Cut(base.RegionID(at), base.RegionID(other))
+				}
+			}
+		}
+		if took := read(5, kv.Options{ReadTS: past}, "old"); took > 10*time.Millisecond {
+			t.Errorf("cut off, node 5 reads the past in %v", took)
+		}
+	})
 }
