@@ -151,8 +151,8 @@ func (r *Replica) raiseFloor(a *lead.Acquisition) (state *wire.TransferredState,
 }
 
 // catchUpPatience is how long a new leader waits for the other groups of its shard before it passes
-// the lead on.
-const catchUpPatience = time.Second
+// the lead on. It refuses offers of the lead for as long as lacksFor then.
+const catchUpPatience, lacksFor = time.Second, 5 * time.Second
 
 // catchUp waits until this node has applied what its log relies on. It may never get that: only
 // members get a group's log, and this node may have left another group of its shard already, or not
@@ -177,6 +177,7 @@ func (r *Replica) catchUp(ctx context.Context, a *lead.Acquisition, join [16]uin
 				"group", r.id, "err", err)
 			r.group.PassOn(a.Term)
 			began = time.Now()
+			r.passedOn.Store(began.UnixNano())
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):

@@ -328,6 +328,8 @@ func (r *Replica) onOffer(from base.NodeID, q *wire.HandoverRequest) (why string
 		return "it is closed"
 	case r.lead.Term != 0:
 		return "it leads itself"
+	case time.Now().UnixNano()-r.passedOn.Load() < int64(lacksFor):
+		return "it lacked what other groups of its shard had done, and has just passed the lead on"
 	case r.lead.State == lead.Forwarding:
 		r.lead.Transfer.End() // the leader that asks is the one that requests have waited for
 	}

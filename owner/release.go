@@ -10,11 +10,9 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// A leader that is deposed while it lives gives its lease back: its successor asks it to (TIME-1b),
-// or it says so unasked (TIME-1c).
+// A leader that is deposed while it lives gives its lease back: asked (TIME-1b), or not (TIME-1c).
 
-// outlive waits for those who may have served until the lead came to this node, or to be told by
-// them where their service ended.
+// outlive waits for those who may have served before, or to be told by them where that ended.
 func (r *Replica) outlive(ctx context.Context, a *lead.Acquisition, holders []*recall.Holder) (ok bool) {
 	w := &recall.Waiter{Clock: r.clock, Length: r.cfg.Lease, Half: r.cfg.EarlySuccessors, Caller: r.cfg.Transport,
 		GoesOn: func() bool { return r.goesOn(a) }}

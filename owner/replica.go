@@ -64,9 +64,9 @@ type Replica struct {
 	past    lead.Past      // guarded by mu
 	unasked recall.Unasked // guarded by mu
 	lapses  lead.Lapses    // guarded by mu
-	// lacks is since when it has served without a replica of each group of its shard; zero: it has
-	// all
+	// lacks is since when it has served without a replica of each group of its shard; zero: has all
 	lacks          time.Time
+	passedOn       atomic.Int64              // wall ns: when it last passed the lead on as a new leader that lacks something
 	changedCatalog time.Time                 // when this node last led a change of the catalog, or its start; guarded by mu
 	lastTransfer   *lead.Transfer            // the newest hand-over by this node; guarded by mu
 	obtained       atomic.Pointer[time.Time] // when this process last came into service by a lease of its own
