@@ -21,7 +21,7 @@ import (
 
 const (
 	wholeBound = 5 * time.Second
-	lostBound  = 7 * time.Second
+	lostBound  = 6 * time.Second
 	aliveEvery = 250 * time.Millisecond // a write for each node and group
 	aliveSlots = 20                     // rows of each, so that no write waits for an earlier one
 	aliveHang  = 5 * time.Second        // what ends a write
