@@ -66,6 +66,7 @@ func (t *Txn) Commit(ctx context.Context) (base.Timestamp, error) {
 		t.db.cfg.Commits.Done(t.crossed())
 	}
 	t.commitTS = ts
+	t.early.end()
 	t.buf.Close()
 	t.end(false)
 	return ts, nil

@@ -44,6 +44,8 @@ type Breaks struct {
 	BlindPrograms bool
 	// Strays lets a statement commit where the group that settles it takes no part (FWD-2).
 	Strays bool
+	// Rewrites lets a transaction write again what it has logged (STAGE-7).
+	Rewrites bool
 	// VotesEnd takes a vote for a statement that has not committed for its end (FWD-4).
 	VotesEnd bool
 	// EarlyAnswers tells of a commit that was asked for before its timestamp has passed (FWD-5).

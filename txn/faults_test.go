@@ -187,6 +187,11 @@ func (w *worker) one(ctx context.Context, db *DB) {
 					a.Write(string(k), v)
 				}
 			}
+			if w.c.streams && wrote[string(k)] {
+				if err := x.(kv.Streamer).Stream(ctx, k.Table()); err != nil {
+					return err
+				}
+			}
 		}
 		return nil
 	}()

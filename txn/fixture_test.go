@@ -51,6 +51,7 @@ type cluster struct {
 	// crashable file systems can lose what was not synced.
 	crashable bool
 	calm      bool          // nothing is broken
+	streams   bool          // random transactions log what they can before they commit
 	skew      time.Duration // of the clocks; half their bound
 	modeless  bool          // clocks of nodes that are started wait to be told a mode
 	oc        func(*owner.Config)

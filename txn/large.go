@@ -3,13 +3,12 @@ package txn
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/txn/known"
+	"github.com/godwitdb/godwit/txn/staging"
 	"github.com/godwitdb/godwit/txn/writes"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -19,30 +18,33 @@ import (
 // group votes, too, because its rows appear one piece after the other, and only a vote keeps
 // readers out for so long.
 //
-// The pieces are in key order, so that those of one shard follow each other. At most two for each
-// group of one shard are in memory.
+// The pieces are in key order, so that those of one shard follow each other, but for what was
+// logged before (stream.go).
 type largeCommit struct {
 	lockCommit
-	walk  known.Walk
-	shard base.ShardID
-	piles map[base.GroupID]*pile // of the shard
+	walk   known.Walk
+	shard  base.ShardID
+	pieces *pieceLog
 }
 
-// pile is what a group is still to be sent.
-type pile struct {
-	writes []*wire.Write
-	bytes  int
-	under  chan error // a piece is being logged; nil: none
-	// foreign are writes of that piece that another group owns.
-	foreign []*wire.Write
-	owners  []*wire.Foreign
+// pieceLog is what the groups of a transaction log before they vote.
+type pieceLog struct {
+	proposal
+	*staging.Stager
+}
+
+func (t *Txn) newPieceLog() *pieceLog {
+	p := &pieceLog{proposal: proposal{t: t, as: &t.attempt}}
+	l := &t.db.cfg.Limits
+	p.Stager = staging.New(p, staging.Limits{Bytes: l.PieceBytes, Writes: l.PieceWrites, Reroutes: maxReroutes})
+	return p
 }
 
 // isLarge reports whether the writes need more than one entry. Changes of definitions, and of
 // GLOBAL tables, are always one.
 func (t *Txn) isLarge() bool {
 	l := &t.db.cfg.Limits
-	return (t.buf.Bytes > l.EntryBytes || t.buf.Len() > l.EntryWrites) && !t.atOnce()
+	return t.early.sent() != nil || (t.buf.Bytes > l.EntryBytes || t.buf.Len() > l.EntryWrites) && !t.atOnce()
 }
 
 // atOnce reports whether all writes are sent at once: those that commit at a slot or by timestamps
@@ -65,7 +67,7 @@ func (t *Txn) mayCommit() error {
 	switch {
 	case t.buf.Bytes > bytes || t.buf.Len() > count:
 		return t.tooLarge()
-	case t.buf.Bytes > l.OnceBytes && t.buf.Meta():
+	case (t.buf.Bytes > l.OnceBytes || t.early.sent() != nil) && t.buf.Meta():
 		return base.Errorf(base.CodeInvalid, "a transaction that changes definitions, or GLOBAL tables, writes %d MiB "+
 			"at most: commit these changes by themselves", l.OnceBytes>>20)
 	}
@@ -90,15 +92,14 @@ func (c *largeCommit) commit(ctx context.Context) (ts base.Timestamp, err error)
 	if _, err := t.open(ctx); err != nil {
 		return 0, err
 	}
-	c.walk, c.piles = known.WalkOf(&t.rows), map[base.GroupID]*pile{}
-	c.plan = plan{writes: map[base.GroupID][]*wire.Write{}, pieces: map[base.GroupID]uint32{}}
-	defer c.await()
-	if err := c.stageAll(ctx); err != nil {
-		if lost(err) && ctx.Err() == nil {
-			err = retry(err) // whatever became of a piece: without a vote nothing commits
-		}
-		return 0, refusal(err)
+	if c.pieces = t.early.sent(); c.pieces == nil {
+		c.pieces = t.newPieceLog()
 	}
+	defer c.pieces.Await()
+	if err := c.stageAll(ctx); err != nil {
+		return 0, refusal(unvoted(ctx, err))
+	}
+	c.plan = plan{pieces: c.pieces.Pieces(), need: c.pieces.plan.need}
 	groups := c.groups()
 	// The votes carry no writes: those have been evaluated.
 	if c.margin = t.margin(groups, 0, false); t.db.leadsGroup(base.MetaGroup) {
@@ -108,6 +109,17 @@ func (c *largeCommit) commit(ctx context.Context) (ts base.Timestamp, err error)
 		c.settled(ctx, groups, ts)
 	}
 	return ts, err
+}
+
+// unvoted is the error of a piece: whatever became of it, without a vote nothing commits.
+func unvoted(ctx context.Context, err error) error {
+	switch {
+	case !lost(err):
+		return err
+	case ctx.Err() != nil:
+		return base.Ended(ctx)
+	}
+	return retry(err)
 }
 
 // largeMargin is how far ahead the meta leader closes for the votes of a large transaction: to be
@@ -125,6 +137,7 @@ func (c *largeCommit) stageAll(ctx context.Context) error {
 		gone = nil
 		return err
 	}
+	c.walk = known.WalkOf(&c.t.rows)
 	err := c.t.buf.Each(func(w *writes.Write) error {
 		if w.Cancelled() {
 			gone = append(gone, w.Key)
@@ -136,7 +149,7 @@ func (c *largeCommit) stageAll(ctx context.Context) error {
 		err = endGone(0)
 	}
 	if err == nil {
-		err = c.flush(ctx)
+		err = c.pieces.Flush(ctx)
 	}
 	return err
 }
@@ -144,154 +157,47 @@ func (c *largeCommit) stageAll(ctx context.Context) error {
 // maxGone is how many keys that were inserted and deleted again are locked at once.
 const maxGone = 1000
 
-// add puts a write on the pile of its group, and sends that once it is high enough.
+// add sends a write to its group.
 func (c *largeCommit) add(ctx context.Context, w *writes.Write) error {
 	if s := w.Key.Shard(); s != c.shard {
-		if err := c.flush(ctx); err != nil {
+		if err := c.pieces.Flush(ctx); err != nil {
 			return err
 		}
 		c.shard = s
 	}
-	g, ok := c.walk.Owner(w.Key)
+	return c.pieces.add(ctx, &c.walk, w)
+}
+
+// add sends a write to its likely owner.
+func (p *pieceLog) add(ctx context.Context, walk *known.Walk, w *writes.Write) error {
+	g, ok := walk.Owner(w.Key)
 	if !ok {
 		var room [1]piece
-		guessed := c.t.guess(room[:0], 0, base.PointSpan(w.Key), 0)[0]
+		guessed := p.t.guess(room[:0], 0, base.PointSpan(w.Key), 0)[0]
 		g = guessed.group
-		c.plan.require(g, guessed.need)
+		p.plan.require(g, guessed.need)
 	}
-	p := c.pile(g)
-	p.writes = append(p.writes, w.Wire(false))
-	p.bytes += w.Size()
-	if l := &c.t.db.cfg.Limits; p.bytes < l.PieceBytes && len(p.writes) < l.PieceWrites {
-		return nil
-	}
-	return c.send(ctx, g)
+	return p.Add(ctx, g, w.Wire(false), w.Size())
 }
 
-func (c *largeCommit) pile(g base.GroupID) *pile {
-	p := c.piles[g]
-	if p == nil {
-		p = &pile{}
-		c.piles[g] = p
-	}
-	return p
-}
+// Piece implements staging.Host.
+func (p *pieceLog) Piece(g base.GroupID) *wire.CommitRequest { return p.request(g) }
 
-// send begins to log the next piece of a group, when the last one is logged.
-func (c *largeCommit) send(ctx context.Context, g base.GroupID) error {
-	p := c.pile(g)
-	if err := c.arrived(g); err != nil || len(p.writes) == 0 {
-		return err
-	}
-	q := c.request(g)
-	q.Writes, p.writes, p.bytes = p.writes, nil, 0
-	q.Stage = c.plan.pieces[g] + 1
-	c.plan.pieces[g]++
-	p.under = make(chan error, 1)
-	go func(under chan error) { under <- c.stage(ctx, p, q) }(p.under)
-	return nil
-}
-
-// stage has a group log a piece. What others own is left in p for them.
-func (c *largeCommit) stage(ctx context.Context, p *pile, q *wire.CommitRequest) error {
-	all := q.Writes
-	for range maxReroutes {
-		resp, err := c.proposal.send(ctx, q)
-		if err != nil {
-			return sent(err)
-		}
-		err = owner.ErrorOf(resp.Status)
-		if base.CodeOf(err) != base.CodeWrongOwner {
-			return err
-		}
-		to := map[string]bool{}
-		for _, f := range resp.Foreign {
-			to[string(f.Span.Start)] = true
-		}
-		p.owners = append(p.owners, resp.Foreign...)
-		stay := make([]*wire.Write, 0, len(all))
-		for _, w := range all {
-			if to[string(w.Key)] {
-				p.foreign = append(p.foreign, w)
-			} else {
-				stay = append(stay, w)
-			}
-		}
-		if all = stay; len(all) == 0 {
-			return errAllForeign
-		}
-		q.Writes = all
-	}
-	return base.Errorf(base.CodeUnavailable, "the owners of the written keys keep moving: retry")
-}
-
-// errAllForeign says that a group owns nothing of a piece, and has not logged it.
-var errAllForeign = base.Errorf(base.CodeWrongOwner, "nothing of the piece belongs to the group")
-
-// arrived waits until the piece of a group that is under way is logged, and puts what others own of
-// it on their piles.
-func (c *largeCommit) arrived(g base.GroupID) error {
-	p := c.pile(g)
-	if p.under == nil {
-		return nil
-	}
-	err := <-p.under
-	p.under = nil
-	if err == errAllForeign {
-		if c.plan.pieces[g]--; c.plan.pieces[g] == 0 {
-			delete(c.plan.pieces, g)
-		}
-		err = nil
-	}
+// Log implements staging.Host.
+func (p *pieceLog) Log(ctx context.Context, q *wire.CommitRequest) ([]*wire.Foreign, error) {
+	resp, err := p.send(ctx, q)
 	if err != nil {
-		return err
+		return nil, sent(err)
 	}
-	ws, owners := p.foreign, p.owners
-	p.foreign, p.owners = nil, nil
-	if len(ws) == 0 {
-		return nil
-	}
-	c.t.db.stats.Forwarded.Add(int64(len(ws)))
-	c.t.db.hints.note(owners)
-	to := map[string]*wire.Foreign{}
+	return resp.Foreign, owner.ErrorOf(resp.Status)
+}
+
+// Misplaced implements staging.Host.
+func (p *pieceLog) Misplaced(owners []*wire.Foreign) {
+	p.t.db.stats.Forwarded.Add(int64(len(owners)))
+	p.t.db.hints.note(owners)
 	for _, f := range owners {
-		to[string(f.Span.Start)] = f
-	}
-	for _, w := range ws {
-		f := to[string(w.Key)]
-		o := c.pile(base.GroupID(f.Group))
-		o.writes = append(o.writes, w)
-		o.bytes += len(w.Key) + len(w.Value)
-		c.plan.require(base.GroupID(f.Group), f.Since)
-	}
-	return nil
-}
-
-// flush sends what is left of the shard.
-func (c *largeCommit) flush(ctx context.Context) error {
-	for range maxReroutes {
-		left := false
-		for _, g := range slices.Sorted(maps.Keys(c.piles)) {
-			p := c.piles[g]
-			left = left || p.under != nil || len(p.writes) > 0
-			if err := c.send(ctx, g); err != nil {
-				return err
-			}
-		}
-		if !left {
-			clear(c.piles)
-			return nil
-		}
-	}
-	return base.Errorf(base.CodeUnavailable, "the owners of the written keys keep moving: retry")
-}
-
-// await waits for the pieces under way: they use the attempt.
-func (c *largeCommit) await() {
-	for _, p := range c.piles {
-		if p.under != nil {
-			<-p.under
-		}
+		p.plan.require(base.GroupID(f.Group), f.Since)
 	}
 }
 

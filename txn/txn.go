@@ -32,6 +32,7 @@ type Txn struct {
 	buf      writes.Buffer
 	rows     known.Rows
 	ahead    kept.Rows // what Ahead has read
+	early    *early    // nil: nothing is logged before the commit
 }
 
 // snapshots are the timestamps of reads that do not lock.
@@ -78,6 +79,10 @@ func (t *Txn) Savepoint() int { return t.buf.Savepoint() }
 func (t *Txn) RollbackTo(savepoint int) {
 	for _, w := range t.buf.Since(savepoint) {
 		t.dependOn(w) // the client may have learnt that the row was there
+	}
+	if !t.buf.MayRollBack(savepoint) {
+		t.refuse(base.Errorf(base.CodeInvalid, "transaction %v is over: what it is to take back may be in the log", t.id))
+		return
 	}
 	t.buf.RollbackTo(savepoint)
 }
@@ -126,7 +131,10 @@ func (t *Txn) crossed() bool {
 }
 
 // abandon gives all locks back, in the background where that takes a message.
-func (t *Txn) abandon() { t.release(base.CodeOf(t.err) == base.CodeAborted, false) }
+func (t *Txn) abandon() {
+	t.early.end()
+	t.release(base.CodeOf(t.err) == base.CodeAborted, false)
+}
 
 // Rollback implements kv.Txn.
 func (t *Txn) Rollback(context.Context) {
@@ -141,7 +149,7 @@ func (t *Txn) Rollback(context.Context) {
 // Put implements kv.Txn.
 func (t *Txn) Put(key base.Key, value []byte, home base.RegionID) {
 	w := &writes.Write{Key: key, Kind: wire.WriteKind_PUT, Val: value, Home: t.home(key, home)}
-	old := t.buf.Get(key)
+	old := t.buf.Old(key)
 	if old != nil {
 		// What had to be absent still has to.
 		switch {
@@ -158,7 +166,7 @@ func (t *Txn) Put(key base.Key, value []byte, home base.RegionID) {
 
 // Fence implements kv.Txn.
 func (t *Txn) Fence(key base.Key, to base.RegionID) {
-	if t.buf.Get(key) == nil {
+	if t.buf.Old(key) == nil {
 		t.buffer(nil, &writes.Write{Key: key, Kind: wire.WriteKind_FENCE, Home: to})
 	}
 }
@@ -166,7 +174,7 @@ func (t *Txn) Fence(key base.Key, to base.RegionID) {
 // Move implements kv.Txn.
 func (t *Txn) Move(key base.Key, to base.RegionID, opts kv.MoveOptions) {
 	w := &writes.Write{Key: key, Kind: wire.WriteKind_MOVE}
-	old := t.buf.Get(key)
+	old := t.buf.Old(key)
 	if old != nil && old.Kind != wire.WriteKind_FENCE {
 		if old.Kind == wire.WriteKind_DELETE {
 			return
@@ -184,7 +192,7 @@ func (t *Txn) Move(key base.Key, to base.RegionID, opts kv.MoveOptions) {
 // Insert implements kv.Txn.
 func (t *Txn) Insert(key base.Key, value []byte, home base.RegionID) error {
 	w := &writes.Write{Key: key, Kind: wire.WriteKind_INSERT, Val: value, Home: t.home(key, home)}
-	old := t.buf.Get(key)
+	old := t.buf.Old(key)
 	if old.Content() {
 		if old.Kind != wire.WriteKind_DELETE {
 			return exists(key)
@@ -208,7 +216,7 @@ func exists(key base.Key) error {
 // Delete implements kv.Txn.
 func (t *Txn) Delete(key base.Key) {
 	w := &writes.Write{Key: key, Kind: wire.WriteKind_DELETE}
-	old := t.buf.Get(key)
+	old := t.buf.Old(key)
 	if old != nil {
 		w.Fresh = old.Kind == wire.WriteKind_INSERT || old.Fresh
 	}
@@ -234,6 +242,9 @@ func (t *Txn) buffer(old, w *writes.Write) {
 		return
 	case len(w.Key) <= base.ShardPrefixLen:
 		t.refuse(base.Errorf(base.CodeInvalid, "key %x is too short to name a shard", []byte(w.Key)))
+		return
+	case old.Taken():
+		t.refuse(base.Errorf(base.CodeInvalid, "transaction %v is over: it writes key %v again, which is in the log", t.id, w.Key))
 		return
 	}
 	if old != nil && old.Patch != nil {

@@ -48,6 +48,11 @@ type txn struct {
 	near   map[string]kv.LockMode // and keys
 	err    error
 	done   bool
+	// streamed is the table of which rows, and entries of some indexes, are written once
+	// (kv.Streamer), and kept the writes that are not taken back.
+	streamed base.TableID
+	entries  []base.IndexID
+	kept     int
 }
 
 func (t *txn) ID() base.TxnID                { return t.id }
@@ -391,8 +396,24 @@ func (t *txn) write(w write) {
 	if i, ok := t.writes[w.key]; ok && t.log[i].insert && w.value == nil {
 		w.insert = false // insert then delete: still nothing there before
 	}
+	if i, ok := t.writes[w.key]; ok && i < t.kept && t.streams(w.key) {
+		panic("memkv: a row is written again that was written before Stream: " + base.Key(w.key).String())
+	}
 	t.log = append(t.log, w)
 	t.writes[w.key] = len(t.log) - 1
+}
+
+// streams reports whether a key is a row of the table of Stream.
+func (t *txn) streams(key string) bool {
+	k := base.Key(key)
+	return t.streamed != 0 && k.Table() == t.streamed && (k.Index() == 0 || slices.Contains(t.entries, k.Index()))
+}
+
+// Stream implements kv.Streamer: it holds the caller to what it has promised.
+func (t *txn) Stream(_ context.Context, table base.TableID, indexes ...base.IndexID) error {
+	t.streamed, t.entries = table, indexes
+	t.kept = len(t.log)
+	return t.err
 }
 
 func (t *txn) Pin(ts base.Timestamp, keys ...base.Key) {
@@ -410,6 +431,10 @@ func (t *txn) Savepoint() int {
 }
 
 func (t *txn) RollbackTo(sp int) {
+	if from := t.saves[sp]; from < t.kept && t.err == nil {
+		t.err = base.Errorf(base.CodeInvalid, "what was written before Stream is taken back")
+	}
+	t.kept = min(t.kept, t.saves[sp])
 	t.log = t.log[:t.saves[sp]]
 	t.saves = t.saves[:sp+1]
 	clear(t.writes)

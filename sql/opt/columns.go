@@ -46,17 +46,18 @@ type accesses struct {
 // kind is that of the first SELECT.
 func (w *accesses) kind(p *Plan) string {
 	simple := true
-	p.each(func(p *Plan) { simple = simple && p.Op != OpSetOp && p.Op != OpApply && p.Op != OpRecursive })
+	p.Each(func(p *Plan) { simple = simple && p.Op != OpSetOp && p.Op != OpApply && p.Op != OpRecursive })
 	if simple {
 		return "SIMPLE"
 	}
 	return "PRIMARY"
 }
 
-func (p *Plan) each(f func(*Plan)) {
+// Each calls f for all operators of the plan, those above before those below.
+func (p *Plan) Each(f func(*Plan)) {
 	f(p)
 	for _, in := range p.In {
-		in.each(f)
+		in.Each(f)
 	}
 }
 

@@ -130,6 +130,6 @@ func columnsTo(n expr.Node, to map[expr.ColID]expr.ColID) map[expr.ColID]expr.No
 // usesWorking reports whether rows differ from one round of a recursive CTE to the next.
 func usesWorking(p *Plan) bool {
 	found := false
-	p.each(func(p *Plan) { found = found || p.Op == OpCTERef })
+	p.Each(func(p *Plan) { found = found || p.Op == OpCTERef })
 	return found
 }

@@ -110,7 +110,7 @@ func (c *memCatalog) show(cmd string, q *bind.Query, opts Options) (string, erro
 			return "", err
 		}
 		out.Reset()
-		p.each(func(p *Plan) {
+		p.Each(func(p *Plan) {
 			if p.Op == OpScan {
 				fmt.Fprintf(&out, "%s whole=%v\n", p.Scan.Table.Name(), p.Read.Whole)
 			}

@@ -57,8 +57,8 @@ type change struct {
 	uuid    string  // the first one that UUID() has made
 	links   []*bind.Target
 	firing  map[*bind.Target]*triggers
-	load    *loading     // of LOAD DATA
-	file    *infile.Load // of load; nil: it is another statement
+	load    *loading     // of a statement that writes rows while it reads others
+	file    *infile.Load // of LOAD DATA
 }
 
 // target is a table whose rows are changed.
@@ -393,6 +393,7 @@ func (c *change) run() (res *outcome, done bool, err error) {
 		return nil, true, err
 	}
 	defer func() { undo(err) }()
+	c.mayFlow(explicit)
 	err = c.gather()
 	reason, ok := c.refused(err)
 	if !ok {
@@ -449,7 +450,7 @@ func (c *change) gather() error {
 	if c.failure != nil {
 		return c.failure
 	}
-	if c.load != nil {
+	if c.load.flows() {
 		return c.load.piece(true)
 	}
 	if err := c.refer(); err != nil || c.ins == nil {
@@ -562,6 +563,7 @@ func (c *change) keep(t *target, b *expr.Batch, i int32) error {
 	if err := c.mem.Grow(n); err != nil {
 		return err
 	}
+	c.load.keeps(n)
 	t.pending.Add(p)
 	return nil
 }
@@ -585,10 +587,15 @@ func (c *change) keepNew(t *target, b *expr.Batch, i int32) error {
 	return c.add(t, row)
 }
 
+// outcome is that of a statement which has changed nothing yet.
+func (c *change) outcome() *outcome {
+	return &outcome{kind: c.c.Kind, found: c.ctx.Client().Capabilities&mysql.CapabilityClientFoundRows != 0}
+}
+
 // apply writes what was kept. If that fails, nothing of it stays.
 func (c *change) apply() (*outcome, error) {
 	defer c.endFiring()
-	res, writers := c.load.written(&outcome{kind: c.c.Kind, found: c.ctx.Client().Capabilities&mysql.CapabilityClientFoundRows != 0})
+	res, writers := c.load.written(c.outcome())
 	if c.ins != nil {
 		res.plain = c.ins.Values && len(c.ins.Rows) == 1
 		if c.ins.stopped != nil {

@@ -8,17 +8,20 @@ import (
 
 	"github.com/godwitdb/godwit/sql/assign"
 	"github.com/godwitdb/godwit/sql/bind"
+	"github.com/godwitdb/godwit/sql/flow"
 	"github.com/godwitdb/godwit/sql/infile"
 )
 
 // LOAD DATA is INSERT IGNORE or REPLACE ... SELECT from its file, whose rows are written while it
 // is read, some thousand at a time. So it is not left to the engine once the file has been asked
-// for, and not tried again if the file is a long one.
+// for, and not tried again if the file is a long one. Other statements that may do so (package
+// flow) write nothing before there are so many rows. If the engine has to run one all the same, it
+// begins anew: the transaction is its own.
 
-// loading is what a LOAD DATA has besides. All methods take nil: it is another statement.
+// loading is what such a statement has besides. All methods take nil: it is none.
 type loading struct {
 	c       *change
-	file    *infile.Load
+	file    *infile.Load // nil: it is no LOAD DATA
 	writers []*writer
 	res     *outcome
 	kept    int64 // bytes of the rows that wait
@@ -77,7 +80,18 @@ func (l *loading) begin() {
 }
 
 // begun reports whether the file has been asked for.
-func (l *loading) begun() bool { return l != nil && l.file.Opened() }
+func (l *loading) begun() bool { return l != nil && l.file != nil && l.file.Opened() }
+
+// mayFlow has a statement write rows while it reads others, if it may.
+func (c *change) mayFlow(explicit bool) {
+	if t := c.targets[0].st; c.load == nil && !explicit && c.in == nil && len(c.firing)+len(c.links) == 0 && !c.calls.any() &&
+		!t.IsTemporary() && flow.May(c.c, c.statement.plan, t.Def) {
+		c.load = &loading{c: c}
+	}
+}
+
+// flows reports whether all rows go through piece: those of LOAD DATA, or so many.
+func (l *loading) flows() bool { return l != nil && (l.file != nil || l.res != nil) }
 
 // failed undoes what was written.
 func (l *loading) failed(err error) error {
@@ -117,14 +131,22 @@ func (l *loading) piece(all bool) error {
 		if err := c.refer(); err != nil {
 			return err
 		}
-		_, _ = l.written(&outcome{kind: c.c.Kind})
+		_, _ = l.written(c.outcome())
 		l.writers = append(l.writers, c.open(t, l.res))
 	}
-	if err := c.complete(); err != nil {
+	if c.ins != nil {
+		if err := c.complete(); err != nil {
+			return err
+		}
+	}
+	w := l.writers[0]
+	if err := w.write(); err != nil {
 		return err
 	}
-	if err := l.writers[0].write(); err != nil {
-		return err
+	if l.file == nil {
+		if err := w.e.Txn.Stream(c.ctx, t.st.Def.Desc.ID, flow.Entries(t.st.Def)...); err != nil {
+			return err
+		}
 	}
 	t.before += n
 	t.pending.Cut(0)
@@ -141,7 +163,9 @@ func (l *loading) written(res *outcome) (*outcome, []*writer) {
 	}
 	if l.res == nil {
 		l.res = res
-		res.info = func(o *outcome) string { return l.file.Info(o.matched, o.changed, o.duplicates, o.warnings) }
+		if l.file != nil {
+			res.info = func(o *outcome) string { return l.file.Info(o.matched, o.changed, o.duplicates, o.warnings) }
+		}
 	}
 	return l.res, l.writers
 }

@@ -392,7 +392,7 @@ func (st *statement) makeTree(tree bind.Stmt, params []expr.Node) error {
 		return left("ordering by timestamps")
 	}
 	st.uuid = st.tree != nil && algebra.Calls(q.Rel, "uuid")
-	showTimestamps(q)
+	result.ShowTimestamps(q)
 	st.out, st.page = q.Out, result.PageOf(q)
 	options := st.r.Options
 	options.Locking = st.locks || st.s.Explicit(st.ctx)
@@ -439,37 +439,6 @@ func (st *statement) plans(q *bind.Query, options opt.Options) (err error) {
 	}
 	st.op, err = opt.Build(st.plan)
 	return err
-}
-
-// showTimestamps makes TIMESTAMPs of the result times of the session's zone.
-func showTimestamps(q *bind.Query) {
-	var p *algebra.Project
-	for i := range q.Out {
-		c := &q.Out[i]
-		if c.Type.Kind != expr.Timestamp {
-			continue
-		}
-		if p == nil {
-			p = &algebra.Project{In: q.Rel}
-			have := map[expr.ColID]bool{}
-			for _, o := range q.Out {
-				if !have[o.ID] {
-					have[o.ID] = true
-					col := &expr.Col{ID: o.ID, Name: o.Name, T: o.Type}
-					p.Items = append(p.Items, algebra.Item{ID: o.ID, Name: o.Name, Node: col})
-				}
-			}
-		}
-		t := expr.DatetimeType(c.Type.Scale)
-		t.SQL, t.NotNull = c.Type.ClientType(), c.Type.NotNull
-		shown := &expr.Cast{Arg: &expr.Col{ID: c.ID, Name: c.Name, T: c.Type}, T: t}
-		p.Items = append(p.Items, algebra.Item{ID: q.Next, Name: c.Name, Node: shown})
-		c.ID, c.Type = q.Next, t
-		q.Next++
-	}
-	if p != nil {
-		q.Rel = p
-	}
 }
 
 // allowed checks that the user may read all tables and views, also those behind views. If not, the

@@ -229,6 +229,23 @@ func (t *Txn) Commit(ctx *sql.Context) error {
 	return nil
 }
 
+// Stream has the transaction log rows of a table that were sent to kv, and entries of its indexes,
+// if it can (kv.Streamer).
+func (t *Txn) Stream(ctx *sql.Context, table base.TableID, indexes ...base.IndexID) error {
+	k, ok := t.KV.(kv.Streamer)
+	if !ok {
+		return nil
+	}
+	err := k.Stream(t.Session.KVContext(ctx), table, indexes...)
+	switch {
+	case err == nil:
+		return nil
+	case base.CodeOf(err) == base.CodeExists:
+		return t.explainExists(err)
+	}
+	return t.Fail(err)
+}
+
 // explainExists names the key that Commit found present.
 func (t *Txn) explainExists(err error) error {
 	var be *base.Error

@@ -111,11 +111,12 @@ var allowed = map[string][]string{
 	// what a transaction has read and written at its gateway: no owner is asked
 	"txn/background": nil, "txn/kept": nil, "txn/known": nil, "txn/lately": nil, "txn/touched": nil,
 	// what is asked twice changes nothing, whoever is asked
-	"txn/hedge": {"policy/replica"},
+	"txn/hedge":   {"policy/replica"},
+	"txn/staging": nil,
 	// what does not fit into memory goes to files that nobody else can read
 	"txn/writes": {"base/sealed"},
 	"txn": append([]string{"owner", "owner/homing", "owner/route", "txn/background", "txn/hedge", "txn/kept", "txn/known", "txn/lately",
-		"txn/touched", "txn/writes"}, mechanisms...),
+		"txn/staging", "txn/touched", "txn/writes"}, mechanisms...),
 	// how well a node is follows from facts that it is told
 	"cluster/health": nil,
 	// a process that belongs to no cluster yet has no replica, no transport and no clock
@@ -237,7 +238,9 @@ var allowed = map[string][]string{
 	// tree knows texts only
 	"sql/bind/tree": {"sql/jsontable", "sql/token"},
 	// views and selected read texts, result knows batches
-	"sql/views": {"sql/algebra"}, "sql/result": {"sql/assign", "sql/bind", "sql/expr"},
+	"sql/views": {"sql/algebra"}, "sql/result": {"sql/algebra", "sql/assign", "sql/bind", "sql/expr"},
+	// flow says which changes write while they read, and runs none
+	"sql/flow":     {"sql/algebra", "sql/bind", "sql/opt", "sql/schema"},
 	"sql/selected": {"sql/token"},
 	// token splits texts, program runs control flow: neither knows a statement
 	"sql/token": nil, "sql/weigh": {"sql/token"}, "sql/program": {"sql/expr", "sql/token"},
@@ -246,10 +249,10 @@ var allowed = map[string][]string{
 	"sql/assign": {"sql/bind", "sql/expr", "sql/expr/calendar", "sql/expr/jsondoc", "sql/schema", "sql/token"},
 	// given makes constants of what clients send, and knows no statement
 	"sql/charset": {"sql/token"},
-	"sql/late": {},
+	"sql/late":    {},
 	"sql/given":   {"sql/bind", "sql/expr", "sql/schema", "sql/zone"},
 	// query runs SELECTs and changes: the only one who knows them all
-	"sql/query": {"sql/aside", "sql/infile", "sql/exec/tempfile", "sql/selected", "sql/given", "sql/rowlist", "sql/access", "sql/admit", "sql/algebra", "sql/assign", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar",
+	"sql/query": {"sql/aside", "sql/flow", "sql/infile", "sql/exec/tempfile", "sql/selected", "sql/given", "sql/rowlist", "sql/access", "sql/admit", "sql/algebra", "sql/assign", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar",
 		"sql/expr/jsondoc", "sql/function", "sql/oneshot", "sql/opt", "sql/prefetch", "sql/program", "sql/result", "sql/rights", "sql/schema",
 		"sql/session", "sql/table", "sql/tally", "sql/token", "sql/views", "sql/weigh", "sql/zone"},
 	// access is where rows of the store become vectors: below it nobody knows of vectors, above it

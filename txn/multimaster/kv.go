@@ -42,6 +42,7 @@ var (
 	_ kv.Programs = (*DB)(nil)
 	_ kv.Epochs   = (*DB)(nil)
 	_ kv.EpochTxn = (*Txn)(nil)
+	_ kv.Streamer = (*Txn)(nil)
 )
 
 // NewDB makes transactions of db and of the engine. A transaction may read both, and write one of
@@ -504,6 +505,14 @@ func (t *Txn) RollbackTo(savepoint int) {
 			t.last[o.key] = o.prev
 		}
 	}
+}
+
+// Stream implements kv.Streamer.
+func (t *Txn) Stream(ctx context.Context, table base.TableID, indexes ...base.IndexID) error {
+	if in, ok := t.inner.(kv.Streamer); ok && len(t.ops) == 0 {
+		return in.Stream(ctx, table, indexes...)
+	}
+	return nil
 }
 
 // commitHops are the trips over the WAN that a commit waits for: the batch to all regions, and the

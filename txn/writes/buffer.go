@@ -31,6 +31,7 @@ type Write struct {
 
 	seq    uint32 // in the order of the writes of the transaction
 	stored bool   // it is in a run
+	taken  bool   // it stands for one that was taken (Take)
 }
 
 // Content reports whether there is a write and reads see it: a row, or that it is deleted.
@@ -60,16 +61,18 @@ type Buffer struct {
 
 	// SpillAt is how many bytes stay in memory; 0: all.
 	SpillAt int
-	here    int    // bytes in memory
-	n       int    // keys that are written
-	seq     uint32 // of the last write
-	runs    []*run // what was spilled, the oldest first
-	dead    []ban  // sequence numbers that were rolled back, of writes that may be in runs
-	err     error  // a file cannot be written or read
+	here    int        // bytes in memory
+	n       int        // keys that are written
+	seq     uint32     // of the last write
+	runs    []*run     // what was spilled, the oldest first
+	dead    []ban      // sequence numbers that were rolled back, of writes that may be in runs
+	err     error      // a file cannot be written or read
+	apart   *apart     // nil: nothing is kept apart
+	lists   [][]*Write // what was kept apart, each in key order, the newest first
 }
 
 // mark is a savepoint: what there was then. Some statements make one for each row, so it is small.
-type mark struct{ log, n, bytes, seq uint32 }
+type mark struct{ log, n, bytes, seq, apart uint32 }
 
 // overhead is about what a write takes in memory beside its key and value, and its place in the
 // maps.
@@ -101,7 +104,8 @@ func (b *Buffer) Set(old, w *Write) {
 	}
 	b.seq++
 	w.seq = b.seq
-	if len(b.marks) > 0 {
+	apart := old == nil && (b.keepEntry(w) || b.apart.keep(w))
+	if len(b.marks) > 0 && !apart {
 		b.log = append(b.log, undo{w.Key, old})
 	}
 	if old == nil {
@@ -110,6 +114,9 @@ func (b *Buffer) Set(old, w *Write) {
 		b.Bytes -= old.Size()
 	}
 	b.Bytes += w.Size()
+	if apart {
+		return
+	}
 	b.replace(w)
 	if b.SpillAt > 0 && b.here > b.SpillAt {
 		b.spill()
@@ -140,7 +147,11 @@ func (b *Buffer) Grow(bytes int) {
 
 // Savepoint marks what is there now, for RollbackTo.
 func (b *Buffer) Savepoint() int {
-	b.marks = append(b.marks, mark{uint32(len(b.log)), uint32(b.n), uint32(b.Bytes), b.seq})
+	m := mark{uint32(len(b.log)), uint32(b.n), uint32(b.Bytes), b.seq, 0}
+	if b.apart != nil {
+		m.apart = uint32(b.apart.count)
+	}
+	b.marks = append(b.marks, m)
 	return len(b.marks)
 }
 
@@ -222,9 +233,10 @@ func Cut(sorted []*Write, s base.Span) []*Write {
 	return sorted[lo:hi]
 }
 
-// All are the writes in key order.
+// All are the writes in key order, but those that were taken.
 func (b *Buffer) All() []*Write {
-	if len(b.runs) == 0 {
+	b.join()
+	if len(b.runs)+len(b.lists) == 0 {
 		b.tidy()
 		return b.order
 	}

@@ -75,20 +75,28 @@ func (b *Buffer) spill() {
 		})
 		out = slices.CompactFunc(out, func(x, y *Write) bool { return x.seq == y.seq && x.Key.Compare(y.Key) == 0 })
 	}
-	r, err := newRun(out)
-	if err != nil {
-		b.err = errors.Join(b.err, base.Errorf(base.CodeOther, "a file for what a transaction writes: %v", err))
+	if !b.run(out) {
 		return
-	}
-	b.runs = append(b.runs, r)
-	for _, w := range out {
-		w.stored = true // who holds it still must not put it back into memory
 	}
 	b.byKey, b.order, b.sorted, b.here = map[string]*Write{}, nil, 0, 0
 	for _, w := range keep {
 		b.replace(w)
 	}
 	b.forgetSpilled()
+}
+
+// run writes a run, unless that fails.
+func (b *Buffer) run(ws []*Write) bool {
+	r, err := newRun(ws)
+	if err != nil {
+		b.err = errors.Join(b.err, base.Errorf(base.CodeOther, "a file for what a transaction writes: %v", err))
+		return false
+	}
+	b.runs = append(b.runs, r)
+	for _, w := range ws {
+		w.stored = true // who holds it still must not put it back into memory
+	}
+	return true
 }
 
 // forgetSpilled leaves in the log what concerns writes that are not in runs.
@@ -309,9 +317,11 @@ func (c *cursor) next() {
 
 // View is the writes of a transaction as of a moment.
 type View struct {
-	mem  []*Write // in key order
-	runs []*run
-	dead []ban
+	mem []*Write // in key order
+	// lists are others in memory, each in key order, the newest first.
+	lists [][]*Write
+	runs  []*run
+	dead  []ban
 }
 
 // View is what reads of the spans see now.
@@ -369,6 +379,9 @@ func (v *View) Within(s base.Span, back bool, most int) (ws []*Write, cut base.K
 // each calls fn for the writes of a span until it returns false.
 func (v *View) each(s base.Span, back bool, fn func(*Write) bool) error {
 	cs := []*cursor{{ws: Cut(v.mem, s), back: back}} // the newest first
+	for _, ws := range v.lists {
+		cs = append(cs, &cursor{ws: Cut(ws, s), back: back})
+	}
 	for i := len(v.runs) - 1; i >= 0; i-- {
 		cs = append(cs, v.runs[i].start(s, v.dead, back))
 	}
@@ -400,10 +413,11 @@ func (v *View) each(s base.Span, back bool, fn func(*Write) bool) error {
 	}
 }
 
-// Each calls fn for the writes in key order, until it fails.
+// Each calls fn for the writes in key order, but those that were taken, until it fails.
 func (b *Buffer) Each(fn func(*Write) error) (err error) {
+	b.join()
 	b.tidy()
-	if len(b.runs) == 0 {
+	if len(b.runs)+len(b.lists) == 0 {
 		for _, w := range b.order {
 			if err := fn(w); err != nil {
 				return err
@@ -411,7 +425,7 @@ func (b *Buffer) Each(fn func(*Write) error) (err error) {
 		}
 		return nil
 	}
-	v := &View{mem: b.order, runs: b.runs, dead: b.dead}
+	v := &View{mem: b.order, lists: b.lists, runs: b.runs, dead: b.dead}
 	every := base.Span{Start: base.Key{0}, End: bytes.Repeat([]byte{0xff}, 16)}
 	bad := v.each(every, false, func(w *Write) bool {
 		err = fn(w)
