@@ -460,7 +460,8 @@ func allRules() []rule {
 				return d.Class == Rows && d.has(forms) && w.agree(ctx, d, way{}, way{forms: forms})
 			}},
 		{"NOT IN is NULL if there is a NULL, also in an index of other numbers", "12.4.2", rewritten(map[string]string{
-			"integer   SELECT $ FROM $$": "SELECT ($1 + 0) FROM $2$3", "decimal   SELECT $ FROM $$": "SELECT ($1 + 0) FROM $2$3"})},
+			"integer   SELECT $ FROM $$": "SELECT ($1 + 0) FROM $2$3", "decimal   SELECT $ FROM $$": "SELECT ($1 + 0) FROM $2$3",
+			"double   SELECT $ FROM $$": "SELECT ($1 + 0) FROM $2$3"})},
 		{"a SET is compared as a text, also with those of a subquery", "11.3.6", func(ctx context.Context, w *worker, d *Difference) bool {
 			as := way{forms: map[string]string{"text   SELECT $ FROM $$": "SELECT CONCAT($1, '') FROM $2$3"}}
 			return d.has(as.forms) && w.agree(ctx, d, as, as)
