@@ -480,7 +480,7 @@ func (g *gateway) wording(s *session.Session, err error) error {
 	if me.Message == s.Stmt.RefusalOf && errors.As(s.Stmt.Refusal, &refusal) {
 		return refusal
 	}
-	me = schema.Numbered(me)
+	me = rules.OfSet(schema.Numbered(me), s.Stmt.Tree)
 	if n, ok := s.Stmt.Tree.(*sqlparser.Show); ok && me.Num == 1044 && !n.Table.IsEmpty() {
 		client := s.Client()
 		return mysql.NewSQLError(1142, "42000", "SELECT command denied to user '%s'@'%s' for table '%s'", client.User,

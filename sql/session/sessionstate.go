@@ -69,6 +69,11 @@ func (s *Session) SetSessionVariable(ctx *sql.Context, name string, v any) error
 		return err
 	}
 	switch strings.ToLower(name) {
+	case insertIDVar, identityVar: // one variable of two names: what LAST_INSERT_ID() is
+		if to, err := s.BaseSession.GetSessionVariable(ctx, name); err == nil {
+			id, _ := to.(int64)
+			s.GetLastQueryInfo().LastInsertId.Store(id)
+		}
 	case clientSetVar, resultsSetVar:
 		s.readCharsets(ctx)
 	case OwnEngineVar:

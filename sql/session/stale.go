@@ -41,6 +41,8 @@ const (
 	stalenessVar    = "read_staleness"
 	oldStalenessVar = "tidb_read_staleness"
 	tokenVar        = "godwit_session_timestamp"
+	// What LAST_INSERT_ID() returns.
+	insertIDVar, identityVar = "last_insert_id", "identity"
 	// NextAsOfVar and StartAsOfVar are what the statements above are rewritten to; not for clients.
 	NextAsOfVar  = "godwit_next_as_of"
 	StartAsOfVar = "godwit_start_as_of" // see NextAsOfVar

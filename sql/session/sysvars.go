@@ -67,6 +67,12 @@ func InitSystemVariables() {
 			Name: consistencyVar, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both), Dynamic: true, Default: "CLUSTER",
 			Type: types.NewSystemEnumType(consistencyVar, "CLUSTER", "STRICT", "RELAY"),
 		}})
+		for _, name := range []string{insertIDVar, identityVar} {
+			sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&sql.MysqlSystemVariable{
+				Name: name, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Session), Dynamic: true, Default: int64(0),
+				Type: types.NewSystemIntType(name, 0, math.MaxInt64, false),
+			}})
+		}
 		for _, name := range []string{IsolationVar, OldIsolationVar} {
 			sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&sql.MysqlSystemVariable{
 				Name: name, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both), Dynamic: true, Default: "SERIALIZABLE",
@@ -226,6 +232,8 @@ func (s *Session) GetSessionVariable(ctx *sql.Context, name string) (any, error)
 		return strconv.FormatUint(uint64(s.token()), 10), nil
 	case lower == oldStalenessVar:
 		name = stalenessVar
+	case lower == insertIDVar || lower == identityVar:
+		return s.GetLastQueryInfo().LastInsertId.Load(), nil
 	case lower == "group_concat_max_len":
 		v, err := s.BaseSession.GetSessionVariable(ctx, name)
 		if n, ok := v.(uint64); ok && n > math.MaxInt64 {
