@@ -1,8 +1,11 @@
 package sim
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/godwitdb/godwit/base"
 )
 
 // upgradeConfig is a run in which the nodes are of two builds.
@@ -44,8 +47,9 @@ func TestUpgradeBites(t *testing.T) {
 		if err == nil {
 			continue
 		}
-		runs = runs || strings.Contains(err.Error(), "knows versions up to 6, and the cluster acts by 7")
-		stops = stops || strings.Contains(err.Error(), "needs cluster version 7, and this build knows versions up to 6")
+		was, is := base.VersionFirst, base.VersionNewest
+		runs = runs || strings.Contains(err.Error(), fmt.Sprintf("knows versions up to %d, and the cluster acts by %d", was, is))
+		stops = stops || strings.Contains(err.Error(), fmt.Sprintf("needs cluster version %d, and this build knows versions up to %d", is, was))
 		if runs && stops {
 			return
 		}
