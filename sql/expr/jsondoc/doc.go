@@ -374,8 +374,15 @@ func (p *parser) digits() bool {
 	return p.pos > start
 }
 
+// Whole numbers of more characters are in no 64 bits, or in no double. To find that out otherwise
+// takes time and memory where there are millions of digits.
+const (
+	most64     = 20
+	mostDouble = 311
+)
+
 func (p *parser) numberOf(s string, whole bool) (any, error) {
-	if whole {
+	if whole && len(s) <= most64 {
 		if i, err := strconv.ParseInt(s, 10, 64); err == nil {
 			return i, nil
 		}
@@ -385,6 +392,9 @@ func (p *parser) numberOf(s string, whole bool) (any, error) {
 	}
 	if p.plain {
 		return Num(s), nil
+	}
+	if whole && len(s) > mostDouble {
+		return nil, p.fail("Number too big to be stored in double.")
 	}
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil {

@@ -3,6 +3,7 @@ package jsondoc
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -101,5 +102,23 @@ func TestNewObject(t *testing.T) {
 	}
 	if _, err := NewObject(keys, vals, ask); err != stop || asked != 50 {
 		t.Error(err, asked)
+	}
+}
+
+// TestWholeNumbers: those of up to 64 bits are whole, larger ones doubles, and what is in no double
+// is refused, however long it is.
+func TestWholeNumbers(t *testing.T) {
+	for text, want := range map[string]any{
+		"9223372036854775807": int64(math.MaxInt64), "-9223372036854775808": int64(math.MinInt64),
+		"18446744073709551615": uint64(math.MaxUint64), "18446744073709551616": Num("1.8446744073709552e19"),
+		"-9223372036854775809": Num("-9.223372036854776e18"), strings.Repeat("1", 309): Num("1.1111111111111112e308"),
+		"-" + strings.Repeat("1", 309): Num("-1.1111111111111112e308"), strings.Repeat("9", 309): nil, strings.Repeat("1", 310): nil,
+		"-" + strings.Repeat("1", 310): nil, strings.Repeat("1", 1<<20): nil, strings.Repeat("1", 400) + "e-399": Num("1.1111111111111112"),
+		strings.Repeat("1", 312) + ".5": nil,
+	} {
+		got, err := Parse(text, nil)
+		if got != want || (err == nil) != (want != nil) {
+			t.Errorf("%.30s of %d: %v, %v, want %v", text, len(text), got, err, want)
+		}
 	}
 }
