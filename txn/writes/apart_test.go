@@ -124,3 +124,30 @@ func TestApartHidden(t *testing.T) {
 		t.Errorf("%v are left of %d", keys, b.Len())
 	}
 }
+
+// TestNewest: blocks that were sorted as they came, and what came behind them, make one list, with
+// the last write of each key.
+func TestNewest(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 8))
+	for _, n := range []int{0, 1, blockLen - 1, blockLen, blockLen + 1, 3*blockLen + 77, 7 * blockLen} {
+		var ws []*Write
+		last := map[string]uint32{}
+		for i := range n {
+			w := &Write{Key: rowKey(1+r.IntN(2), r.IntN(n)), seq: uint32(i + 1)}
+			ws = append(ws, w)
+			last[string(w.Key)] = w.seq
+			if len(ws)%blockLen == 0 {
+				sortByKey(ws[len(ws)-blockLen:])
+			}
+		}
+		got := newest(ws, n/blockLen)
+		if len(got) != len(last) {
+			t.Fatalf("%d writes: %d keys, want %d", n, len(got), len(last))
+		}
+		for i, w := range got {
+			if i > 0 && got[i-1].Key.Compare(w.Key) >= 0 || last[string(w.Key)] != w.seq {
+				t.Fatalf("%d writes: %v of write %d is at %d", n, w.Key, w.seq, i)
+			}
+		}
+	}
+}
