@@ -151,14 +151,14 @@ func (c *conn) Write(b []byte) (int, error) {
 	if n := len(b) - headerLen; n < 1 || n >= endLen || b[headerLen] != eofPacket || int(b[0]) != n {
 		return 0, errUnexpected
 	}
-	if _, err := c.Conn.Write(packet(e, b[3])); err != nil {
+	if _, err := c.Conn.Write(Packet(e, b[3])); err != nil {
 		return 0, err
 	}
 	return len(b), nil
 }
 
-// packet is an ERR packet, with its header and its number.
-func packet(e *mysql.SQLError, seq byte) []byte {
+// Packet is an ERR packet, with its header and its number.
+func Packet(e *mysql.SQLError, seq byte) []byte {
 	state, message := e.State, e.Message
 	if len(state) != 5 {
 		state = mysql.SSUnknownSQLState

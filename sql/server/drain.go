@@ -8,6 +8,7 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/godwitdb/godwit/sql/kill"
+	"github.com/godwitdb/godwit/sql/late"
 	"github.com/godwitdb/godwit/sql/quick"
 	"github.com/godwitdb/godwit/sql/session"
 )
@@ -143,7 +144,7 @@ func (g *gateway) dismissIdle(now time.Time) {
 // farewell tells a client why its connection ends, and closes it.
 func (p *presence) farewell(why *mysql.SQLError, now time.Time) {
 	_ = p.conn.Conn.SetWriteDeadline(now.Add(restFor)) // a client that does not read is no reason to wait
-	_, _ = p.conn.Conn.Write(errorPacket(why))
+	_, _ = p.conn.Conn.Write(late.Packet(why, 0))
 	p.conn.Close()
 }
 
@@ -162,12 +163,6 @@ func (g *gateway) dismiss(now time.Time) (left bool) {
 		return true
 	})
 	return left
-}
-
-// errorPacket is an error as a packet that answers no statement.
-func errorPacket(e *mysql.SQLError) []byte {
-	body := append([]byte{mysql.ErrPacket, byte(e.Num & 0xff), byte(e.Num >> 8), '#'}, e.State+e.Message...)
-	return append([]byte{byte(len(body)), byte(len(body) >> 8), 0, 0}, body...)
 }
 
 // dismissPoll is the pause between two looks at the connections.

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/godwitdb/godwit/sql/late"
 )
 
 // TestDrain: when the server ends, a transaction that has begun goes on to its end, its connection
@@ -51,7 +53,7 @@ func TestDrain(t *testing.T) {
 	}
 	said := make([]byte, 4096)
 	n, err := wire.Read(said)
-	if !bytes.Equal(said[:n], errorPacket(errShutdown)) {
+	if !bytes.Equal(said[:n], late.Packet(errShutdown, 0)) {
 		t.Errorf("the connection at rest was told %q, %v", said[:n], err)
 	}
 	if _, err := net.Dial("tcp", s.Addr().String()); err == nil {
