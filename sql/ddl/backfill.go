@@ -2,7 +2,7 @@ package ddl
 
 import (
 	"context"
-	"slices"
+	"errors"
 	"sync"
 	"time"
 
@@ -25,6 +25,7 @@ func (t *Table) buildOnline(ctx *sql.Context, m *mutation, id base.IndexID) erro
 	if err := s.Restart(ctx, tx); err != nil {
 		return err
 	}
+	s.State.Undoes()
 	m2, d, err := t.change(ctx)
 	if err != nil {
 		return err
@@ -56,29 +57,16 @@ func (t *Table) buildOnline(ctx *sql.Context, m *mutation, id base.IndexID) erro
 func (t *Table) dropFailed(ctx *sql.Context, id base.IndexID) error {
 	off, cancel := context.WithTimeout(context.WithoutCancel(ctx), callOffIn)
 	defer cancel()
-	ctx = ctx.WithContext(off)
 	s := session.Of(ctx)
 	tx := s.Txn()
 	tx.Rollback()
 	tx.Reset()
-	m, d, err := t.change(ctx)
-	if err != nil {
-		return err
-	}
-	i := slices.IndexFunc(d.Indexes, func(x schema.IndexDesc) bool { return x.ID == id })
-	if i < 0 {
-		return nil
-	}
-	m.discardIndex(d, &d.Indexes[i])
-	d.Indexes = slices.Delete(d.Indexes, i, i+1)
-	if err := t.done(m, d); err != nil {
-		return err
-	}
-	if err := s.Restart(ctx, tx); err != nil {
-		return err
-	}
 	tx.Ends = true
-	return nil
+	err := t.g.dropIndex(kv.WithStatement(off, s.Trace, s.Patience()), t.Def.Desc.ID, id)
+	if s.Stmt.Snap = nil; errors.Is(err, errCalledOff) {
+		err = nil
+	}
+	return err
 }
 
 // fillSorted writes the entries of an index in its order.

@@ -136,6 +136,9 @@ func (g *Env) Copying(ctx context.Context, sctx *sql.Context, id base.TableID) (
 	case err == nil:
 		g.GC.Kick()
 	case sctx != nil && !errors.Is(err, errCalledOff):
+		if base.CodeOf(err) != base.CodeAmbiguous {
+			session.Of(sctx).State.Undoes()
+		}
 		off, cancel := context.WithTimeout(context.WithoutCancel(ctx), callOffIn)
 		defer cancel()
 		if oerr := g.callOff(off, id); oerr != nil && !errors.Is(oerr, errCalledOff) {

@@ -32,6 +32,7 @@ var ErrInterrupted = mysql.NewSQLError(1317, "70100", "Query execution was inter
 type State struct {
 	state atomic.Int32
 	stop  atomic.Pointer[context.CancelCauseFunc] // ends a wait outside of the engine's list; nil: there is none
+	fate  fate
 }
 
 const (
@@ -46,17 +47,35 @@ type Statement struct {
 	ctx    context.Context
 	cancel context.CancelFunc // nil: it may take as long as it takes
 	late   error
+	told   *time.Timer
+}
+
+// Kind is what a statement is.
+type Kind struct {
+	// Limit is how long it may take, 0 is without a limit; Late is the error when it takes longer.
+	Limit time.Duration
+	Late  *mysql.SQLError
+	// Gated: [State.Commits] is called before all that it commits; of others, only
+	// [State.Executes].
+	Gated bool
+	// Waits: its client has sent all that it needs, and only waits.
+	Waits bool
 }
 
 // Begin says that a statement of the client begins. Its context ends when it has taken as long as
-// limit, of which late is the cause; 0: there is no limit.
-func (r *State) Begin(ctx context.Context, limit time.Duration, late error) (context.Context, Statement) {
+// its kind may.
+func (r *State) Begin(ctx context.Context, k Kind) (context.Context, Statement) {
+	r.fate.begin(k.Gated, k.Waits)
 	r.state.Store(runs)
-	if limit == 0 {
+	if k.Limit == 0 {
 		return ctx, Statement{of: r}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
-	return ctx, Statement{r, ctx, cancel, late}
+	ctx, cancel := context.WithTimeoutCause(ctx, k.Limit, k.Late)
+	st := Statement{of: r, ctx: ctx, cancel: cancel, late: k.Late}
+	if answer := r.fate.answer.Load(); answer != 0 {
+		st.told = time.AfterFunc(k.Limit+tellAfter, func() { r.fate.tell(answer, k.Late) })
+	}
+	return ctx, st
 }
 
 // Enter begins the statement at a gate, where the engine's list does not know it yet: KILL ends its
@@ -101,9 +120,11 @@ func (r *State) interruptible(ctx context.Context) (_ context.Context, done func
 }
 
 func (r *State) kill() {
+	answer := r.fate.answer.Load() // before it is known which statement is killed: it may be none then
 	if !r.state.CompareAndSwap(runs, killed) {
 		return
 	}
+	r.tellSoon(answer)
 	// interruptible stores it before it looks whether the statement was killed.
 	if stop := r.stop.Load(); stop != nil {
 		(*stop)(ErrInterrupted)
@@ -117,6 +138,9 @@ func (s Statement) Over(err error) error {
 			err = s.late
 		}
 		s.cancel()
+		if s.told != nil {
+			s.told.Stop()
+		}
 	}
 	if s.of != nil {
 		s.of.state.Store(idle)

@@ -41,8 +41,8 @@ func TestKillReachesTheWhole(t *testing.T) {
 		}
 		return ctx
 	}
-	_, st := all[7].Begin(t.Context(), 0, nil)
-	all[8].Begin(t.Context(), 0, nil)
+	_, st := all[7].Begin(t.Context(), kill.Kind{})
+	all[8].Begin(t.Context(), kill.Kind{})
 	other, first := begin(8), begin(7)
 	if first.Err() != nil {
 		t.Error("a statement is killed that was not")
@@ -60,7 +60,7 @@ func TestKillReachesTheWhole(t *testing.T) {
 	}
 	l.Kill(7) // nothing runs
 	l.Kill(9)
-	all[7].Begin(t.Context(), 0, nil)
+	all[7].Begin(t.Context(), kill.Kind{})
 	third := begin(7)
 	if third.Err() != nil {
 		t.Error("a statement was killed before it began")
@@ -86,7 +86,7 @@ func TestKillAtTheGate(t *testing.T) {
 		enter := func(id uint32, want error) {
 			s := &session{BaseSession: sql.NewBaseSessionWithClientServer("", sql.Client{}, id)}
 			l.Sessions.Store(id, s)
-			s.Begin(t.Context(), 0, nil)
+			s.Begin(t.Context(), kill.Kind{})
 			if id == 9 {
 				l.Kill(id)
 			}
@@ -126,7 +126,7 @@ func TestKillBetweenAttempts(t *testing.T) {
 		l := &kill.List{ProcessList: sqle.NewProcessList(), Sessions: &sync.Map{}}
 		s := &session{BaseSession: sql.NewBaseSessionWithClientServer("", sql.Client{}, 7)}
 		l.Sessions.Store(uint32(7), s)
-		s.Begin(t.Context(), 0, nil)
+		s.Begin(t.Context(), kill.Kind{})
 		begin := time.Now()
 		if err := s.Wait(t.Context(), 20*time.Millisecond); err != nil || time.Since(begin) != 20*time.Millisecond {
 			t.Errorf("%v after %v", err, time.Since(begin))

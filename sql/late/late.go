@@ -28,7 +28,8 @@ type Handler struct{ Server }
 type conn struct {
 	net.Conn
 	// err is sent in place of the next packet, which ends a result.
-	err atomic.Pointer[mysql.SQLError]
+	err    atomic.Pointer[mysql.SQLError]
+	answer answer
 }
 
 // Under is the connection that the protocol library has made: one of TLS, or below it.
@@ -52,21 +53,26 @@ func (c *conn) Under() net.Conn { return c.Conn }
 
 // ConnectionAuthenticated implements mysql.Handler. Nothing else knows the connection yet.
 func (h *Handler) ConnectionAuthenticated(c *mysql.Conn) error {
-	c.Conn = &conn{Conn: c.Conn}
+	c.Conn = &conn{Conn: c.Conn, answer: answer{of: c}}
 	return h.Server.ConnectionAuthenticated(c)
 }
 
 // ComQuery implements mysql.Handler.
 func (h *Handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb mysql.ResultSpoolFn) error {
-	var s sent
-	return s.end(c, h.Server.ComQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error { return s.note(r, cb(r, more)) }))
+	s := begin(c)
+	return s.end(c, h.Server.ComQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
+		return s.send(r, func() error { return cb(r, more) })
+	}))
 }
 
 // ComMultiQuery implements mysql.Handler.
 func (h *Handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string, cb mysql.ResultSpoolFn) (string, error) {
-	var s sent
-	rest, err := h.Server.ComMultiQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error { return s.note(r, cb(r, more)) })
-	if err != nil {
+	s := begin(c)
+	rest, err := h.Server.ComMultiQuery(ctx, c, query, func(r *sqltypes.Result, more bool) error {
+		return s.send(r, func() error { return cb(r, more) })
+	})
+	told := s.told()
+	if err != nil || told {
 		rest = "" // an error ends the packet
 	}
 	return rest, s.end(c, err)
@@ -75,8 +81,8 @@ func (h *Handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 // ComStmtExecute implements mysql.Handler.
 func (h *Handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.PrepareData,
 	cb func(*sqltypes.Result) error) error {
-	var s sent
-	err := h.Server.ComStmtExecute(ctx, c, p, func(r *sqltypes.Result) error { return s.note(r, cb(r)) })
+	s := begin(c)
+	err := h.Server.ComStmtExecute(ctx, c, p, func(r *sqltypes.Result) error { return s.send(r, func() error { return cb(r) }) })
 	if err != nil && byCursor() {
 		return err // rows lie where the client fetches them, and the library writes them meanwhile
 	}
@@ -101,11 +107,30 @@ func byCursor() bool {
 
 // sent is what was sent of a result.
 type sent struct {
+	to      *answer // nil: nobody else answers
 	columns bool
 	broken  bool // a packet may have been sent in part
 }
 
-func (s *sent) note(r *sqltypes.Result, err error) error {
+func begin(c *mysql.Conn) sent {
+	l, ok := c.Conn.(*conn)
+	if !ok {
+		return sent{}
+	}
+	l.answer.begin()
+	return sent{to: &l.answer}
+}
+
+// told reports whether the client has been told already. If not, only the statement answers it from
+// now on.
+func (s *sent) told() bool { return s.to != nil && !s.to.take() }
+
+// send sends a part of a result.
+func (s *sent) send(r *sqltypes.Result, part func() error) error {
+	if s.told() {
+		return errTold
+	}
+	err := part()
 	s.columns = s.columns || len(r.Fields) > 0
 	s.broken = s.broken || err != nil
 	return err
@@ -113,6 +138,9 @@ func (s *sent) note(r *sqltypes.Result, err error) error {
 
 // end has an error sent that came behind a result's columns, and then returns nil.
 func (s *sent) end(c *mysql.Conn, err error) error {
+	if s.told() {
+		return errTold
+	}
 	l, ok := c.Conn.(*conn)
 	if err == nil || !ok || !s.columns || s.broken {
 		return err
@@ -144,6 +172,9 @@ var errUnexpected = errors.New("something else than the end of a result follows 
 
 // Write implements net.Conn.
 func (c *conn) Write(b []byte) (int, error) {
+	if c.answer.drops() {
+		return c.answer.drop(b)
+	}
 	if c.err.Load() == nil {
 		return c.Conn.Write(b)
 	}

@@ -170,6 +170,9 @@ func (w *whole) run(ctx *sql.Context, s *session.Session, r *Runner) (why string
 	if why := w.rows(ctx, r); why != "" {
 		return why
 	}
+	if w.err = s.State.Commits(); w.err != nil {
+		return ""
+	}
 	kctx, wait := s.KVContext(ctx), 2*time.Millisecond
 	for try := 1; ; try++ {
 		got, err := db.Program(kctx, s.ProgramOptions(), w.p)

@@ -419,6 +419,8 @@ func (c *change) run() (res *outcome, done bool, err error) {
 		}
 		err = t.Commit(ctx)
 		s.SetTransaction(nil)
+	} else if err == nil {
+		err = s.State.Commits() // it stays in the transaction
 	}
 	if err != nil {
 		return nil, true, err

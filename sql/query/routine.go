@@ -682,7 +682,10 @@ func (p *routine) inEngine(f *program.Frame, text string) (sch sql.Schema, rows 
 		}
 		rows = append(rows, row)
 	}
-	return sch, rows, it.Close(ctx)
+	if err = it.Close(ctx); err == nil {
+		err = p.s.WriteGrants(p.s.KVContext(ctx))
+	}
+	return sch, rows, err
 }
 
 // inTurn runs a statement again while it loses a conflict, if it is a transaction of its own.
@@ -693,6 +696,7 @@ func (p *routine) inTurn(run func() error) error {
 	start := time.Now()
 	p.s.KeepVariables()
 	for wait := 2 * time.Millisecond; ; wait = min(2*wait, 250*time.Millisecond) {
+		p.s.State.Again()
 		err := run()
 		t := p.s.Txn()
 		if err == nil {

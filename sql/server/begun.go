@@ -7,6 +7,7 @@ import (
 
 	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/kill"
+	"github.com/godwitdb/godwit/sql/late"
 )
 
 // begun says that a statement of a client begins (kill.State.Begin).
@@ -15,5 +16,18 @@ func (h *handler) begun(ctx context.Context, c *mysql.Conn, query string) (conte
 	if s == nil {
 		return ctx, kill.Statement{}
 	}
-	return s.State.Begin(ctx, bound.MaxTime(s.MaxTime, query), bound.ErrTooSlow)
+	if !s.State.Told() {
+		if t := late.TellerOf(c); t != nil {
+			s.State.TellBy(t)
+		}
+	}
+	kind := bound.Kind(query)
+	return s.State.Begin(ctx, kill.Kind{Limit: bound.MaxTime(s.MaxTime, query), Late: bound.ErrTooSlow,
+		Gated: gated[kind], Waits: kind != "load"})
 }
+
+// gated are statements that commit by the transaction of their session only.
+var gated = map[string]bool{"select": true, "show": true, "explain": true, "desc": true, "describe": true, "with": true,
+	"table": true, "values": true, "insert": true, "update": true, "delete": true, "replace": true, "load": true, "do": true,
+	"call": true, "commit": true, "begin": true, "start": true, "rollback": true, "savepoint": true, "release": true,
+	"use": true, "check": true, "checksum": true, "kill": true}

@@ -41,6 +41,9 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 	}
 	root := !s.Stmt.Planned
 	if root {
+		if err := s.State.Executes(); err != nil {
+			return nil, err
+		}
 		s.Stmt.Planned = true
 		ctx.SetQueryTime(zone.Now(ctx))
 		s.Stmt.Writes = writes(ctx, n)

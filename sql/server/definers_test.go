@@ -251,7 +251,7 @@ func TestForwardedTriggers(t *testing.T) {
 	} {
 		exec(t, us, q)
 	}
-	if err := gs[0].g.refreshUsers(t.Context()); err != nil {
+	if err := gs[0].g.users.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	c, err := openDSN(t, fmt.Sprintf("user@tcp(%s)/test", gs[0].Addr())).Conn(t.Context())

@@ -281,7 +281,7 @@ func (g *gateway) privileged(ctx *sql.Context, r *route, t *schema.Table) bool {
 // cannot travel.
 func (g *gateway) forwardRequest(s *session.Session, query string, prepared bool,
 	binds map[string]*querypb.BindVariable) *wire.ForwardRequest {
-	q := &wire.ForwardRequest{Query: s.Trace.Carry(query), Prepared: prepared, Session: s.StateBytes(), UsersTs: g.usersTS.Load()}
+	q := &wire.ForwardRequest{Query: s.Trace.Carry(query), Prepared: prepared, Session: s.StateBytes(), UsersTs: uint64(g.users.TS())}
 	if q.Session == nil {
 		return nil
 	}
@@ -303,25 +303,35 @@ func (g *gateway) forwardRequest(s *session.Session, query string, prepared bool
 // has to run here.
 func (g *gateway) send(ctx *sql.Context, s *session.Session, ex execution,
 	q *wire.ForwardRequest) (*wire.ForwardResponse, error) {
+	if err := s.State.Commits(); err != nil {
+		return nil, err
+	}
 	kctx, sent := s.KVContext(ctx), time.Now()
 	resp, ran, err := g.fwd.Forward(kctx, ex.node, ex.first, q)
-	if err != nil && ran || resp.GetUnknown() {
+	switch {
+	case err != nil && ran || resp.GetUnknown():
 		resp, err = g.settle(kctx, ex, q, sent, resp, err)
-	} else if err != nil && ctx.Err() == nil {
+	case err != nil && ctx.Err() != nil:
+		return nil, schema.ClientError(ctx.Err())
+	case err != nil:
 		g.Log.Debug("a statement could not be forwarded", "node", ex.node, "err", err)
+		s.State.Again()
 		return nil, nil
 	}
 	switch {
-	case ctx.Err() != nil && (resp == nil || err != nil):
-		return nil, schema.ClientError(ctx.Err())
-	case resp == nil || err != nil:
+	case err != nil:
 		return nil, err
+	case resp == nil && ctx.Err() != nil:
+		return nil, schema.ClientError(ctx.Err())
+	case resp == nil:
+		return nil, nil
 	}
 	s.Trace.AddHops(int(resp.Hops))
 	s.Trace.AddBytes(int(resp.Messages), int(resp.Bytes))
 	s.Trace.AddMoves(int(resp.Moves))
 	if st := resp.Status; st != nil && st.Code != 0 {
 		g.Log.Debug("a forwarded statement was refused", "node", ex.node, "why", st.Msg)
+		s.State.Again()
 		return nil, nil
 	}
 	for _, t := range resp.Reached {

@@ -298,7 +298,7 @@ func TestForwardedAsLocal(t *testing.T) {
 		for _, q := range forwardSchema {
 			exec(t, us, q)
 		}
-		if err := gs[0].g.refreshUsers(t.Context()); err != nil {
+		if err := gs[0].g.users.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for _, k := range forwardCases {

@@ -113,10 +113,10 @@ func (s *Server) Execute(ctx context.Context, q *wire.ForwardRequest) *wire.Forw
 
 // catchUp waits until this node knows the schema and the grants that the asker knew.
 func (g *gateway) catchUp(ctx context.Context, q *wire.ForwardRequest) error {
-	if q.UsersTs > g.usersTS.Load() {
-		data, ts, err := g.readUsers(ctx)
+	if base.Timestamp(q.UsersTs) > g.users.TS() {
+		data, ts, err := g.users.Read(ctx)
 		if err == nil && data != nil {
-			err = g.applyUsers(data, ts)
+			err = g.users.Apply(ctx, data, ts)
 		}
 		if err != nil {
 			return err

@@ -42,6 +42,7 @@ import (
 	"github.com/godwitdb/godwit/sql/stored"
 	"github.com/godwitdb/godwit/sql/table"
 	"github.com/godwitdb/godwit/sql/tally"
+	"github.com/godwitdb/godwit/sql/users"
 )
 
 // gateway is what all sessions of one node share.
@@ -63,10 +64,7 @@ type gateway struct {
 	query    *selects.Runner
 	prefetch *prefetch.Planner
 
-	usersTS atomic.Uint64
-	// usersTurn is full while a statement persists users over the network. The statement holds the
-	// engine's mutex then; refreshUsers waits for this turn first, where it can be interrupted.
-	usersTurn chan struct{}
+	users *users.Store
 
 	uuids regionkey.Maker
 
@@ -97,7 +95,7 @@ func newGateway(cfg Config) *gateway {
 	g := &gateway{
 		Env: ddl.NewEnv(env, cfg.Cluster), cluster: cfg.Cluster, onStmt: cfg.OnStatement, onTxn: cfg.OnTransaction,
 		fwd: cfg.Forwarder, settings: cfg.Settings,
-		settingsTurn: make(chan struct{}, 1), usersTurn: make(chan struct{}, 1),
+		settingsTurn: make(chan struct{}, 1),
 	}
 	g.audit = &audited.Recorder{Log: cfg.Audit, Wording: g.wording, Address: g.addressOf}
 	g.statements = statements.New(cfg.Logger, func(s *session.Session) string { return g.DB.Topology().RegionName(s.Region()) })
@@ -145,6 +143,7 @@ func newGateway(cfg Config) *gateway {
 	a.ExecBuilder = rowexec.NewBuilder(&builder{g: g, base: a, pre: g.prefetch, bound: keeps}, overrides)
 	keeps.Install(a)
 	g.engine = sqle.New(a, &sqle.Config{VersionPostfix: "Godwit"})
+	g.users = users.New(g.DB, g.engine.Analyzer.Catalog.MySQLDb, g.Go, errBehind)
 	g.engine.ProcessList = &kill.List{ProcessList: g.engine.ProcessList, Sessions: &g.sessions}
 	g.prefetch.Engine = g.engine
 	g.fast = &fast.Runner{Env: g.tableEnv(), Engine: g.engine}

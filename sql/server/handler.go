@@ -18,6 +18,7 @@ import (
 	"github.com/godwitdb/godwit/sql/binlog"
 	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/fast"
+	"github.com/godwitdb/godwit/sql/kill"
 	"github.com/godwitdb/godwit/sql/oneshot"
 	"github.com/godwitdb/godwit/sql/rules"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -211,6 +212,9 @@ func (h *handler) taking(ctx context.Context, s *session.Session, sent *bool, f 
 	times := &timeColumns{g: h.g, s: s}
 	return func(r *sqltypes.Result, more bool) error {
 		*sent = true
+		if err := s.WriteGrants(ctx); err != nil {
+			return err
+		}
 		times.mend(ctx, r)
 		bitsAreBytes(r)
 		f.Learn(r)
@@ -406,14 +410,19 @@ func (h *handler) tries(ctx context.Context, s *session.Session, start time.Time
 	for again := false; ; again = true {
 		sent := false
 		s.BeginTry(again)
+		s.State.Again()
 		explicit, t := s.GetIgnoreAutoCommit(), s.Txn()
 		first := t == nil || t.Untouched()
 		err := h.guarded(func() error { return exec(s, &sent) })
-		if err == nil {
+		if err == nil && !s.State.GivenUp() {
 			s.EndDefinitions()
 			return nil
 		}
 		lost := s.Lost()
+		if err == nil { // nothing but its transaction knows how to take it back
+			err, lost = kill.ErrInterrupted, true
+		}
+		s.DropGrants()
 		h.cleanUp(s, lost)
 		if !lost || !first || sent || s.Asked() || time.Since(start) >= s.TriesFor() || s.Patience().Over() || ctx.Err() != nil {
 			return err

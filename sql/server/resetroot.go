@@ -18,22 +18,23 @@ func (s *Server) ResetRoot(ctx context.Context, auth string) error {
 	if _, _, _, _, err := mysql.DeserializeCachingSha2PasswordAuthString([]byte(auth)); err != nil {
 		return base.Errorf(base.CodeInvalid, "the hash of a password is malformed: %v", err)
 	}
-	if err := s.g.refreshUsers(ctx); err != nil {
+	if err := s.g.users.Refresh(ctx); err != nil {
 		return err
 	}
 	db := s.g.engine.Analyzer.Catalog.MySQLDb
-	ed := db.Editor()
-	defer ed.Close()
-	key := mysql_db.UserPrimaryKey{Host: "%", User: "root"}
-	if _, ok := ed.GetUser(key); !ok {
-		db.AddSuperUser(ed, key.User, key.Host, "")
-	}
-	old, _ := ed.GetUser(key)
-	u := mysql_db.UserCopy(old)
-	u.Plugin, u.AuthString, u.Locked, u.PasswordLastChanged = string(mysql.CachingSha2Password), auth, false, time.Now().UTC()
-	ed.RemoveUser(key) // it compares all fields
-	ed.PutUser(u)
-	if err := db.Persist(sql.NewContext(ctx), ed); err != nil {
+	var u *mysql_db.User
+	if err := s.g.users.Change(ctx, func(ctx *sql.Context, ed *mysql_db.Editor) error {
+		key := mysql_db.UserPrimaryKey{Host: "%", User: "root"}
+		if _, ok := ed.GetUser(key); !ok {
+			db.AddSuperUser(ed, key.User, key.Host, "")
+		}
+		old, _ := ed.GetUser(key)
+		u = mysql_db.UserCopy(old)
+		u.Plugin, u.AuthString, u.Locked, u.PasswordLastChanged = string(mysql.CachingSha2Password), auth, false, time.Now().UTC()
+		ed.RemoveUser(key) // it compares all fields
+		ed.PutUser(u)
+		return db.Persist(ctx, ed)
+	}); err != nil {
 		return err
 	}
 	s.g.logins.forgive(u)

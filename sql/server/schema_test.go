@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	gms "github.com/dolthub/go-mysql-server/sql"
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/godwitdb/godwit/base"
@@ -354,28 +353,32 @@ func TestUsersAtOnce(t *testing.T) {
 	}
 }
 
-// TestReadOfUsersComesLate: what was read of the users while a statement changed them does not
+// TestReadOfUsersComesLate: what was read of the users before a statement changed them does not
 // replace what that has persisted.
 func TestReadOfUsersComesLate(t *testing.T) {
 	s, c := newServer(t)
 	exec(t, c, "CREATE USER early")
-	g := s.g
-	data, _, err := g.readUsers(t.Context())
+	data, at, err := s.g.users.Read(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := g.engine.Analyzer.Catalog.MySQLDb
-	ed := db.Editor() // a statement has begun
-	read := make(chan error, 1)
-	go func() { read <- g.applyUsers(data, base.Timestamp(g.usersTS.Load()).Next()) }()
-	eventually(t, "the read waits for the statement", func() bool { return waits("Mutex", "applyUsers") })
-	db.AddSuperUser(ed, "late", "%", "")
-	err = db.Persist(gms.NewEmptyContext(), ed)
-	ed.Close()
-	if err := errors.Join(err, <-read); err != nil {
+	exec(t, c, "CREATE USER late")
+	if err := s.g.users.Apply(t.Context(), data, at); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, c, "SELECT user FROM mysql.user WHERE user LIKE '%l%' ORDER BY user", "early", "late")
+}
+
+// TestGrantsInProcedures: users that a procedure makes are there for all nodes.
+func TestGrantsInProcedures(t *testing.T) {
+	_, eu, us, gs := startPair(t, 0)
+	exec(t, us, "CREATE DATABASE p")
+	exec(t, us, "CREATE PROCEDURE p.u() BEGIN CREATE USER inside; GRANT SELECT ON p.* TO inside; SET @x = 1; END")
+	exec(t, us, "CALL p.u()")
+	if err := gs[0].g.users.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, eu, "SELECT user FROM mysql.db WHERE user = 'inside'", "inside")
 }
 
 func TestKeylessTable(t *testing.T) {

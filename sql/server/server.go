@@ -240,7 +240,7 @@ func (s *Server) Serve() error {
 		s.g.Log.Warn("cluster settings are not known yet", "err", err)
 	}
 	done()
-	s.g.Go(func(ctx context.Context) { s.g.follow(ctx, "users and grants", s.g.refreshUsers) })
+	s.g.Go(func(ctx context.Context) { s.g.follow(ctx, "users and grants", s.g.users.Refresh) })
 	s.g.Go(func(ctx context.Context) { s.g.follow(ctx, "cluster settings", s.g.refreshSettings) })
 	s.g.Go(s.g.Adopt)
 	s.g.Go(s.g.backups.Follow)

@@ -21,11 +21,16 @@ func (s *Session) LoadInfile(name string, ask func(string) (io.ReadCloser, error
 	}
 	s.Stmt.Asked = true
 	file, err := ask(name)
-	if err != nil || s.keep(fileKept, mostOfFile, false) != nil {
-		return file, err
+	if err != nil {
+		return nil, err
 	}
-	s.file = &clientFile{ReadCloser: file, name: name}
-	return s.file, nil
+	f := &clientFile{ReadCloser: file, name: name, sent: s.State.ClientWaits}
+	if s.keep(fileKept, mostOfFile, false) != nil {
+		f.long = true
+		return f, nil
+	}
+	s.file = f
+	return f, nil
 }
 
 // Asked reports whether the client was asked for a file that is not kept as a whole, so that the
@@ -42,6 +47,7 @@ func (s *Session) forgetFile() {
 type clientFile struct {
 	io.ReadCloser
 	name  string
+	sent  func() // called when the client has sent all of it
 	text  []byte
 	long  bool
 	whole atomic.Bool // the text is that of all of a short file, and does not change any more
@@ -50,6 +56,9 @@ type clientFile struct {
 // Read implements io.Reader.
 func (f *clientFile) Read(b []byte) (int, error) {
 	n, err := f.ReadCloser.Read(b)
+	if err == io.EOF {
+		f.sent()
+	}
 	if f.long = f.long || len(f.text)+n > mostOfFile; f.long {
 		f.text = nil
 		return n, err

@@ -51,7 +51,8 @@ func (t *Txn) Declares(id base.TableID, gone bool) {
 // declareTimeout bounds the wait for a definition to be in force.
 const declareTimeout = 10 * time.Second
 
-// declare puts the definitions that were committed at ts in force for the transactions of epochs.
+// declare puts the definitions that were committed at ts in force for the transactions of epochs,
+// also if the statement was killed meanwhile.
 func (t *Txn) declare(ctx *sql.Context, ts base.Timestamp) error {
 	if len(t.declared) == 0 {
 		return nil
@@ -60,7 +61,7 @@ func (t *Txn) declare(ctx *sql.Context, ts base.Timestamp) error {
 	if !ok {
 		return nil
 	}
-	kctx, cancel := context.WithTimeout(t.Session.KVContext(ctx), declareTimeout)
+	kctx, cancel := context.WithTimeout(context.WithoutCancel(t.Session.KVContext(ctx)), declareTimeout)
 	defer cancel()
 	for id, gone := range t.declared {
 		version := ts

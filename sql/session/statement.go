@@ -27,6 +27,8 @@ type Statement struct {
 	Planned bool
 	// Writes: the plan changes data or schema. It is valid once Planned is set.
 	Writes bool
+	// Grants are what the statement has made of users and grants; nil: nothing.
+	Grants Grants
 	// Asked: the client was asked for a file.
 	Asked bool
 	// Locks: the plan locks some of the rows that it reads, though it changes none.

@@ -23,7 +23,7 @@ func used() Statement {
 	return Statement{
 		Syntax: Syntax{Tree: &sqlparser.Select{}, Binds: map[string]*querypb.BindVariable{}, Lock: kv.LockExclusive,
 			Call: true, Truncate: true},
-		Snap: &schema.Snapshot{}, Planned: true, Writes: true, Asked: true, Locks: true, Blind: true, PerRow: true, Hold: true, inCall: true, Zone: time.UTC,
+		Snap: &schema.Snapshot{}, Planned: true, Writes: true, Asked: true, Grants: noGrants{}, Locks: true, Blind: true, PerRow: true, Hold: true, inCall: true, Zone: time.UTC,
 		Create: TableOptions{Comment: "c"}, View: "v", ViewDB: "d", Views: 1, Duplicate: "dup",
 		ViewDefiner: &schema.Account{Name: "n"}, Trigger: true, Refusal: errors.New("no"), RefusalOf: "not allowed", Explained: sql.Node(nil),
 		Reserved: map[schema.CounterID][]uint64{{Key: 1}: {7}},
@@ -32,6 +32,8 @@ func used() Statement {
 		refreshed: true, fresh: true,
 	}
 }
+
+type noGrants struct{ Grants }
 
 // unset are fields that no value can be made of here.
 var unset = map[string]bool{"Explained": true}

@@ -178,6 +178,17 @@ func (t *Txn) Flush(ctx *sql.Context, id *base.TableID) error {
 	return nil
 }
 
+// freshIn is for how long a session waits for its own change of the catalog, whether the statement
+// that made it was killed meanwhile or not.
+const freshIn = 10 * time.Second
+
+func (t *Txn) fresh(ctx *sql.Context) error {
+	off, cancel := context.WithTimeout(context.WithoutCancel(t.Session.KVContext(ctx)), freshIn)
+	defer cancel()
+	_, err := t.Session.env.Catalog.Fresh(off)
+	return err
+}
+
 // Commit sends what is pending and commits. A duplicate that only the commit has found gets MySQL's
 // error, and a lost conflict is noted in the session.
 func (t *Txn) Commit(ctx *sql.Context) error {
@@ -185,6 +196,10 @@ func (t *Txn) Commit(ctx *sql.Context) error {
 		return nil
 	}
 	if err := t.Flush(ctx, nil); err != nil {
+		t.Rollback()
+		return err
+	}
+	if err := t.Session.State.Commits(); err != nil {
 		t.Rollback()
 		return err
 	}
@@ -216,7 +231,7 @@ func (t *Txn) Commit(ctx *sql.Context) error {
 	if t.Schema != nil {
 		t.Session.Stmt.Snap = nil
 		// The next statement of this session must see its own change.
-		if _, err := t.Session.env.Catalog.Fresh(t.Session.KVContext(ctx)); err != nil {
+		if err := t.fresh(ctx); err != nil {
 			t.Session.env.Log.Warn("catalog could not be read after a schema change", "err", err)
 		}
 	}
