@@ -161,6 +161,10 @@ type ScanRequest struct {
 	// all rows of it lie at this node, they may be read while the caller is at this one. 0: it may
 	// not ask.
 	Next int
+	// Drops, if not nil, reports of the value of a row that the caller does not want it. A read
+	// without locks may leave such rows out; they do not count for Limit then. It is called by
+	// several goroutines, and must keep nothing of the value.
+	Drops Sieve
 	// State belongs to the implementation; set only in ScanResult.Next. A scan
 	// sees the transaction's own writes as of its first batch, so a statement
 	// that writes what it scans never meets its own rows.

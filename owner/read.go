@@ -104,7 +104,7 @@ func (r *Replica) readSnapshot(ctx context.Context, q *wire.ReadRequest, resp *w
 			return err
 		}
 	}
-	g, err := r.gather(ctx, q, resp, readAt{ts: ts})
+	g, err := r.gather(ctx, q, resp, readAt{ts: ts, drops: kv.SieveOf(ctx)})
 	if err != nil {
 		return err
 	}
@@ -271,6 +271,7 @@ type readAt struct {
 	limit base.Timestamp // view.Gather.Limit
 	keep  bool           // view.Gather.Keep
 	only  []base.Span    // view.Gather.Only
+	drops kv.Sieve       // view.Gather.Drops
 }
 
 // gather reads, again while what it was read from is not complete here.
@@ -278,7 +279,7 @@ func (r *Replica) gather(ctx context.Context, q *wire.ReadRequest, resp *wire.Re
 	for {
 		rd := r.store.NewPointReader()
 		g := view.NewGather(&r.view, rd, q, at.ts, resp)
-		g.Limit, g.Keep, g.Only = at.limit, at.keep, at.only
+		g.Limit, g.Keep, g.Only, g.Drops = at.limit, at.keep, at.only, at.drops
 		r.beginArrivals(&g.Arrivals)
 		err := g.Run()
 		rd.Close()
@@ -316,7 +317,7 @@ func (r *Replica) ReadLocal(ctx context.Context, q *wire.ReadRequest) (*wire.Rea
 	rd := r.store.NewPointReader()
 	defer rd.Close()
 	g := view.NewGather(&r.view, rd, q, ts, resp)
-	g.All, g.AsOf = true, !whole
+	g.All, g.AsOf, g.Drops = true, !whole, kv.SieveOf(ctx)
 	if err := g.Run(); err != nil {
 		return nil, err
 	}

@@ -25,10 +25,11 @@ type fetch struct {
 	limit    int // rows per request; 0 no limit
 	each     int // of a snapshot: rows per span, as a hint; 0 no limit
 	maxBytes int
-	apart    bool // one request per span (streams to be merged), so that limits count for each
-	quiet    bool // no use of the rows
-	write    bool // by timestamp: the rows are going to be written
-	hold     bool // by timestamp: the rows shall not change before the transaction ends
+	drops    kv.Sieve // of a snapshot: rows that are not wanted; nil: all are
+	apart    bool     // one request per span (streams to be merged), so that limits count for each
+	quiet    bool     // no use of the rows
+	write    bool     // by timestamp: the rows are going to be written
+	hold     bool     // by timestamp: the rows shall not change before the transaction ends
 	wait     kv.Wait
 	most     int // with WaitSkip: how many keys each owner locks, at most; 0: all
 
@@ -67,6 +68,7 @@ func (f *fetch) runHere(ctx context.Context, t *Txn) error {
 		f.wait, f.most = kv.WaitOf(ctx)
 		return f.runLocking(ctx, t)
 	}
+	ctx = kv.WithSieve(ctx, f.drops)
 	f.got = make([]found, len(f.spans))
 	if done, err := f.local(ctx, t); done || err != nil {
 		return err

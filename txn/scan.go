@@ -44,6 +44,9 @@ func (t *Txn) Scan(ctx context.Context, req kv.ScanRequest) (kv.ScanResult, erro
 		if len(res.Rows) > 0 || res.Next == nil {
 			return res, t.readNext(ctx, req.Next, res.Next)
 		}
+		if ctx.Err() != nil {
+			return kv.ScanResult{}, t.failed(base.Ended(ctx))
+		}
 		req = *res.Next
 	}
 }

@@ -34,6 +34,9 @@ func (s *scanning) batch(req *kv.ScanRequest) (f fetch, own []ownRows, err error
 	}
 	f = fetch{spans: spans, lock: req.Lock, reverse: req.Reverse, maxBytes: req.MaxBytes, limit: req.Limit,
 		each: req.Each, apart: req.Merge}
+	if req.Lock == kv.LockNone {
+		f.drops = req.Drops
+	}
 	if f.maxBytes <= 0 {
 		f.maxBytes = defaultScan
 	}

@@ -41,6 +41,8 @@ type Gather struct {
 	Only []base.Span
 	// Keep notes places in Found: the read holds exclusive locks.
 	Keep bool
+	// Drops reports of the value of a row that the reader does not want it; nil: all are wanted.
+	Drops func(value []byte) bool
 	// Limit is the timestamp up to which versions of this group may have been acknowledged before
 	// the reader began; see doubt.
 	Limit base.Timestamp
@@ -65,9 +67,10 @@ type Gather struct {
 const (
 	// MaxSeen bounds the keys of which a transaction remembers the place.
 	MaxSeen    = 32
-	maxForeign = 4096    // foreign parts in one answer
-	maxScanned = 200_000 // keys, tombstones included, looked at for one answer
-	maxBlock   = 64      // rows allocated at a time
+	maxForeign = 4096     // foreign parts in one answer
+	maxScanned = 200_000  // keys, tombstones included, looked at for one answer
+	maxDropped = 64 << 10 // keys looked at for one answer, if rows are dropped: 10 ms
+	maxBlock   = 64       // rows allocated at a time
 	maxArena   = 16 << 10
 )
 
@@ -376,9 +379,16 @@ func (g *Gather) scan(span base.Span) (more base.Key, err error) {
 	if g.Group.IsAsync() {
 		seg.By = g.handedBy
 	}
+	most := maxScanned
+	if g.Drops != nil {
+		most = maxDropped
+	}
 	for it.Next() {
 		v := it.Version()
 		g.seen++
+		if g.All && g.dropped(&v) && g.seen < most {
+			continue
+		}
 		v.Key = g.clone(v.Key)
 		if err := g.scanned(&seg, v); err != nil {
 			return nil, err
@@ -387,7 +397,7 @@ func (g *Gather) scan(span base.Span) (more base.Key, err error) {
 			_, err := g.endScan(&seg, v.Key) // no more is wanted of this range
 			return nil, err
 		}
-		if g.full() || g.foreign >= maxForeign || g.seen >= maxScanned {
+		if g.full() || g.foreign >= maxForeign || g.seen >= most {
 			more, err := g.endScan(&seg, v.Key)
 			if err == nil {
 				err = it.Err()
@@ -399,6 +409,19 @@ func (g *Gather) scan(span base.Span) (more base.Key, err error) {
 		return nil, err
 	}
 	return nil, seg.Finish(false, span.End)
+}
+
+// dropped reports whether the reader does not want a row that is to be part of the answer. The
+// answer shows that it is not there: that counts as a read of it.
+func (g *Gather) dropped(v *store.Version) bool {
+	if g.Drops == nil || v.Tombstone || v.TS > g.TS || !g.Drops(v.Value) {
+		return false
+	}
+	if g.AsOf {
+		g.home(HomeGroup(v.Key, v.Label))
+	}
+	g.note(v)
+	return true
 }
 
 // beginScan looks at what no iterator shows of a range: that its versions may have been collected,
@@ -453,6 +476,9 @@ func (g *Gather) scanned(seg *Segmenter, v store.Version) error {
 		g.home(owner)
 	}
 	key, ok := v.Key, true
+	if g.dropped(&v) {
+		return nil
+	}
 	if v.TS > g.TS {
 		var err error
 		if v, ok, err = g.older(key, v); err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/sql/access/sieve"
 	"github.com/godwitdb/godwit/sql/exec"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -208,10 +209,25 @@ func (r *rows) scan(krs []schema.KeyRange) {
 	r.src.Scan(spans, ordered && !single, r.read.Reverse)
 	r.req = r.src.Request()
 	r.req.Lock, r.req.Each = r.lock(), r.read.Each
+	r.req.Drops = r.drops(len(krs))
 	r.reads.spans = spans
 	if len(krs) > 1 { // look-ups, of which all rows are wanted
 		r.size = mostRows
 	}
+}
+
+// drops tells rows that a scan of so many ranges does not want; nil: it cannot be told from their
+// bytes, or is not worth it.
+func (r *rows) drops(ranges int) kv.Sieve {
+	if ranges > 1 || r.index != nil && r.index.Index != nil || r.read.Limit > 0 || r.lock() != kv.LockNone ||
+		len(r.read.Bounds) == 0 || r.src.Table.Def.Desc.Locality.Kind == schema.MultiMaster {
+		return nil
+	}
+	s := sieve.New(r.src.Table.Def, r.read.Cols, r.read.Bounds, sieve.Epoch{Zero: epoch, NoDate: zeroDate})
+	if s == nil {
+		return nil
+	}
+	return s.Drops
 }
 
 // Next implements exec.Rows.

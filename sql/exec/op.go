@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/godwitdb/godwit/sql/admit"
+	"github.com/godwitdb/godwit/sql/exec/bounds"
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
@@ -100,6 +101,9 @@ type Read struct {
 	// Cols are the columns that are wanted, by their position in the table; batches have them in
 	// this order.
 	Cols []int
+	// Bounds are comparisons that are TRUE of all rows that are wanted. Their columns are positions
+	// in Cols. The source may yield others.
+	Bounds []bounds.Bound
 	// Ordered asks for the order of the index, Reverse for the opposite one.
 	Ordered, Reverse bool
 	// Limit is how many rows are wanted at most; 0: all.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dolthub/vitess/go/mysql"
 
+	"github.com/godwitdb/godwit/sql/exec/bounds"
 	"github.com/godwitdb/godwit/sql/exec/hashing"
 	"github.com/godwitdb/godwit/sql/expr"
 )
@@ -97,6 +98,7 @@ func (s *scan) Open(ctx *Ctx) (err error) {
 		}
 	}
 	s.left = r.Want
+	r.Bounds = bounds.Of(s.spec.Filter, s.ids, ctx.Env)
 	s.rows, err = s.spec.Source.Start(ctx, r)
 	return err
 }

@@ -231,9 +231,10 @@ var allowed = map[string][]string{
 	// hashing numbers keys of columns
 	"sql/exec/tempfile": nil,
 	"sql/exec/hashing":  {"sql/expr"},
+	"sql/exec/bounds":   {"sql/expr"},
 	// jsontable reads a syntax, and makes rows of documents; it asks for none
 	"sql/jsontable": {"sql/expr", "sql/expr/jsondoc"},
-	"sql/exec":      {"base/sealed", "sql/admit", "sql/exec/hashing", "sql/exec/tempfile", "sql/expr", "sql/expr/fn", "sql/expr/jsondoc", "sql/jsontable", "sql/order"},
+	"sql/exec":      {"base/sealed", "sql/admit", "sql/exec/bounds", "sql/exec/hashing", "sql/exec/tempfile", "sql/expr", "sql/expr/fn", "sql/expr/jsondoc", "sql/jsontable", "sql/order"},
 	// algebra is the form of a query: who binds, plans or describes tables meets here
 	"sql/algebra": {"sql/expr", "sql/jsontable"},
 	"sql/bind":    {"sql/algebra", "sql/bind/tree", "sql/expr", "sql/expr/fn", "sql/expr/fulltext", "sql/jsontable"},
@@ -257,9 +258,11 @@ var allowed = map[string][]string{
 	"sql/query": {"sql/aside", "sql/flow", "sql/infile", "sql/exec/tempfile", "sql/selected", "sql/given", "sql/rowlist", "sql/access", "sql/admit", "sql/algebra", "sql/assign", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar",
 		"sql/expr/jsondoc", "sql/function", "sql/oneshot", "sql/opt", "sql/prefetch", "sql/program", "sql/result", "sql/rights", "sql/schema",
 		"sql/session", "sql/table", "sql/tally", "sql/token", "sql/views", "sql/weigh", "sql/zone"},
+	// sieve knows the bytes of rows and what is wanted of them, and reads none
+	"sql/access/sieve": {"sql/exec/bounds", "sql/expr", "sql/expr/calendar", "sql/schema", "sql/schema/rowfmt"},
 	// access is where rows of the store become vectors: below it nobody knows of vectors, above it
 	// nobody of keys.
-	"sql/access": {"sql/algebra", "sql/exec", "sql/expr", "sql/expr/calendar", "sql/schema", "sql/schema/rowfmt",
+	"sql/access": {"sql/access/sieve", "sql/algebra", "sql/exec", "sql/expr", "sql/expr/calendar", "sql/schema", "sql/schema/rowfmt",
 		"sql/session", "sql/stats", "sql/table", "sql/zone"},
 	// layer 5: one process
 	// console is a MySQL client with pages: it knows no part of the node, and asks it by SQL only
