@@ -2,12 +2,14 @@ package txn
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"slices"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/obs"
+	"github.com/godwitdb/godwit/txn/runs"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -119,7 +121,7 @@ func (f *fetch) askOwners(ctx context.Context, t *Txn) error {
 			t.meta.Crt = true
 			t.quitGate()
 		}
-		reqs := f.requests(todo)
+		reqs := f.halved(t, f.requests(todo))
 		for _, q := range reqs {
 			if f.lock != kv.LockNone {
 				t.started()
@@ -181,23 +183,26 @@ func (f *fetch) local(ctx context.Context, t *Txn) (done bool, err error) {
 	if !f.closedHere(t) {
 		return false, nil
 	}
+	rs := runs.New(f.spans, f.limit > 0, f.apart)
+	if rs.Shared {
+		done, err = f.localShared(ctx, t, &rs)
+	} else {
+		done, err = f.localInOrder(ctx, t, rs.Of)
+	}
+	if !done || err != nil {
+		return false, err
+	}
+	t.db.stats.ReadsLocal.Add(1)
+	obs.TraceOf(ctx).AddRead(obs.ReadLocal, 0)
+	return true, nil
+}
+
+// localInOrder reads run after run, until the answer is full.
+func (f *fetch) localInOrder(ctx context.Context, t *Txn, rs [][]int) (bool, error) {
 	left := f.limit
-	runs := f.runs()
-	for k, run := range runs {
-		r := t.db.set.Replica(t.db.homeGroup(f.spans[run[0]].Start.Shard()))
-		if r == nil {
-			return false, nil
-		}
-		q := &wire.ReadRequest{ReadTs: uint64(f.ts), Reverse: f.reverse, Limit: uint32(left), MaxBytes: uint32(f.maxBytes),
-			Each: uint32(f.each)}
-		for _, i := range run {
-			q.Spans = append(q.Spans, &wire.Span{Start: f.spans[i].Start, End: f.spans[i].End})
-		}
-		resp, err := r.ReadLocal(ctx, q)
-		if err != nil {
-			if base.CodeOf(err) == base.CodeTooLate {
-				return false, nil
-			}
+	for k, run := range rs {
+		resp, err := f.readLocal(ctx, t, run, left, f.maxBytes)
+		if resp == nil || err != nil {
 			return false, err
 		}
 		f.fill(run, resp)
@@ -207,13 +212,47 @@ func (f *fetch) local(ctx context.Context, t *Txn) (done bool, err error) {
 		if f.apart {
 			left = f.limit
 		} else if len(resp.Resume) > 0 || f.limit > 0 && left <= 0 {
-			f.later(runs[k+1:])
+			f.later(rs[k+1:])
 			break
 		}
 	}
-	t.db.stats.ReadsLocal.Add(1)
-	obs.TraceOf(ctx).AddRead(obs.ReadLocal, 0)
 	return true, nil
+}
+
+// mostLocal is how many bytes replicas here answer to one read that says no limit.
+const mostLocal = 4 << 20
+
+// localShared reads all runs, each up to its share.
+func (f *fetch) localShared(ctx context.Context, t *Txn, rs *runs.Runs) (bool, error) {
+	got, errs := make([]*wire.ReadResponse, len(rs.Of)), make([]error, len(rs.Of))
+	rs.Each(func(k int) {
+		got[k], errs[k] = f.readLocal(ctx, t, rs.Of[k], rs.Share(k, f.limit), rs.Share(k, cmp.Or(f.maxBytes, mostLocal)))
+	})
+	for k, resp := range got {
+		if resp == nil || errs[k] != nil {
+			return false, errs[k]
+		}
+		f.fill(rs.Of[k], resp)
+	}
+	return true, nil
+}
+
+// readLocal reads a run of spans from the replica here; nil: it is not there, or not complete.
+func (f *fetch) readLocal(ctx context.Context, t *Txn, run []int, limit, maxBytes int) (*wire.ReadResponse, error) {
+	r := t.db.set.Replica(t.db.homeGroup(f.spans[run[0]].Start.Shard()))
+	if r == nil {
+		return nil, nil
+	}
+	q := &wire.ReadRequest{ReadTs: uint64(f.ts), Reverse: f.reverse, Limit: uint32(limit), MaxBytes: uint32(maxBytes),
+		Each: uint32(f.each)}
+	for _, i := range run {
+		q.Spans = append(q.Spans, &wire.Span{Start: f.spans[i].Start, End: f.spans[i].End})
+	}
+	resp, err := r.ReadLocal(ctx, q)
+	if base.CodeOf(err) == base.CodeTooLate {
+		return nil, nil
+	}
+	return resp, err
 }
 
 // closedHere reports whether this node's replicas are complete up to the snapshot, and may answer.
@@ -233,23 +272,6 @@ func (f *fetch) closedHere(t *Txn) bool {
 		}
 	}
 	return true
-}
-
-// runs are the spans, by their positions, that are asked for together: those of one shard, in their
-// order, and, with a limit of rows, those that follow on each other. Streams are asked for alone.
-func (f *fetch) runs() (out [][]int) {
-	at := map[base.ShardID]int{}
-	last := base.ShardID(0)
-	for i, s := range f.spans {
-		sh := s.Start.Shard()
-		k, known := at[sh]
-		if f.apart || !known || f.limit > 0 && sh != last {
-			k = len(out)
-			at[sh], out = k, append(out, nil)
-		}
-		out[k], last = append(out[k], i), sh
-	}
-	return out
 }
 
 // fill takes a local answer for a run of spans.

@@ -9,6 +9,7 @@ import (
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/txn/runs"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -134,6 +135,17 @@ func (f *fetch) requests(todo []piece) []*request {
 			reqs = append(reqs, q)
 		}
 		q.pieces = append(q.pieces, p)
+	}
+	return reqs
+}
+
+// halved has a group that this node leads look up many spans in two requests at once.
+func (f *fetch) halved(t *Txn, reqs []*request) []*request {
+	q := reqs[0]
+	if len(reqs) == 1 && f.lock == kv.LockNone && runs.Divides(len(q.pieces)) && t.db.leadsGroup(base.GroupID(q.msg.Group)) {
+		n := len(q.pieces) / 2
+		reqs = append(reqs, &request{pieces: q.pieces[n:], wait: q.wait, msg: &wire.ReadRequest{Group: q.msg.Group}})
+		q.pieces = q.pieces[:n:n]
 	}
 	return reqs
 }
