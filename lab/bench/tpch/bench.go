@@ -52,29 +52,16 @@ func (s setup) run(ctx context.Context, p rig.Params) (err error) {
 	if err != nil {
 		return err
 	}
-	maria, err := sqldiff.StartMaria(ctx, dir, "--innodb-buffer-pool-size=1G")
+	maria, err := sqldiff.StartMaria(ctx, dir, "--innodb-buffer-pool-size="+cacheMB+"M")
 	if err != nil {
 		return err
 	}
 	defer maria.Stop()
-	m, err := matrix.Default(s.regions)
+	gateways, stop, err := s.start(ctx, dir)
 	if err != nil {
 		return err
 	}
-	l, err := node.StartLocal(ctx, node.LocalConfig{Matrix: m, Dir: dir}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, l.Close(context.WithoutCancel(ctx))) }()
-	var gateways []*sql.DB
-	for _, r := range l.Regions() {
-		db, err := sql.Open("mysql", "root@tcp("+l.SQLAddrs(r)[0]+")/")
-		if err != nil {
-			return err
-		}
-		defer db.Close()
-		gateways = append(gateways, db)
-	}
+	defer func() { err = errors.Join(err, stop()) }()
 	ref, err := sql.Open("mysql", maria.DSN)
 	if err != nil {
 		return err
@@ -88,6 +75,49 @@ func (s setup) run(ctx context.Context, p rig.Params) (err error) {
 		return err
 	}
 	return s.emit(p, results)
+}
+
+// cacheMB is what both servers may keep of their tables in memory, in MiB.
+const cacheMB = "1024"
+
+// start starts Godwit: one region as users run it, a process of its own, and several within this
+// one.
+func (s setup) start(ctx context.Context, dir string) (gateways []*sql.DB, stop func() error, err error) {
+	var addrs []string
+	if s.regions == 1 {
+		n, err := rig.StartNode(ctx, dir, "--cache-mb", cacheMB)
+		if err != nil {
+			return nil, nil, err
+		}
+		addrs, stop = []string{fmt.Sprintf("127.0.0.1:%d", n.Port)}, n.Stop
+	} else {
+		m, err := matrix.Default(s.regions)
+		if err != nil {
+			return nil, nil, err
+		}
+		l, err := node.StartLocal(ctx, node.LocalConfig{Matrix: m, Dir: dir}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, r := range l.Regions() {
+			addrs = append(addrs, l.SQLAddrs(r)[0])
+		}
+		stop = func() error { return l.Close(context.WithoutCancel(ctx)) }
+	}
+	for _, a := range addrs {
+		db, err := sql.Open("mysql", "root@tcp("+a+")/")
+		if err != nil {
+			return nil, nil, errors.Join(err, stop())
+		}
+		gateways = append(gateways, db)
+	}
+	end := stop
+	return gateways, func() (err error) {
+		for _, db := range gateways {
+			err = errors.Join(err, db.Close())
+		}
+		return errors.Join(err, end())
+	}, nil
 }
 
 // emit gives out the results. Wrong answers, and queries that go-mysql-server ran, are errors.
