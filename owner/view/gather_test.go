@@ -77,3 +77,63 @@ func TestGatherWalks(t *testing.T) {
 		t.Fatalf("%d walks, of which %d ended early: the test looks at nothing", walked, ended)
 	}
 }
+
+// TestGatherDrops: an answer that drops nearly all rows has the others, ends at some time, and goes
+// on where it ended, in both directions, at the owner and at a replica.
+func TestGatherDrops(t *testing.T) {
+	st, err := store.Open(store.Options{Dir: "db", FS: store.Memory(), Simulation: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	const rows, each = maxDropped + 5000, 10_000
+	section := base.IndexPrefix(1, 7<<20, 0, 0)
+	b := st.NewBatch()
+	for i := range rows {
+		v := []byte("no")
+		if i%each == 0 {
+			v = []byte("yes")
+		}
+		b.PutVersion(store.Version{Key: base.AppendUint64(section.Clone(), uint64(i)), TS: 5, Value: v,
+			Label: base.MakeLabel(1, 1, 1), Writer: base.GroupIndex{Region: 1, Index: 1}})
+	}
+	if err := b.Commit(false); err != nil {
+		t.Fatal(err)
+	}
+	b.Close()
+	of := &Group{ID: base.DataGroup(1, 1), Store: st, Missing: nothingMissing{}, MaxBytes: 1 << 20}
+	rd := st.NewPointReader()
+	defer rd.Close()
+	for _, all := range []bool{false, true} {
+		for _, reverse := range []bool{false, true} {
+			span := &wire.Span{Start: section, End: section.PrefixEnd()}
+			got, answers := 0, 0
+			for more := true; more; answers++ {
+				resp := &wire.ReadResponse{}
+				g := NewGather(of, rd, &wire.ReadRequest{Spans: []*wire.Span{span}, Reverse: reverse}, 9, resp)
+				g.All = all
+				g.Drops = func(v []byte) bool { return string(v) == "no" }
+				if err := g.Run(); err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range resp.Rows {
+					if string(r.Value) != "yes" {
+						t.Fatalf("all %v: a row of %q", all, r.Value)
+					}
+				}
+				if g.seen > maxDropped {
+					t.Fatalf("%d keys for one answer", g.seen)
+				}
+				got += len(resp.Rows)
+				if more = len(resp.Resume) > 0; reverse {
+					span.End = resp.Resume
+				} else {
+					span.Start = resp.Resume
+				}
+			}
+			if want := (rows + each - 1) / each; got != want || answers != 2 {
+				t.Errorf("all %v, reverse %v: %d rows of %d, %d answers", all, reverse, got, want, answers)
+			}
+		}
+	}
+}
