@@ -2,6 +2,7 @@ package txn
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -76,20 +77,24 @@ func TestDrops(t *testing.T) {
 	})
 }
 
-// TestDropsEnds: a scan that drops all rows ends with the request, and not with the table.
-func TestDropsEnds(t *testing.T) {
+// TestScanEnds: a scan that finds nothing, step after step, ends with the request.
+func TestScanEnds(t *testing.T) {
 	bubble(t, 1, 1, func(t *testing.T, c *cluster) {
-		for i := range 20 {
-			put(t, c.db(1), key(1, 1, 1, fmt.Sprintf("%03d", i)), "v")
+		put(t, c.db(1), key(1, 1, 1, "z"), "v")
+		time.Sleep(2 * time.Second)
+		at := c.db(1).Clock()
+		time.Sleep(2 * time.Second)
+		var spans []base.Span
+		for i := range 3 * scanWindow {
+			p := key(1, 1, 1, fmt.Sprintf("%05d", i))
+			spans = append(spans, base.Span{Start: p, End: p.PrefixEnd()})
 		}
-		p := key(1, 1, 1, "")
-		x := c.db(1).Begin(kv.Options{})
+		x := c.db(1).Begin(kv.Options{ReadTS: at})
 		defer x.Rollback(ctx(t))
-		res, err := x.Scan(ctx(t), kv.ScanRequest{Spans: []base.Span{{Start: p, End: p.PrefixEnd()}},
-			Drops: func([]byte) bool { return true }})
-		must(t, err)
-		if len(res.Rows) > 0 || res.Next != nil {
-			t.Errorf("%d rows, next %v", len(res.Rows), res.Next)
+		over, cancel := context.WithCancel(ctx(t))
+		cancel()
+		if _, err := x.Scan(over, kv.ScanRequest{Spans: spans}); base.CodeOf(err) != base.CodeCanceled {
+			t.Errorf("a scan whose request has ended: %v", err)
 		}
 	})
 }
