@@ -267,11 +267,10 @@ func (r *Replica) abort(x *txns.Txn) {
 
 // readAt says how a read looks at the store.
 type readAt struct {
-	ts    base.Timestamp
-	limit base.Timestamp // view.Gather.Limit
-	keep  bool           // view.Gather.Keep
-	only  []base.Span    // view.Gather.Only
-	drops kv.Sieve       // view.Gather.Drops
+	ts, limit base.Timestamp // limit: view.Gather.Limit
+	keep      bool           // view.Gather.Keep
+	only      []base.Span    // view.Gather.Only
+	drops     kv.Sieve       // view.Gather.Drops
 }
 
 // gather reads, again while what it was read from is not complete here.
