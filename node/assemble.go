@@ -158,6 +158,7 @@ func (a *assembly) configure() error {
 			}
 			return dir.HandTo(g)
 		},
+		Fit:   func(id base.NodeID) bool { return dir.Cluster == nil || dir.Fit(id) },
 		Fresh: func(ctx context.Context, g base.GroupID, id base.NodeID) bool { return dir.Fresh(ctx, g, id) }}
 	a.owning = owner.Config{Self: a.Identity.Node, Store: a.Store, Clock: n.clock, Transport: a.Transport,
 		Directory: dir, Logger: a.Log,

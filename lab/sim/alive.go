@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -189,6 +190,9 @@ func (v *vigil) look() {
 		if len(whole.nodes) == 0 {
 			v.lost = now
 		}
+		if text != print {
+			v.w.log.printf("whole: %v", text)
+		}
 		var out []string
 		var why error
 		for _, c := range v.cells {
@@ -243,13 +247,8 @@ func (v *vigil) judge(c *served, whole *wholeness, changed bool, now time.Time) 
 		return nil, false
 	}
 	c.reported = true
-	if err == nil {
-		err = errNone
-	}
-	return err, true
+	return cmp.Or(err, error(base.Errorf(base.CodeOther, "none"))), true
 }
-
-var errNone = base.Errorf(base.CodeOther, "none")
 
 // wholeness is what no fault touches at present: nodes that reach each other and are a majority of
 // each group.
@@ -295,7 +294,7 @@ func (w *world) whole() *wholeness {
 				return out
 			}
 			grp := l.groupOf(g)
-			if grp == nil {
+			if grp == nil || len(grp.Status().Voters) == 0 { // not here, or added by a move a moment ago
 				continue
 			}
 			why, err := l.store.Suspicion(g)

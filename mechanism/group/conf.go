@@ -150,7 +150,8 @@ func (g *Group) askFresh(ctx context.Context, n *newcomers) bool {
 
 // stepMembers takes the next step towards a membership, if nothing is under way:
 //
-//  1. a leader that is not to vote hands the lead to a voter that stays one;
+//  1. a leader that is not to vote hands the lead to a voter that stays one, if one of those is fit
+//     to lead or all members to be vote already (GRP-17);
 //  2. nodes that are not members become learners, once it is known that they have no state;
 //  3. learners that have caught up become voters, and members that are to leave do so.
 func (g *Group) stepMembers(want Conf, fresh *newcomers) (done bool, err error) {
@@ -189,12 +190,20 @@ func (g *Group) stepMembers(want Conf, fresh *newcomers) (done bool, err error) 
 	return false, nil
 }
 
-// yieldLead begins to hand the lead over if this leader is not to vote, and a voter stays one.
+// yieldLead begins to hand the lead over if this leader is not to vote, and a voter stays one that
+// is fit to lead. Where none is, those that are to join may be (GRP-17).
 func (g *Group) yieldLead(voters []uint64) bool {
 	if slices.Contains(voters, uint64(g.host.opts.Self)) {
 		return false
 	}
-	if !slices.ContainsFunc(voters, func(id uint64) bool { return slices.Contains(g.conf.Voters, id) }) {
+	stay, fit := 0, 0
+	for _, id := range voters {
+		if slices.Contains(g.conf.Voters, id) {
+			stay++
+			fit += 1 - g.unfit(id)
+		}
+	}
+	if stay == 0 || fit == 0 && stay < len(voters) {
 		return false
 	}
 	g.passOn(voters)
@@ -234,8 +243,9 @@ func (g *Group) switchMembers(voters, learners []uint64) (changes []*pb.ConfChan
 		changes = append(changes, confChange(pb.ConfChangeType_ConfChangeAddNode, id))
 	}
 	if len(changes) > 0 && !slices.Contains(voters, uint64(g.host.opts.Self)) {
-		// If neither the leader nor a present voter is to vote, the new voters first vote beside
-		// them. One of them takes the lead over and goes on. Else they would wait out an election.
+		// If neither the leader nor a present voter that could lead is to vote, the new voters first
+		// vote beside them. One of them takes the lead over and goes on. Else they would wait out an
+		// election.
 		return changes
 	}
 	for _, id := range learners {

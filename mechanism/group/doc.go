@@ -78,6 +78,12 @@
 //	     or do not come, stands again in its turn after half a second, a second, and so on. Because:
 //	     two of three voters have stood together, each has the other's pre-vote and its own vote, and
 //	     both wait for 1.5 to 3 s.
+//	(GRP-17) a leader that is to leave its group hands the lead to a voter that stays and is fit to
+//	     lead ([HostOptions.Fit]). If none is, those that are to join vote beside the others first,
+//	     and one of them gets the lead. A lead that is passed on goes to a fit voter if there is one.
+//	     Because: the leader and another voter leave. The third one stays, and a slow link makes it
+//	     late for all it gets. It is handed the lead, is found late and left, the leader is elected
+//	     again, hands it the lead again, and so on: rows wait for 5 s, again and again.
 //
 // # Duties of the caller
 //

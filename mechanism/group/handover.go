@@ -68,17 +68,28 @@ func (g *Group) PassOn(term uint64) {
 	})
 }
 
-// passOn begins to hand the lead to one of the voters, or to none that can take it.
+// passOn begins to hand the lead to one of the voters, first of those that are fit to lead, or to
+// none that can take it.
 func (g *Group) passOn(voters []uint64) {
 	order := slices.Clone(voters)
 	slices.Sort(order)
 	i, _ := slices.BinarySearch(order, g.passed+1)
-	for _, id := range slices.Concat(order[i:], order[:i]) {
+	order = slices.Concat(order[i:], order[:i])
+	slices.SortStableFunc(order, func(a, b uint64) int { return g.unfit(a) - g.unfit(b) })
+	for _, id := range order {
 		if id != uint64(g.host.opts.Self) && slices.Contains(g.conf.Voters, id) && g.beginHandover(id) == nil {
 			g.passed = id
 			return
 		}
 	}
+}
+
+// unfit is 1 for a node that is not fit to lead, and 0 for any other.
+func (g *Group) unfit(id uint64) int {
+	if o := &g.host.opts; o.Fit == nil || o.HastyLeavers || o.Fit(base.NodeID(id)) {
+		return 0
+	}
+	return 1
 }
 
 func (g *Group) beginHandover(to uint64) error {

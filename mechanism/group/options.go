@@ -99,6 +99,8 @@ type HostOptions struct {
 	// HandTo is the node that a leader should hand the lead of a group to; 0: none. Nil is the
 	// preferred leader.
 	HandTo func(g base.GroupID) base.NodeID
+	// Fit reports whether a node is fit to lead, as far as is known. Nil: all are.
+	Fit func(node base.NodeID) bool
 	// Logger receives leader changes at Info and raft's own words at Debug; nil discards.
 	Logger *slog.Logger
 	// Fatal is told of a replica that stopped for good (storage failed, state
@@ -124,8 +126,9 @@ type HostOptions struct {
 	// HastyReturns has voters that come back stand at once if they see each other first (GRP-12),
 	// SplitVotes leaves GRP-16 out.
 	HastyReturns, SplitVotes bool
-	// PatientReturns leaves GRP-12 out, PatientPaths GRP-14, and StubbornLeaders GRP-15.
-	PatientReturns, PatientPaths, StubbornLeaders bool
+	// PatientReturns leaves GRP-12 out, PatientPaths GRP-14, StubbornLeaders GRP-15, and HastyLeavers
+	// GRP-17.
+	PatientReturns, PatientPaths, StubbornLeaders, HastyLeavers bool
 	// Fresh reports whether a node's replica of a group is open and has no state (Group.Fresh), as
 	// one must that becomes a member. Asked by the leader, it may take its time. Nil is always, for
 	// nodes that never come back.

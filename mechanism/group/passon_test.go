@@ -71,3 +71,45 @@ func TestLeaverFindsAVoter(t *testing.T) {
 		})
 	}
 }
+
+// TestLeaverSparesTheUnfit: a leader that is to leave its group does not hand the lead to a voter
+// that stays and is not fit to lead, but to one that joins; without GRP-17 it does.
+func TestLeaverSparesTheUnfit(t *testing.T) {
+	led := func(hasty, fit bool) (byUnfit bool) {
+		virtual(t, 1, func(t *testing.T) {
+			c := newCluster(t, 1, 5, wan30(), HostOptions{HastyLeavers: hasty,
+				Fit: func(n base.NodeID) bool { return fit || n != 1 }})
+			defer c.close()
+			c.groups[testGroup] = Conf{Voters: []base.NodeID{1, 2, 3}}
+			c.preferred[testGroup] = 3
+			c.startAll()
+			c.until("node 3 leads", func() bool { return c.group(3, testGroup).Status().Serving })
+			c.moved.Store(true)
+			want := []base.NodeID{1, 4, 5}
+			c.until("the members have changed", func() bool {
+				for _, id := range c.ids {
+					g := c.group(id, testGroup)
+					if g == nil || !g.Status().IsLeader {
+						continue
+					}
+					byUnfit = byUnfit || id == 1
+					ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+					err := g.ChangeMembers(ctx, want, nil)
+					cancel()
+					return err == nil
+				}
+				return false
+			})
+		})
+		return byUnfit
+	}
+	if led(false, false) {
+		t.Error("a node that is not fit to lead has led")
+	}
+	if !led(true, false) {
+		t.Error("without GRP-17 no node that is not fit to lead has led: the test shows nothing")
+	}
+	if !led(false, true) {
+		t.Error("a fit voter that stays has not got the lead")
+	}
+}

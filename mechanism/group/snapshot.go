@@ -210,11 +210,11 @@ func (s *snapshots) work() {
 		cancel(nil)
 		if err != nil {
 			s.h.stats.snapFailed.Add(1)
-			s.h.opts.Logger.Warn("snapshot not sent", "shard", k.shard, "to", k.to, "err", err)
+			s.h.opts.Logger.Warn("snapshot not sent", "shard", k.shard, "to", k.to, "groups", groupsOf(jobs), "err", err)
 		} else {
 			s.h.stats.snapSent.Add(1)
 			s.h.stats.snapBytes.Add(bytes)
-			s.h.opts.Logger.Info("snapshot sent", "shard", k.shard, "to", k.to, "groups", len(jobs), "bytes", bytes,
+			s.h.opts.Logger.Info("snapshot sent", "shard", k.shard, "to", k.to, "groups", groupsOf(jobs), "bytes", bytes,
 				"took", time.Since(start))
 		}
 		status := raft.SnapshotFinish
@@ -232,6 +232,16 @@ func (s *snapshots) work() {
 		delete(s.cancel, k)
 		s.mu.Unlock()
 	}
+}
+
+// groupsOf names the groups of jobs, each once.
+func groupsOf(jobs []*snapJob) (out []base.GroupID) {
+	for _, j := range jobs {
+		if !slices.Contains(out, j.g.id) {
+			out = append(out, j.g.id)
+		}
+	}
+	return out
 }
 
 var errGaveWay = base.Errorf(base.CodeUnavailable, "its receiver is lost, and others wait for its place")
