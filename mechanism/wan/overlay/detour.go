@@ -119,7 +119,8 @@ func (o *Overlay) watch() {
 		o.linkMu.Lock()
 		o.links.look(now, peers)
 		var tell *wire.ParcelNotice
-		if every, ask := o.links.pace(now); every > 0 && now-told >= every {
+		// A look is never quite in time: one that is a moment early must not put off what is due.
+		if every, ask := o.links.pace(now); every > 0 && now-told >= every-watchEvery/2 {
 			told, tell = now, &wire.ParcelNotice{What: noticeLinks, Boot: o.boot, Links: o.links.told(now)}
 			if ask {
 				tell.Seq = asks
@@ -309,7 +310,10 @@ func (p *peer) complaint(number uint64) {
 	switch d := p.out.now.Load(); {
 	case d == nil && number != 0: // the notice was lost, or given to the process before this one
 		_ = p.o.Transport.Send(p.id, wire.KindParcelNotice, &wire.ParcelNotice{What: noticeDirect, Seq: number})
-	case d != nil && d.number != number: // the receiver has been started anew
+	case d != nil && number == 0 && p.o.now()-d.since < cutAfter || d != nil && number != 0 && number < d.number:
+		// It was said before this detour was opened: receivers' numbers only grow.
+	case d != nil && d.number != number:
+		// The receiver has been started anew, or has opened a detour without this node's hearing of it.
 		p.out.now.CompareAndSwap(d, nil)
 	}
 }
@@ -384,12 +388,20 @@ func (o *Overlay) onDetour(by wire.Kind) func(base.NodeID, []byte) {
 			return
 		}
 		origin, kind := base.NodeID(x.Origin), wire.Kind(x.Kind)
-		if ordered(kind) {
+		if ordered(kind) && !(kind == wire.KindParcelNotice && isComplaint(x.Body)) {
 			o.sender(origin).arrive(x.Number, func() { o.handle(origin, kind, x.Body) })
 		} else {
 			o.handle(origin, kind, x.Body)
 		}
 	}
+}
+
+// isComplaint reports whether a notice says that messages are dropped. Such a notice counts whatever
+// number it bears: if both nodes have the wrong one of each other, neither could say so otherwise
+// (OVL-5).
+func isComplaint(body []byte) bool {
+	x := new(wire.ParcelNotice)
+	return x.UnmarshalVT(body) == nil && x.What == noticeDropped
 }
 
 func (o *Overlay) passed(origin base.NodeID, bytes int) {

@@ -215,6 +215,28 @@ func TestDetourThroughRestarts(t *testing.T) {
 	}
 }
 
+// TestDetoursMissEachOther: two nodes on detours open new ones, and neither gets the other's answer.
+// Both drop what comes, and say so; soon after they hear each other again. Without OVL-5's last
+// sentence they do not.
+func TestDetoursMissEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := roundWorld(t, 3, Params{})
+		defer w.close()
+		w.talk(time.Second)
+		w.net.Cut(1, 3)
+		w.talk(2 * time.Second)
+		since := time.Since(w.begin)
+		w.nodes[1].sender(3).opened()
+		w.nodes[3].sender(1).opened()
+		w.talk(4 * time.Second)
+		for _, x := range [][2]base.NodeID{{1, 3}, {3, 1}} {
+			if gap, _ := w.gap(x[0], x[1], since); gap > 700*ms {
+				t.Errorf("nothing comes from node %d to node %d for %v", x[0], x[1], gap)
+			}
+		}
+	})
+}
+
 // TestDetouredRequests: what is known of a request that failed on a detour.
 func TestDetouredRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -54,6 +54,10 @@
 //     connection that has stalled delivers later what it held. A heartbeat of before makes the
 //     receiver believe that the sender was started anew (its locks are released), and a member that
 //     was removed and readmitted takes what was meant for its former life (TestDetourInOrder).
+//     That something is dropped is said without a number. Because: detours are opened in both
+//     directions, and the answers are lost. Each node has the wrong number of the other one, drops
+//     what says so, and neither hears the other one until the direct path is back
+//     (TestDetoursMissEachOther).
 //   - OVL-6: Detours measure nothing. Heartbeats that make one are not echoed, nor are their echoes
 //     counted: round trips are those of direct paths, by which policies choose leaders.
 //     Only readers of replicas look at what a detour takes (package cluster).

@@ -16,8 +16,9 @@ const (
 	doubtAfter = 300 * time.Millisecond
 	// afterReset is how long a node may not be heard after its connection has broken.
 	afterReset = 200 * time.Millisecond
-	// healedAfter is how long it must have been heard without a pause of doubtAfter before the link
-	// counts as whole again.
+	// healedAfter is how long it must have been heard without a pause of cutAfter before the link
+	// counts as whole again. (Not of doubtAfter: all that comes on it meanwhile are reports, one
+	// every tellEvery, on a busy machine or a lossy path one now and then later.)
 	healedAfter = 2 * time.Second
 	// freshFor is how long a report of a node counts.
 	freshFor = 2500 * time.Millisecond
@@ -74,7 +75,7 @@ func (l *links) heard(id base.NodeID, now time.Duration) {
 	if x == nil {
 		return
 	}
-	if now-x.heard > doubtAfter {
+	if now-x.heard > cutAfter {
 		x.since = now
 	}
 	x.heard = now

@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -43,6 +44,36 @@ func TestLateLooks(t *testing.T) {
 	good(2*base.WorstFor + time.Second)
 	if d := silence(); d > cutAfter+watchEvery {
 		t.Errorf("long behind a late look a link is cut after %v", d)
+	}
+}
+
+// TestHeals: a link on which reports come is whole again soon, though looks and reports are a few
+// milliseconds early or late, as on every machine, and one report in ten comes 0.2 s late.
+func TestHeals(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 100 {
+		l := newLinks(1, 1)
+		peers, now := []base.NodeID{1, 2}, time.Hour
+		l.look(now, peers)
+		for !l.peers[2].cut {
+			now += watchEvery
+			l.look(now, peers)
+		}
+		mended := now
+		for next := now; l.peers[2].cut && now < mended+time.Minute; {
+			now += watchEvery + time.Duration(r.IntN(5)-2)*time.Millisecond
+			if now >= next {
+				l.heard(2, now)
+				next = now + tellEvery + time.Duration(r.IntN(20))*time.Millisecond
+				if r.IntN(10) == 0 {
+					next += 200 * time.Millisecond
+				}
+			}
+			l.look(now, peers)
+		}
+		if d := now - mended; d > healedAfter+time.Second {
+			t.Fatalf("a link is whole again %v after its mend", d)
+		}
 	}
 }
 
