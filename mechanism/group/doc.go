@@ -84,6 +84,11 @@
 //	     Because: the leader and another voter leave. The third one stays, and a slow link makes it
 //	     late for all it gets. It is handed the lead, is found late and left, the leader is elected
 //	     again, hands it the lead again, and so on: rows wait for 5 s, again and again.
+//	(GRP-18) a candidate whose pre-vote is refused by a voter of a later term, with no longer log,
+//	     stands again at once, in that term. Because: a node is handed the lead, stands, and is cut
+//	     off. Nobody else knows of its term, in which it has voted for itself. When it is back, it
+//	     cannot be elected, as its log is shorter, and refuses the one that can. That one waits for
+//	     1.5 to 3 s before it stands again.
 //
 // # Duties of the caller
 //

@@ -130,7 +130,7 @@ func (g *Group) turn(in mail) {
 }
 
 // step gives a message to raft. A leader whose term ends with an answer of a later one stands again
-// soon, unless it hears of another leader (GRP-11).
+// soon, unless it hears of another leader (GRP-11), and so does a candidate (GRP-18).
 func (g *Group) step(m *pb.Message) {
 	if m.GetType() == pb.MsgPreVote && g.state == raft.StateFollower && g.lead != 0 {
 		g.noteOutrun(m)
@@ -140,9 +140,12 @@ func (g *Group) step(m *pb.Message) {
 		defer g.yield()
 	}
 	ends := g.state == raft.StateLeader && m.GetType() == pb.MsgAppResp && m.GetTerm() > g.term
+	outdated := g.state == raft.StatePreCandidate && m.GetType() == pb.MsgPreVoteResp && m.GetTerm() > g.term && m.GetReject()
 	// Errors are of messages that come too late or from nodes that were removed.
 	if _ = g.rn.Step(m); ends {
 		g.lostLead()
+	} else if outdated && !g.host.opts.QuietLosers {
+		g.standAgain(m)
 	}
 }
 

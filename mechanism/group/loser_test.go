@@ -1,6 +1,7 @@
 package group
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -88,5 +89,46 @@ func TestLeadLostUnheard(t *testing.T) {
 				t.Errorf("quiet %v: a leader after %v", quiet, d)
 			}
 		})
+	}
+}
+
+// TestOutdatedCandidate: node 1 is handed the lead and cut off as it stands; node 2, which led, has
+// a longer log. When they reach each other again, node 2 is elected within two seconds,
+// though node 1 has voted for itself in a term that it has not heard of (GRP-18). Without the rule
+// it takes longer.
+func TestOutdatedCandidate(t *testing.T) {
+	for _, quiet := range []bool{false, true} {
+		longest := time.Duration(0)
+		for seed := range uint64(40) {
+			virtual(t, seed, func(t *testing.T) {
+				far := wan.NetOptions{WAN: wan.LinkSpec{Delay: 95 * time.Millisecond}}
+				c := newCluster(t, seed, 2, far, HostOptions{QuietLosers: quiet})
+				defer c.close()
+				c.groups[testGroup], c.preferred[testGroup] = c.all(), 2
+				c.startAll()
+				lead := c.leads(2)
+				time.Sleep(time.Second)
+				_, term := lead.Leader()
+				c.net.Cut(c.where(1), c.where(2))
+				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+				defer cancel()
+				go func() { _, _, _ = lead.Propose(ctx, put(7), 0) }() // it only makes the log longer
+				cut := c.group(1, testGroup)
+				must(t, cut.do(ctx, func() { _ = cut.rn.Step(naming(2, 1, term)) }))
+				time.Sleep(3500*time.Millisecond + time.Duration(seed)*93*time.Millisecond)
+				c.net.HealAll()
+				began := time.Now()
+				time.Sleep(100 * time.Millisecond)
+				cut.host.OnPeerBack(2)
+				time.Sleep(time.Duration(seed%4) * 60 * time.Millisecond)
+				lead.host.OnPeerBack(1)
+				c.until("the group has a leader", func() bool { return lead.Status().Serving || cut.Status().Serving })
+				longest = max(longest, time.Since(began))
+			})
+		}
+		if slow := longest > 2*time.Second; slow != quiet {
+			t.Errorf("without GRP-18: %v; a leader was elected after up to %v", quiet, longest)
+		}
+		t.Logf("without GRP-18: %v; a leader was elected after up to %v", quiet, longest)
 	}
 }

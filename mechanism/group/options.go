@@ -113,7 +113,7 @@ type HostOptions struct {
 	// TrustTails has replicas vote and stand whose logs may lack what they acknowledged. It is for
 	// tests, which show what breaks then.
 	TrustTails bool
-	// QuietLosers leaves GRP-11 out. PatientRefusers has voters that refuse a candidate wait for
+	// QuietLosers leaves GRP-11 and GRP-18 out. PatientRefusers has voters that refuse a candidate wait for
 	// their turn nevertheless, and HastyRefusers has all of them stand at once (GRP-10). They are
 	// for tests, too.
 	QuietLosers, PatientRefusers, HastyRefusers bool

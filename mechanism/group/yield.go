@@ -96,6 +96,18 @@ func (g *Group) noteAnswer(m *pb.Message) {
 	}
 }
 
+// standAgain has a candidate whose pre-vote was refused by a voter of a later term stand in that term
+// at once, unless the other one has a longer log (GRP-18).
+func (g *Group) standAgain(refusal *pb.Message) {
+	own, ok := g.logEnd()
+	if !ok || own.before(position{refusal.GetIndex(), refusal.GetLogTerm()}) || !g.voter || !g.mayStand() {
+		return
+	}
+	if s := g.rn.BasicStatus(); s.RaftState == raft.StateFollower && s.Lead == raft.None {
+		g.campaign, g.queued = 1, 0
+	}
+}
+
 // yield names the voter with the longest log once this candidate cannot be elected, because too few
 // are left that do not refuse it.
 func (g *Group) yield() {
