@@ -88,7 +88,7 @@ func (r *Replica) acquire(a *lead.Acquisition) {
 	r.mu.Lock()
 	others, newest := recall.Holders(&r.rep, r.cfg.Self, a.Term)
 	a.Newest = newest
-	join := r.rep.Join // of what the log relies on, in the other groups of the shard
+	need := r.rep.Relied(r.region)
 	r.mu.Unlock()
 	if len(others) > 0 && r.mayCloseEarly(a) && !r.closeEarly(ctx, a) {
 		return
@@ -97,7 +97,7 @@ func (r *Replica) acquire(a *lead.Acquisition) {
 		return
 	}
 	state, ok := r.raiseFloor(a)
-	if !ok || !r.catchUp(ctx, a, join) {
+	if !ok || !r.catchUp(ctx, a, need) {
 		return
 	}
 	if state != nil {
@@ -151,19 +151,13 @@ func (r *Replica) raiseFloor(a *lead.Acquisition) (state *wire.TransferredState,
 }
 
 // catchUpPatience is how long a new leader waits for the other groups of its shard before it passes
-// the lead on. It refuses offers of the lead for as long as lacksFor then.
-const catchUpPatience, lacksFor = time.Second, 5 * time.Second
+// the lead on, and lagPatience how long one that is offered the lead does before it refuses it.
+const catchUpPatience, lagPatience = time.Second, 300 * time.Millisecond
 
 // catchUp waits until this node has applied what its log relies on. It may never get that: only
 // members get a group's log, and this node may have left another group of its shard already, or not
 // have joined it yet. So it passes the lead on to another voter meanwhile (OWN-16).
-func (r *Replica) catchUp(ctx context.Context, a *lead.Acquisition, join [16]uint64) bool {
-	var need []*wire.GroupIndex
-	for i, v := range join {
-		if v > 0 && base.RegionID(i) != r.region {
-			need = append(need, &wire.GroupIndex{Region: uint32(i), Index: v})
-		}
-	}
+func (r *Replica) catchUp(ctx context.Context, a *lead.Acquisition, need []*wire.GroupIndex) bool {
 	for began := time.Now(); ; {
 		err := r.vectorWithin(ctx, need, catchUpPatience)
 		if err == nil {
@@ -177,7 +171,6 @@ func (r *Replica) catchUp(ctx context.Context, a *lead.Acquisition, join [16]uin
 				"group", r.id, "err", err)
 			r.group.PassOn(a.Term)
 			began = time.Now()
-			r.passedOn.Store(began.UnixNano())
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):

@@ -275,6 +275,8 @@ func (r *Replica) OnHandover(from base.NodeID, q *wire.HandoverRequest) error {
 		switch {
 		case q.TransferredState != nil:
 			why = r.onTransferredState(from, q)
+		case q.Stand == 0 && !r.cfg.TakesBlindly && !r.keepsUp():
+			why = "it lacks what other groups of its shard have done"
 		case q.Stand == 0:
 			why = r.onOffer(from, q)
 		default:
@@ -311,6 +313,16 @@ func (r *Replica) unfit(from base.NodeID, q *wire.HandoverRequest) string {
 	return ""
 }
 
+// keepsUp reports whether this node has what its log relies on, or gets it in a moment (OWN-16).
+func (r *Replica) keepsUp() bool {
+	r.mu.Lock()
+	need := r.rep.Relied(r.region)
+	r.mu.Unlock()
+	ctx, cancel := r.life()
+	defer cancel()
+	return r.vectorWithin(ctx, need, lagPatience) == nil
+}
+
 // offered is the hand-over that a message belongs to; nil if this node knows of none. mu is held.
 func (r *Replica) offered(from base.NodeID, q *wire.HandoverRequest) *lead.Candidacy {
 	if c := r.lead.Candidacy; c != nil && c.From == from && c.Term == q.Term && time.Now().Before(c.Deadline) {
@@ -328,8 +340,6 @@ func (r *Replica) onOffer(from base.NodeID, q *wire.HandoverRequest) (why string
 		return "it is closed"
 	case r.lead.Term != 0:
 		return "it leads itself"
-	case time.Now().UnixNano()-r.passedOn.Load() < int64(lacksFor):
-		return "it lacked what other groups of its shard had done, and has just passed the lead on"
 	case r.lead.State == lead.Forwarding:
 		r.lead.Transfer.End() // the leader that asks is the one that requests have waited for
 	}

@@ -66,14 +66,12 @@ type Replica struct {
 	lapses  lead.Lapses    // guarded by mu
 	// lacks is since when it has served without a replica of each group of its shard; zero: has all
 	lacks          time.Time
-	passedOn       atomic.Int64              // wall ns: when it last passed the lead on as a new leader that lacks something
 	changedCatalog time.Time                 // when this node last led a change of the catalog, or its start; guarded by mu
 	lastTransfer   *lead.Transfer            // the newest hand-over by this node; guarded by mu
 	obtained       atomic.Pointer[time.Time] // when this process last came into service by a lease of its own
 	load           gauge.Loads
-	// requests that wait for a hand-over, or are served by the new leader on behalf of this one
-	passing int
-	rep     state.State
+	passing        int // requests that wait for a hand-over, or that the new leader serves for this one
+	rep            state.State
 
 	order  *tscache.Cache // with timestamp ordering: what was read when
 	queued atomic.Int64   // requests waiting for locks

@@ -159,7 +159,7 @@ func (s *script) begin() {
 	o.ticks, o.async, o.modes, o.policy, o.alone, o.unbound, o.measured, o.drowsy = s.flag("ticks"), s.flag("async"),
 		s.flag("modes"), s.flag("policy"), s.flag("alone"), s.flag("nobounds"), s.flag("measured"), s.flag("drowsy")
 	o.releases, o.breaks.Forgetful, o.breaks.ServesOn = s.flag("releases"), s.flag("forgetful"), s.flag("serves-on")
-	o.breaks.AnyRelease = s.flag("any-release")
+	o.breaks.AnyRelease, o.breaks.TakesBlindly = s.flag("any-release"), s.flag("takes-blindly")
 	o.waiting = s.number("waiting", 0)
 	switch {
 	case s.flag("timestamp"):

@@ -123,6 +123,9 @@ type HostOptions struct {
 	StubbornLosers bool
 	// MetaWaits has snapshots of the meta shard wait for those of other shards, for tests.
 	MetaWaits bool
+	// RefusesStreams has a node refuse a snapshot for which it has no place, and LoneSnapshots has
+	// none wait for other groups of its shard, for tests.
+	RefusesStreams, LoneSnapshots bool
 	// HastyReturns has voters that come back stand at once if they see each other first (GRP-12),
 	// SplitVotes leaves GRP-16 out.
 	HastyReturns, SplitVotes bool

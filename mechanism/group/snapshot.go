@@ -70,12 +70,13 @@ type snapshots struct {
 	streams int
 	in      map[inKey]*inbound
 	shards  map[base.ShardID]bool // with an import under way
+	freed   chan struct{}         // closed when a stream that comes in ends, and made anew
 }
 
 func newSnapshots(h *Host) *snapshots {
 	s := &snapshots{h: h, jobs: map[streamKey][]*snapJob{}, riding: map[*snapJob]bool{}, active: map[streamKey]bool{},
 		cancel: map[streamKey]context.CancelCauseFunc{},
-		in:     map[inKey]*inbound{}, shards: map[base.ShardID]bool{}}
+		in:     map[inKey]*inbound{}, shards: map[base.ShardID]bool{}, freed: make(chan struct{})}
 	s.pace.rate = DefaultSnapshotRate
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	// Streams of successive lives of a process must differ: a receiver that still holds a part of
@@ -197,6 +198,9 @@ func (s *snapshots) work() {
 		k := s.queue[n]
 		s.queue = slices.Delete(s.queue, n, n+1)
 		s.active[k] = true
+		s.mu.Unlock()
+		s.gather()
+		s.mu.Lock()
 		ctx, cancel := context.WithCancelCause(s.ctx)
 		s.cancel[k] = cancel
 		jobs := s.jobs[k]
@@ -242,6 +246,22 @@ func groupsOf(jobs []*snapJob) (out []base.GroupID) {
 		}
 	}
 	return out
+}
+
+// gatherFor is how long a stream waits for other groups of its shard to share it. Because: a node
+// comes back and lacks the logs of all groups of a shard. Their leader, which is one node, learns of
+// that within milliseconds, and each stream takes three round trips.
+const gatherFor = 50 * time.Millisecond
+
+// gather waits for other groups.
+func (s *snapshots) gather() {
+	if s.h.opts.LoneSnapshots {
+		return
+	}
+	select {
+	case <-time.After(gatherFor):
+	case <-s.ctx.Done():
+	}
 }
 
 var errGaveWay = base.Errorf(base.CodeUnavailable, "its receiver is lost, and others wait for its place")

@@ -44,7 +44,7 @@ func (s *snapshots) handle(ctx context.Context, from base.NodeID, body []byte) (
 	if chunkCRC(c) != c.Crc || len(c.Keys) != len(c.Values) {
 		return nil, base.Errorf(base.CodeCorrupt, "snapshot chunk %d from node %d arrived damaged", c.Seq, from)
 	}
-	in, err := s.inboundOf(from, c)
+	in, err := s.admit(ctx, from, c)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,37 @@ func (s *snapshots) makeRoom(from base.NodeID, shard base.ShardID) {
 	}
 }
 
-// inboundOf finds the stream of a chunk, or begins it with its first one.
+// A stream that finds no place waits for one: admitWait at most, since it takes a place of its
+// sender. What no stream says when it ends, as that its sender is lost, is looked for every
+// admitLook.
+const admitWait, admitLook = 2 * time.Second, 200 * time.Millisecond
+
+// admit is inboundOf for a stream that waits for its place. Because: a node comes back and lacks the
+// logs of ten groups, which three nodes lead. Of two that send it a shard at the same time one is
+// refused and tries again half a second later, when the place is taken by the third. Until the last
+// one is through the groups have no majority, if another node is lost (seed 500108).
+func (s *snapshots) admit(ctx context.Context, from base.NodeID, c *wire.SnapshotChunk) (*inbound, error) {
+	for end := time.Now().Add(admitWait); ; {
+		s.mu.Lock()
+		freed := s.freed
+		s.mu.Unlock()
+		in, err := s.inboundOf(from, c)
+		if base.CodeOf(err) != base.CodeOverloaded || s.h.opts.RefusesStreams || !time.Now().Before(end) {
+			return in, err
+		}
+		select {
+		case <-freed:
+		case <-time.After(admitLook):
+		case <-ctx.Done():
+			return nil, err
+		case <-s.ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// inboundOf finds the stream of a chunk, or begins it with its first one. It is CodeOverloaded if
+// there is no place for it.
 func (s *snapshots) inboundOf(from base.NodeID, c *wire.SnapshotChunk) (*inbound, error) {
 	key, shard := inKey{from, c.Id}, base.GroupID(c.Group).Shard()
 	if c.Seq == 0 {
@@ -152,6 +182,8 @@ func (s *snapshots) drop(in *inbound) {
 	s.mu.Lock()
 	delete(s.in, in.key)
 	delete(s.shards, in.shard)
+	close(s.freed)
+	s.freed = make(chan struct{})
 	s.mu.Unlock()
 }
 

@@ -228,3 +228,14 @@ func Load(of *Group) (State, error) {
 		return nil
 	})
 }
+
+// Relied are the entries of other groups of the shard that the log of a region's group relies on
+// (HOME-3).
+func (s *State) Relied(self base.RegionID) (need []*wire.GroupIndex) {
+	for i, v := range s.Join {
+		if v > 0 && base.RegionID(i) != self {
+			need = append(need, &wire.GroupIndex{Region: uint32(i), Index: v})
+		}
+	}
+	return need
+}

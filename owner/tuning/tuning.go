@@ -95,6 +95,8 @@ type Breaks struct {
 	// EarlySuccessors has a new leader wait for only half of a lease of its predecessor (OWN-1),
 	// and LeasesShrink has a lease end before an older one of its holder (TIME-1a).
 	EarlySuccessors, LeasesShrink bool
+	// TakesBlindly has a node take the lead that lacks what its log relies on (OWN-16).
+	TakesBlindly bool
 	// NoRelease has a new leader ask nobody to release a lease, ServesOn has a leader that has
 	// released its lease serve on, and Forgetful has it say that it has served nothing (TIME-1b).
 	NoRelease, ServesOn, Forgetful bool
