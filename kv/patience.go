@@ -12,11 +12,12 @@ import (
 // A statement fails if it has reached no node that answers ReachIn after it arrived, or ReachAgain
 // after it found no leader or lost the one that it had reached. What it waited in vain before
 // shortens ReachAgain, and each second at nodes that answer takes back a second of that: faults in
-// a row cost a client no more than one. An election and the end of a lease are faster, and a
-// client's patience is longer. A request that waits for a lock is at a node that answers.
+// a row cost a client no more than one, and a statement that has waited for a lock for two seconds
+// when its leader loses its majority fails within five. An election and the end of a lease are
+// faster, and a client's patience is longer. A request that waits for a lock is at a node that answers.
 const (
 	ReachIn    = 4500 * time.Millisecond
-	ReachAgain = 3 * time.Second
+	ReachAgain = 2800 * time.Millisecond
 )
 
 // Patience is that of one statement, through all its requests and attempts. Its methods may be

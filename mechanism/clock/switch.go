@@ -29,7 +29,7 @@ const (
 
 // DefaultPolicy goes by the clocks.
 func DefaultPolicy() Policy {
-	return Policy{Mode: Auto, MaxBound: 250 * time.Millisecond, Recovery: 30 * time.Second}
+	return Policy{Mode: Auto, MaxBound: 250 * time.Millisecond, Recovery: 3 * time.Second}
 }
 
 // Validate says what is wrong with a policy.
@@ -103,6 +103,8 @@ type Order struct {
 // may be forgotten: a successor begins to count anew, on the safe side.
 type Switch struct {
 	goodSince time.Time // zero: some clock is bad
+	badSince  time.Time // when the newest clock that was not good before turned bad
+	relapses  int       // how often one did within relapseWithin of the time before
 	epoch     uint64    // of what follows
 	began     time.Time // when it was first looked at: nobody is told of an earlier one since
 	lapsed    map[base.NodeID]bool
@@ -160,6 +162,12 @@ func (s *Switch) judge(f *Facts) (bad string) {
 			bad = b
 		}
 	}
+	if bad != "" && !s.goodSince.IsZero() {
+		if s.relapses++; s.badSince.IsZero() || f.Now.Sub(s.badSince) > relapseWithin {
+			s.relapses = 0
+		}
+		s.badSince = f.Now
+	}
 	if bad != "" || !known {
 		s.goodSince = time.Time{}
 	} else if s.goodSince.IsZero() {
@@ -167,6 +175,13 @@ func (s *Switch) judge(f *Facts) (bad string) {
 	}
 	return bad
 }
+
+// A clock that turns bad again within relapseWithin has the others wait for twice as long the next
+// time, maxRelapses times at most: changes of the mode cost more than trips to the oracle.
+const relapseWithin, maxRelapses = 5 * time.Minute, 5
+
+// recovery is for how long all clocks must have been good.
+func (s *Switch) recovery(p *Policy) time.Duration { return p.Recovery << min(s.relapses, maxRelapses) }
 
 // want is the mode to be in, why, and what stands against GClock.
 func (s *Switch) want(f *Facts) (want Mode, why, bad string) {
@@ -182,8 +197,8 @@ func (s *Switch) want(f *Facts) (want Mode, why, bad string) {
 		return GTM, bad, bad
 	case f.Mode == GClock:
 		return GClock, "", ""
-	case !s.goodSince.IsZero() && f.Now.Sub(s.goodSince) >= f.Policy.Recovery:
-		return GClock, fmt.Sprintf("all bounds have been within %s for %s", f.Policy.MaxBound, f.Policy.Recovery), ""
+	case !s.goodSince.IsZero() && f.Now.Sub(s.goodSince) >= s.recovery(&f.Policy):
+		return GClock, fmt.Sprintf("all bounds have been within %s for %s", f.Policy.MaxBound, s.recovery(&f.Policy)), ""
 	case f.Mode == Dual:
 		return None, "", "" // on the way to somewhere: go on
 	}

@@ -195,7 +195,7 @@ func TestRaiseIsContained(t *testing.T) {
 }
 
 // TestRecovery: the cluster returns by itself once all bounds have been good for long enough,
-// without a break.
+// without a break; twice as long after a relapse, and as long as at first once that is long ago.
 func TestRecovery(t *testing.T) {
 	at := time.Now()
 	var s Switch
@@ -207,8 +207,10 @@ func TestRecovery(t *testing.T) {
 	for _, c := range []struct {
 		after, bound time.Duration
 		want         Mode
-	}{{0, ms, None}, {29 * time.Second, ms, None}, {29500 * ms, time.Second, None}, {31 * time.Second, ms, None},
-		{60 * time.Second, ms, None}, {61 * time.Second, ms, Dual}} {
+	}{{0, time.Second, None}, {time.Second, ms, None}, {3900 * ms, ms, None}, {4000 * ms, ms, Dual},
+		{5 * time.Second, time.Second, None}, {6 * time.Second, ms, None}, {8900 * ms, ms, None}, {9 * time.Second, ms, Dual},
+		{20 * time.Second, time.Second, None}, {21 * time.Second, ms, None}, {26900 * ms, ms, None}, {27 * time.Second, ms, Dual},
+		{time.Hour, time.Second, None}, {time.Hour + time.Second, ms, None}, {time.Hour + 4*time.Second, ms, Dual}} {
 		if got := look(c.after, c.bound); got != c.want {
 			t.Errorf("after %s: %v, want %v", c.after, got, c.want)
 		}
