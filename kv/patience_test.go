@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestPatience: a statement fails 4.5 s after it came if nobody answers; 3 s after the one that
+// TestPatience: a statement fails 4.5 s after it came if nobody answers; 2.8 s after the one that
 // worked for it was lost; and does not begin anew when it is tried again.
 func TestPatience(t *testing.T) {
 	until := func(p *Patience) time.Duration {
