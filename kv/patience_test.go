@@ -39,17 +39,23 @@ func TestPatience(t *testing.T) {
 			t.Errorf("it ended %v after the leader was lost", got)
 		}
 		p = NewPatience()
+		time.Sleep(2 * time.Second) // a leader that has lost its majority serves no longer
+		p.Answered()
+		if got := until(p); got > 2900*time.Millisecond {
+			t.Errorf("a statement that waited for a lock for 2 s ended after %v more", got)
+		}
+		p = NewPatience()
 		time.Sleep(time.Minute)
-		if p.FailedSince(time.Now().Add(-2 * time.Second)); p.Left() != time.Second {
+		if p.FailedSince(time.Now().Add(-2 * time.Second)); p.Left() != ReachAgain-2*time.Second {
 			t.Errorf("%v are left after a wait of 2 s", p.Left())
 		}
 		p = NewPatience()
 		time.Sleep(time.Minute)
 		p.Failed()
-		if p.FailedSince(time.Now().Add(-2 * time.Second)); p.Left() != time.Second {
+		if p.FailedSince(time.Now().Add(-2 * time.Second)); p.Left() != ReachAgain-2*time.Second {
 			t.Errorf("%v are left after a wait of 2 s that failed at its end", p.Left())
 		}
-		if p.FailedSince(time.Now()); p.Left() != time.Second {
+		if p.FailedSince(time.Now()); p.Left() != ReachAgain-2*time.Second {
 			t.Errorf("%v are left once more has failed", p.Left())
 		}
 		if got := until(ForAnother()); got != another {
