@@ -313,7 +313,7 @@ func (p *peer) complaint(number uint64) {
 	case d != nil && number == 0 && p.o.now()-d.since < cutAfter || d != nil && number != 0 && number < d.number:
 		// It was said before this detour was opened: receivers' numbers only grow.
 	case d != nil && d.number != number:
-		// The receiver has been started anew, or has opened a detour without this node's hearing of it.
+		// The receiver has been started anew, or its answer to the opening of a detour was lost.
 		p.out.now.CompareAndSwap(d, nil)
 	}
 }
@@ -396,9 +396,9 @@ func (o *Overlay) onDetour(by wire.Kind) func(base.NodeID, []byte) {
 	}
 }
 
-// isComplaint reports whether a notice says that messages are dropped. Such a notice counts whatever
-// number it bears: if both nodes have the wrong one of each other, neither could say so otherwise
-// (OVL-5).
+// isComplaint reports whether a notice says that messages are dropped. Such a notice counts
+// whatever number it bears: if both nodes have the wrong one of each other, neither could say so
+// otherwise (OVL-5).
 func isComplaint(body []byte) bool {
 	x := new(wire.ParcelNotice)
 	return x.UnmarshalVT(body) == nil && x.What == noticeDropped

@@ -215,9 +215,9 @@ func TestDetourThroughRestarts(t *testing.T) {
 	}
 }
 
-// TestDetoursMissEachOther: two nodes on detours open new ones, and neither gets the other's answer.
-// Both drop what comes, and say so; soon after they hear each other again. Without OVL-5's last
-// sentence they do not.
+// TestDetoursMissEachOther: two nodes on detours open new ones, and neither gets the other's
+// answer. Both drop what comes, and say so; soon after they hear each other again. If such a notice
+// counts only with the right number they do not (OVL-5).
 func TestDetoursMissEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := roundWorld(t, 3, Params{})
