@@ -14,7 +14,8 @@ import (
 // shortens ReachAgain, and each second at nodes that answer takes back a second of that: faults in
 // a row cost a client no more than one, and a statement that has waited for a lock for two seconds
 // when its leader loses its majority fails within five. An election and the end of a lease are
-// faster, and a client's patience is longer. A request that waits for a lock is at a node that answers.
+// faster, and a client's patience is longer. A request that waits for a lock is at a node that
+// answers.
 const (
 	ReachIn    = 4500 * time.Millisecond
 	ReachAgain = 2800 * time.Millisecond

@@ -14,7 +14,8 @@ import (
 
 // TestTwoVoters: rows that may lie in two regions only have no majority when one of these dies. No
 // statement on them waits longer than five seconds for its error, wherever it comes from, and
-// whether connections break or not, also if it waits for a lock at a leader that loses its majority.
+// whether connections break or not, also if it waits for a lock at a leader that loses its
+// majority.
 func TestTwoVoters(t *testing.T) {
 	const hang = 5 * time.Second
 	if testing.Short() {

@@ -243,9 +243,9 @@ func (g *Group) switchMembers(voters, learners []uint64) (changes []*pb.ConfChan
 		changes = append(changes, confChange(pb.ConfChangeType_ConfChangeAddNode, id))
 	}
 	if len(changes) > 0 && !slices.Contains(voters, uint64(g.host.opts.Self)) {
-		// If neither the leader nor a present voter that could lead is to vote, the new voters first
-		// vote beside them. One of them takes the lead over and goes on. Else they would wait out an
-		// election.
+		// If neither the leader nor a present voter that could lead is to vote, the new voters
+		// first vote beside them. One of them takes the lead over and goes on. Else they would wait
+		// out an election.
 		return changes
 	}
 	for _, id := range learners {

@@ -113,9 +113,9 @@ type HostOptions struct {
 	// TrustTails has replicas vote and stand whose logs may lack what they acknowledged. It is for
 	// tests, which show what breaks then.
 	TrustTails bool
-	// QuietLosers leaves GRP-11 and GRP-18 out. PatientRefusers has voters that refuse a candidate wait for
-	// their turn nevertheless, and HastyRefusers has all of them stand at once (GRP-10). They are
-	// for tests, too.
+	// QuietLosers leaves GRP-11 and GRP-18 out. PatientRefusers has voters that refuse a candidate
+	// wait for their turn nevertheless, and HastyRefusers has all of them stand at once (GRP-10).
+	// They are for tests, too.
 	QuietLosers, PatientRefusers, HastyRefusers bool
 	// FixedTurns has survivors wait for those that turn out to be lost while they wait (GRP-10).
 	FixedTurns bool
@@ -129,8 +129,8 @@ type HostOptions struct {
 	// HastyReturns has voters that come back stand at once if they see each other first (GRP-12),
 	// SplitVotes leaves GRP-16 out.
 	HastyReturns, SplitVotes bool
-	// PatientReturns leaves GRP-12 out, PatientPaths GRP-14, StubbornLeaders GRP-15, and HastyLeavers
-	// GRP-17.
+	// PatientReturns leaves GRP-12 out, PatientPaths GRP-14, StubbornLeaders GRP-15, and
+	// HastyLeavers GRP-17.
 	PatientReturns, PatientPaths, StubbornLeaders, HastyLeavers bool
 	// Fresh reports whether a node's replica of a group is open and has no state (Group.Fresh), as
 	// one must that becomes a member. Asked by the leader, it may take its time. Nil is always, for

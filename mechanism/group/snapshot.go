@@ -249,8 +249,8 @@ func groupsOf(jobs []*snapJob) (out []base.GroupID) {
 }
 
 // gatherFor is how long a stream waits for other groups of its shard to share it. Because: a node
-// comes back and lacks the logs of all groups of a shard. Their leader, which is one node, learns of
-// that within milliseconds, and each stream takes three round trips.
+// comes back and lacks the logs of all groups of a shard. Their leader, which is one node, learns
+// of that within milliseconds, and each stream takes three round trips.
 const gatherFor = 50 * time.Millisecond
 
 // gather waits for other groups.

@@ -102,10 +102,10 @@ func (s *snapshots) makeRoom(from base.NodeID, shard base.ShardID) {
 // admitLook.
 const admitWait, admitLook = 2 * time.Second, 200 * time.Millisecond
 
-// admit is inboundOf for a stream that waits for its place. Because: a node comes back and lacks the
-// logs of ten groups, which three nodes lead. Of two that send it a shard at the same time one is
-// refused and tries again half a second later, when the place is taken by the third. Until the last
-// one is through the groups have no majority, if another node is lost (seed 500108).
+// admit is inboundOf for a stream that waits for its place. Because: a node comes back and lacks
+// the logs of ten groups, which three nodes lead. Of two that send it a shard at the same time one
+// is refused and tries again half a second later, when the place is taken by the third. Until the
+// last one is through the groups have no majority, if another node is lost (seed 500108).
 func (s *snapshots) admit(ctx context.Context, from base.NodeID, c *wire.SnapshotChunk) (*inbound, error) {
 	for end := time.Now().Add(admitWait); ; {
 		s.mu.Lock()

@@ -96,8 +96,8 @@ func (g *Group) noteAnswer(m *pb.Message) {
 	}
 }
 
-// standAgain has a candidate whose pre-vote was refused by a voter of a later term stand in that term
-// at once, unless the other one has a longer log (GRP-18).
+// standAgain has a candidate whose pre-vote was refused by a voter of a later term stand in that
+// term at once, unless the other one has a longer log (GRP-18).
 func (g *Group) standAgain(refusal *pb.Message) {
 	own, ok := g.logEnd()
 	if !ok || own.before(position{refusal.GetIndex(), refusal.GetLogTerm()}) || !g.voter || !g.mayStand() {
