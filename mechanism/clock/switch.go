@@ -103,8 +103,7 @@ type Order struct {
 // may be forgotten: a successor begins to count anew, on the safe side.
 type Switch struct {
 	goodSince time.Time // zero: some clock is bad
-	badSince  time.Time // when the newest clock that was not good before turned bad
-	relapses  int       // how often one did within relapseWithin of the time before
+	relapses  int       // how often in a row some clock turned bad soon after all had been good again
 	epoch     uint64    // of what follows
 	began     time.Time // when it was first looked at: nobody is told of an earlier one since
 	lapsed    map[base.NodeID]bool
@@ -163,10 +162,11 @@ func (s *Switch) judge(f *Facts) (bad string) {
 		}
 	}
 	if bad != "" && !s.goodSince.IsZero() {
-		if s.relapses++; s.badSince.IsZero() || f.Now.Sub(s.badSince) > relapseWithin {
+		if f.Now.Sub(s.goodSince) < s.recovery(&f.Policy)+relapseWithin {
+			s.relapses++
+		} else {
 			s.relapses = 0
 		}
-		s.badSince = f.Now
 	}
 	if bad != "" || !known {
 		s.goodSince = time.Time{}
@@ -176,12 +176,15 @@ func (s *Switch) judge(f *Facts) (bad string) {
 	return bad
 }
 
-// A clock that turns bad again within relapseWithin has the others wait for twice as long the next
-// time, maxRelapses times at most: changes of the mode cost more than trips to the oracle.
-const relapseWithin, maxRelapses = 5 * time.Minute, 5
+// A clock that turns bad within relapseWithin of the return to GClock mode has all wait for twice
+// as long the next time, maxRelapses times at most: changes of the mode cost more than trips to the
+// oracle.
+const relapseWithin, maxRelapses = 8 * time.Second, 5
 
 // recovery is for how long all clocks must have been good.
-func (s *Switch) recovery(p *Policy) time.Duration { return p.Recovery << min(s.relapses, maxRelapses) }
+func (s *Switch) recovery(p *Policy) time.Duration {
+	return p.Recovery << min(s.relapses, maxRelapses)
+}
 
 // want is the mode to be in, why, and what stands against GClock.
 func (s *Switch) want(f *Facts) (want Mode, why, bad string) {

@@ -208,8 +208,9 @@ func TestRecovery(t *testing.T) {
 		after, bound time.Duration
 		want         Mode
 	}{{0, time.Second, None}, {time.Second, ms, None}, {3900 * ms, ms, None}, {4000 * ms, ms, Dual},
-		{5 * time.Second, time.Second, None}, {6 * time.Second, ms, None}, {8900 * ms, ms, None}, {9 * time.Second, ms, Dual},
-		{20 * time.Second, time.Second, None}, {21 * time.Second, ms, None}, {26900 * ms, ms, None}, {27 * time.Second, ms, Dual},
+		{11900 * ms, time.Second, None}, {13 * time.Second, ms, None}, {18900 * ms, ms, None}, {19 * time.Second, ms, Dual},
+		{26900 * ms, time.Second, None}, {28 * time.Second, ms, None}, {39900 * ms, ms, None}, {40 * time.Second, ms, Dual},
+		{48 * time.Second, time.Second, None}, {49 * time.Second, ms, None}, {51900 * ms, ms, None}, {52 * time.Second, ms, Dual},
 		{time.Hour, time.Second, None}, {time.Hour + time.Second, ms, None}, {time.Hour + 4*time.Second, ms, Dual}} {
 		if got := look(c.after, c.bound); got != c.want {
 			t.Errorf("after %s: %v, want %v", c.after, got, c.want)
