@@ -26,218 +26,34 @@ const (
 	partsForms   = `PLACEMENT\s+BY\s*` + nestedForms + `\s*\((?:[^()'"]|` + literalForms + `|` + nestedForms + `)*\)`
 )
 
-// rule is a PLACEMENT BY as it is written.
-type rule struct {
-	cols    []string
-	entries []ruleEntry
-}
-
-// ruleEntry are values, or DEFAULT, and the name of a placement.
-type ruleEntry struct {
-	values    []string
-	rest      bool
-	placement string
-	at        string // the region whose copy set it is; empty: it is not said
-}
-
-// parseRule reads a PLACEMENT BY.
-func parseRule(text string) (*rule, error) {
-	p := &ruleParser{rest: text}
-	r := &rule{}
-	if !p.word("PLACEMENT") || !p.word("BY") {
-		return nil, p.bad("PLACEMENT BY")
-	}
-	err := p.list(func() error {
-		name, ok := p.name()
-		if !ok {
-			return p.bad("the name of a column")
-		}
-		r.cols = append(r.cols, name)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	err = p.list(func() (err error) {
-		var e ruleEntry
-		if e.rest = p.word("DEFAULT"); !e.rest {
-			if err := p.list(func() error { return p.value(&e) }); err != nil {
-				return err
-			}
-		}
-		if !p.word("IN") {
-			return p.bad("IN and the name of a placement")
-		}
-		var ok bool
-		if e.placement, ok = p.name(); !ok {
-			return p.bad("the name of a placement, or NONE")
-		}
-		if p.word("AT") {
-			if e.at, ok = p.region(); !ok {
-				return p.bad("the name of a region in quotes")
-			}
-		}
-		r.entries = append(r.entries, e)
-		return nil
-	})
-	if err == nil && strings.TrimSpace(p.rest) != "" {
-		err = p.bad("the end")
-	}
-	return r, err
-}
-
-type ruleParser struct{ rest string }
-
-func (p *ruleParser) bad(want string) error {
-	at := strings.TrimSpace(p.rest)
-	return schema.Invalid("PLACEMENT BY (column) ((value, ...) IN placement, ..., DEFAULT IN placement): " + want +
-		" is missing before '" + at[:min(len(at), 40)] + "'")
-}
-
-func (p *ruleParser) take(s string) bool {
-	p.rest = strings.TrimLeft(p.rest, " \t\r\n")
-	if !strings.HasPrefix(p.rest, s) {
-		return false
-	}
-	p.rest = p.rest[len(s):]
-	return true
-}
-
-// list reads what is in parentheses and divided by commas.
-func (p *ruleParser) list(item func() error) error {
-	if !p.take("(") {
-		return p.bad("(")
-	}
-	for {
-		if err := item(); err != nil {
-			return err
-		}
-		if p.take(")") {
-			return nil
-		}
-		if !p.take(",") {
-			return p.bad(") or ,")
-		}
-	}
-}
-
-// word takes a keyword.
-func (p *ruleParser) word(w string) bool {
-	p.take("")
-	if len(p.rest) < len(w) || !strings.EqualFold(p.rest[:len(w)], w) || len(p.rest) > len(w) && wordByte(p.rest[len(w)]) {
-		return false
-	}
-	p.rest = p.rest[len(w):]
-	return true
-}
-
-func wordByte(c byte) bool {
-	return c == '_' || c == '$' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80
-}
-
-// name takes a name, in back quotes or bare.
-func (p *ruleParser) name() (string, bool) {
-	if p.take("`") {
-		name, rest, ok := strings.Cut(p.rest, "`")
-		p.rest = rest
-		return name, ok && name != ""
-	}
-	n := 0
-	for n < len(p.rest) && wordByte(p.rest[n]) {
-		n++
-	}
-	name := p.rest[:n]
-	p.rest = p.rest[n:]
-	return name, n > 0
-}
-
-// region takes the name of a region, in quotes.
-func (p *ruleParser) region() (string, bool) {
-	p.take("")
-	if p.rest == "" || p.rest[0] != '\'' && p.rest[0] != '"' {
-		return "", false
-	}
-	text, rest, ok := takeLiteral(p.rest)
-	p.rest = rest
-	return text, ok && text != ""
-}
-
-// value takes a literal.
-func (p *ruleParser) value(e *ruleEntry) error {
-	if p.word("NULL") {
-		return schema.Invalid("PLACEMENT BY cannot name NULL: the column is part of the primary key, and so never NULL")
-	}
-	p.take("")
-	if p.rest != "" && (p.rest[0] == '\'' || p.rest[0] == '"') {
-		text, rest, ok := takeLiteral(p.rest)
-		if !ok {
-			return p.bad("the end of a text")
-		}
-		if strings.Contains(text, "*/") {
-			return schema.Invalid("PLACEMENT BY cannot name a text with */ in it: SHOW CREATE TABLE has the clause in a comment")
-		}
-		e.values, p.rest = append(e.values, text), rest
-		return nil
-	}
-	n := 0
-	for n < len(p.rest) && (p.rest[n] >= '0' && p.rest[n] <= '9' || n == 0 && p.rest[n] == '-') {
-		n++
-	}
-	if n == 0 || n < len(p.rest) && (wordByte(p.rest[n]) || p.rest[n] == '.') {
-		return p.bad("a value (an integer, or a text or time in quotes)")
-	}
-	e.values, p.rest = append(e.values, p.rest[:n]), p.rest[n:]
-	return nil
-}
-
-// takeLiteral takes a text in quotes.
-func takeLiteral(s string) (text, rest string, ok bool) {
-	var b strings.Builder
-	for i := 1; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '\\' && i+1 < len(s):
-			i++
-			b.WriteByte(s[i])
-		case c != s[0]:
-			b.WriteByte(c)
-		case i+1 < len(s) && s[i+1] == c:
-			i++
-			b.WriteByte(c)
-		default:
-			return b.String(), s[i+1:], true
-		}
-	}
-	return "", "", false
-}
-
 // partsOf makes of a PLACEMENT BY what the definition of a table says. Its placements are not
 // dropped until the transaction ends.
 func (g *Env) partsOf(ctx context.Context, k kv.Txn, d *schema.TableDesc, text string) (*schema.PartsDesc, error) {
-	r, err := parseRule(text)
+	r, err := placing.ParseRule(text)
 	if err != nil {
 		return nil, err
 	}
 	if t := g.DB.Topology(); !t.Allows(base.VersionRowPlaced) {
 		return nil, t.NotYet("PLACEMENT BY", base.VersionRowPlaced)
 	}
-	if len(r.cols) != 1 {
+	if len(r.Cols) != 1 {
 		return nil, schema.Invalid(fmt.Sprintf("PLACEMENT BY takes one column, and here are %d: a generated column, STORED and part of "+
-			"the primary key, can be made of several", len(r.cols)))
+			"the primary key, can be made of several", len(r.Cols)))
 	}
-	at := d.ColByName(r.cols[0])
+	at := d.ColByName(r.Cols[0])
 	if at < 0 {
-		return nil, schema.Invalid("PLACEMENT BY: table " + d.Name + " has no column " + r.cols[0])
+		return nil, schema.Invalid("PLACEMENT BY: table " + d.Name + " has no column " + r.Cols[0])
 	}
 	out := &schema.PartsDesc{Col: d.Cols[at].ID}
-	for _, e := range r.entries {
-		placed, err := g.placedIn(ctx, k, e.placement)
+	for _, e := range r.Entries {
+		placed, err := g.placedIn(ctx, k, e.Placement)
 		if err == nil {
-			placed, err = placing.At(g.DB.Topology(), placed, e.placement, e.at)
+			placed, err = placing.At(g.DB.Topology(), placed, e.Placement, e.At)
 		}
 		if err != nil {
 			return nil, err
 		}
-		out.List = append(out.List, schema.PartDesc{Values: e.values, Default: e.rest, Placed: placed})
+		out.List = append(out.List, schema.PartDesc{Values: e.Values, Default: e.Rest, Placed: placed})
 	}
 	return out, nil
 }

@@ -8,25 +8,26 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/sql/ddl/placing"
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
 // TestRule: PLACEMENT BY as clients write it, also through the option that carries it to the plan.
 func TestRule(t *testing.T) {
 	text := "placement by (`the land`) (('a,b', \"it's\", 'it''s', 'a\\'(', -12) in `eu w`, default IN none)"
-	got, err := parseRule(text)
+	got, err := placing.ParseRule(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"a,b", "it's", "it's", "a'(", "-12"}; !slices.Equal(got.cols, []string{"the land"}) || len(got.entries) != 2 ||
-		!slices.Equal(got.entries[0].values, want) || got.entries[0].placement != "eu w" || !got.entries[1].rest {
+	if want := []string{"a,b", "it's", "it's", "a'(", "-12"}; !slices.Equal(got.Cols, []string{"the land"}) || len(got.Entries) != 2 ||
+		!slices.Equal(got.Entries[0].Values, want) || got.Entries[0].Placement != "eu w" || !got.Entries[1].Rest {
 		t.Errorf("%+v", got)
 	}
 	if q := RewriteCreate("CREATE TABLE t (a INT) " + text); !strings.Contains(q, `"placement by (`) || !strings.Contains(q, `\"it's\"`) {
 		t.Error(q)
 	}
 	for _, bad := range []string{"(a) (('x') IN)", "(a) ('x' IN p)", "() (('x') IN p)", "(a) (('x') IN p) more", "(a) (('x' IN p)", "(a) ((x) IN p)"} {
-		if r, err := parseRule("PLACEMENT BY " + bad); err == nil {
+		if r, err := placing.ParseRule("PLACEMENT BY " + bad); err == nil {
 			t.Errorf("%s is read as %+v", bad, r)
 		}
 	}
