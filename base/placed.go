@@ -44,6 +44,9 @@ type Placed struct {
 	First   RegionID  `json:"first"`
 	// Homes are, by the regions of clients, where rows are at home instead of First.
 	Homes RegionMap `json:"homes,omitempty"`
+	// Own is the shard before those that the table has for itself; 0: it shares the shards of the
+	// placement, or of the cluster, with other tables.
+	Own int `json:"own,omitempty"`
 }
 
 // Allows reports whether rows may lie in a region.
@@ -58,6 +61,18 @@ func (p Placed) HomeOf(r RegionID) RegionID {
 		return home
 	}
 	return p.First
+}
+
+// ShardBefore is the shard before those of a table that lies there and has so many shards; 0 also
+// if it lies everywhere, and shares its shards with others.
+func (p Placed) ShardBefore(shards int) int {
+	switch {
+	case p.Own != 0:
+		return p.Own
+	case p.ID != 0:
+		return p.ID.ShardBefore(shards)
+	}
+	return 0
 }
 
 // Placement says in which regions rows may lie (docs/protocol.md, PLACE-1 to PLACE-7). It has
@@ -126,6 +141,9 @@ func (t *Topology) PlacementOf(s ShardID) *Placement {
 	if s <= firstPlaced || s == EpochShard || t.Shards == 0 {
 		return nil
 	}
+	if o := t.OwnOf(s); o != nil {
+		return t.Placement(o.Placement)
+	}
 	return t.Placement(PlacementID((int(s)-firstPlaced-1)/t.Shards + 1))
 }
 
@@ -180,6 +198,16 @@ func (t *Topology) placedGroups(gs []GroupID, in func(RegionID) bool) []GroupID 
 			}
 		}
 	}
+	for i := range t.Own {
+		o := &t.Own[i]
+		for n := range o.Shards {
+			for _, r := range t.regionsOf(o) {
+				if in(r) {
+					gs = append(gs, DataGroup(o.Shard(n), r))
+				}
+			}
+		}
+	}
 	return gs
 }
 
@@ -193,6 +221,11 @@ func (t *Topology) DataShards() (out []ShardID) {
 			out = append(out, ShardID(t.Placements[i].ID.ShardBefore(t.Shards)+s))
 		}
 	}
+	for i := range t.Own {
+		for n := range t.Own[i].Shards {
+			out = append(out, t.Own[i].Shard(n))
+		}
+	}
 	return out
 }
 
@@ -204,7 +237,7 @@ func (t *Topology) validatePlacements() error {
 		case p.ID != PlacementID(i+1), len(p.Regions) == 0, len(p.Replicas) != t.Shards, len(p.First) != t.Shards:
 			return Errorf(CodeInvalid, "placement %s has number %d in place %d, %d regions, %d replica sets and %d first ones "+
 				"for %d shards", p.Name, p.ID, i+1, len(p.Regions), len(p.Replicas), len(p.First), t.Shards)
-		case p.ID.ShardBefore(t.Shards)+t.Shards >= int(EpochShard):
+		case p.ID.ShardBefore(t.Shards)+t.Shards >= int(EpochShard), len(t.Own) > 0 && p.ID.ShardBefore(t.Shards)+t.Shards > firstOwn:
 			return Errorf(CodeInvalid, "placement %s: no shards are left for it", p.Name)
 		}
 		for _, set := range p.Replicas {
@@ -218,5 +251,5 @@ func (t *Topology) validatePlacements() error {
 			}
 		}
 	}
-	return nil
+	return t.validateOwn()
 }

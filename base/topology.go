@@ -90,7 +90,9 @@ type Topology struct {
 	Promotions []Promotion `json:"promotions,omitempty"`
 	// Placements are those that there are and were, by id from 1.
 	Placements []Placement `json:"placements,omitempty"`
-	Unknown    string      `json:"-"`
+	// Own are sets of shards that tables have for themselves, by their numbers. None ever goes.
+	Own     []OwnShards `json:"own_shards,omitempty"`
+	Unknown string      `json:"-"`
 }
 
 // LaterRegion is how the groups of a region began that the cluster did not have when it was made.
@@ -354,8 +356,12 @@ func (t *Topology) Present() (out []Region) {
 }
 
 // FirstReplicas are the nodes with which the groups of a shard began that a region got when it was
-// added, or those of a placement; nil if the region, or the shard, was there before the other.
+// added, or those of a placement, or of a table's own; nil if the region, or the shard, was there
+// before the other.
 func (t *Topology) FirstReplicas(g GroupID) []NodeID {
+	if o := t.OwnOf(g.Shard()); o != nil {
+		return o.first(g)
+	}
 	if p := t.PlacementOf(g.Shard()); p != nil {
 		return p.First[int(g.Shard())-1-p.ID.ShardBefore(t.Shards)]
 	}
@@ -377,6 +383,9 @@ func (t *Topology) ShardReplicas(s ShardID) []NodeID {
 			}
 		}
 		return ids
+	}
+	if o := t.OwnOf(s); o != nil {
+		return o.Replicas[int(s)-1-o.Before]
 	}
 	if p := t.PlacementOf(s); p != nil {
 		return p.Replicas[int(s)-1-p.ID.ShardBefore(t.Shards)]

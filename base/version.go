@@ -36,13 +36,18 @@ const (
 	// VersionVoters has placements in which not all regions vote: older builds would make voters of
 	// read replicas, and look for rows in other shards.
 	VersionVoters ClusterVersion = 8
+	// VersionOwnShards has tables with shards of their own: older builds drop these from the
+	// topology, and look for rows in the shards that all tables share.
+	VersionOwnShards ClusterVersion = 9
 	// VersionNewest is the newest that this build knows.
-	VersionNewest ClusterVersion = 8
+	VersionNewest ClusterVersion = 9
 )
 
 // Brings says, for people, what a cluster can do from a version on; empty for the first.
 func (v ClusterVersion) Brings() string {
 	switch v {
+	case VersionOwnShards:
+		return "tables have shards of their own, as many as they need (ALTER TABLE ... SPLIT INTO)"
 	case VersionVoters:
 		return "placements say how many regions vote, which have read replicas, and what they survive"
 	case VersionRegions:
@@ -137,6 +142,19 @@ func (p Placement) MarshalJSON() ([]byte, error) {
 func (p *Placement) UnmarshalJSON(b []byte) (err error) {
 	type plain Placement
 	p.Unknown, err = decodeKeeping(b, (*plain)(p))
+	return err
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (o OwnShards) MarshalJSON() ([]byte, error) {
+	type plain OwnShards
+	return encodeKeeping(plain(o), o.Unknown)
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (o *OwnShards) UnmarshalJSON(b []byte) (err error) {
+	type plain OwnShards
+	o.Unknown, err = decodeKeeping(b, (*plain)(o))
 	return err
 }
 

@@ -51,14 +51,10 @@ type Disk struct {
 	// Founding lets this node start fresh groups as one of their first members: only in its first
 	// life, or a replica that was removed and its data cleared would begin anew by itself.
 	Founding bool
-	// FoundAsync calls found, which opens the first replicas of asynchronous shards, in this node's
-	// first life with such shards only. Nil: it is never called.
-	FoundAsync func(found func() error) error
-	// FoundRegion calls found, which opens the first replicas of the groups of a region that was
-	// added, in this node's first life with that region only. Nil: it is never called.
-	FoundRegion func(r base.RegionID, found func() error) error
-	// FoundPlacement does so for the groups of a placement. Nil: it is never called.
-	FoundPlacement func(p base.PlacementID, found func() error) error
+	// Found calls found, which opens the first replicas of groups that began after the cluster, in
+	// this node's first life with them only: what they are is named by a record, of package
+	// cluster/placed. Nil: it is never called.
+	Found func(record string, found func() error) error
 	// Stored is the newest topology on disk; nil if none.
 	Stored *base.Topology
 	// SaveTopology keeps a newer topology on disk.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/cluster/placed"
 	"github.com/godwitdb/godwit/cluster/report"
 	"github.com/godwitdb/godwit/mechanism/group"
 	"github.com/godwitdb/godwit/policy/placement"
@@ -87,19 +88,7 @@ func (c *reconciliation) OpenReplicas() error {
 	if err := c.promotions.rewind(t); err != nil {
 		return err
 	}
-	if t.Async > 0 && c.disk.FoundAsync != nil {
-		if err := c.disk.FoundAsync(func() error { return c.foundAsync(t) }); err != nil {
-			return err
-		}
-	}
-	if len(t.Later) > 0 && c.disk.FoundRegion != nil {
-		for _, l := range t.Later {
-			if err := c.disk.FoundRegion(l.Region, func() error { return c.foundRegion(t, l.Region) }); err != nil {
-				return err
-			}
-		}
-	}
-	if err := c.foundPlacements(t); err != nil {
+	if err := c.foundLater(t); err != nil {
 		return err
 	}
 	for _, g := range t.AllGroups() {
@@ -114,11 +103,21 @@ func (c *reconciliation) OpenReplicas() error {
 	return nil
 }
 
-// foundRegion opens the groups of a region that was added of which this node is one of the first
+// foundLater opens the groups that began after the cluster of which this node is one of the first
 // members.
-func (c *reconciliation) foundRegion(t *base.Topology, r base.RegionID) error {
-	for _, g := range t.RegionGroups(r) {
-		if err := c.foundIf(t, g); err != nil {
+func (c *reconciliation) foundLater(t *base.Topology) error {
+	if c.disk.Found == nil {
+		return nil
+	}
+	for _, b := range placed.Beginnings(t, c.self) {
+		if err := c.disk.Found(b.Record, func() error {
+			for _, g := range b.Groups {
+				if err := c.foundIf(t, g); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
 			return err
 		}
 	}
@@ -132,18 +131,6 @@ func (c *reconciliation) foundIf(t *base.Topology, g base.GroupID) error {
 		return nil
 	}
 	return c.placement.Open(g, group.Conf{Voters: voters, Learners: learners}, true)
-}
-
-// foundAsync opens the asynchronous groups of which this node is one of the first members.
-func (c *reconciliation) foundAsync(t *base.Topology) error {
-	for _, r := range t.Regions {
-		for _, g := range t.AsyncGroups(r.ID) {
-			if err := c.foundIf(t, g); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // # Changing members

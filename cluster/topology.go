@@ -135,6 +135,7 @@ func edited(t *base.Topology, fn func(*base.Topology) error) (*base.Topology, er
 	edit.Later = slices.Clone(t.Later)
 	edit.Promotions = slices.Clone(t.Promotions)
 	edit.Placements = slices.Clone(t.Placements)
+	edit.Own = slices.Clone(t.Own)
 	if err := fn(&edit); err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"time"
@@ -243,12 +242,8 @@ func (a *assembly) clusterOptions() cluster.Options {
 		Self: a.Identity.Node, Knows: a.Store.Knows(), Identity: a.Identity, Transport: a.Transport, Clock: n.clock, Replicas: n.reps,
 		Paths: n.over, Logger: a.Log,
 		Disk: cluster.Disk{
-			Founding:    a.Identity.Founding && !a.founded,
-			FoundAsync:  a.foundAsync,
-			FoundRegion: a.foundRegion,
-			FoundPlacement: func(p base.PlacementID, found func() error) error {
-				return a.once(fmt.Sprintf("%s/%d", recFoundedPlacement, p), found)
-			},
+			Founding:     a.Identity.Founding && !a.founded,
+			Found:        a.once,
 			Stored:       a.stored,
 			SaveTopology: func(t *base.Topology) error { return saveJSON(a.Store, recTopology, t) },
 			Promised:     a.promise,
@@ -270,14 +265,6 @@ func (a *assembly) clusterOptions() cluster.Options {
 		Vitals: cluster.Vitals{Syncs: n.syncs, Damage: n.mender.damage, Mended: n.mender.past},
 		Trust:  cluster.Trust{Steady: a.steady, SourceName: a.SourceName, NoFence: a.NoFence, NoProof: a.NoProof},
 	}
-}
-
-// foundAsync calls found in this node's first life with asynchronous shards.
-func (a *assembly) foundAsync(found func() error) error { return a.once(recFoundedAsync, found) }
-
-// foundRegion calls found in this node's first life with a region that was added.
-func (a *assembly) foundRegion(r base.RegionID, found func() error) error {
-	return a.once(fmt.Sprintf("%s/%d", recFoundedRegion, r), found)
 }
 
 // once calls found unless a record says that it was called in an earlier life.
@@ -327,5 +314,6 @@ func (a *assembly) startGateway() {
 	n.closeFirst(func() error { n.cluster.Close(); return nil })
 	n.startEpochs()
 	n.startHolds()
+	n.untilClosed(n.shards.Run)
 	n.startMender()
 }

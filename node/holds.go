@@ -74,9 +74,14 @@ func (h *holds) read(ctx context.Context, db kv.DB) (hold.Found, error) {
 
 // startHolds follows the holds until the node closes.
 func (n *Node) startHolds() {
+	n.untilClosed(func(ctx context.Context) { n.holds.follow(ctx, n, n.db) })
+}
+
+// untilClosed runs what reads the store, until the node closes.
+func (n *Node) untilClosed(run func(ctx context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	n.background.Go(func() { defer close(done); n.holds.follow(ctx, n, n.db) })
+	n.background.Go(func() { defer close(done); run(ctx) })
 	n.closeFirst(func() error {
 		cancel()
 		<-done // it reads the store, which is closed next

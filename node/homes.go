@@ -13,6 +13,7 @@ import (
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/node/evacuate"
 	"github.com/godwitdb/godwit/node/knobs"
+	"github.com/godwitdb/godwit/node/shards"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/owner/homing"
 	"github.com/godwitdb/godwit/owner/view"
@@ -162,6 +163,8 @@ func (n *Node) answer(name string, body []byte) ([]byte, error) {
 		return json.Marshal(n.localDigests())
 	case askUses:
 		return json.Marshal(n.localUses())
+	case shards.AskName:
+		return n.shards.AnswerJSON(body)
 	case askLosses:
 		l, err := n.localLosses()
 		if err != nil {

@@ -30,6 +30,7 @@ import (
 	"github.com/godwitdb/godwit/node/knobs"
 	"github.com/godwitdb/godwit/node/meter"
 	"github.com/godwitdb/godwit/node/residency"
+	"github.com/godwitdb/godwit/node/shards"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/obs/audit"
 	"github.com/godwitdb/godwit/owner"
@@ -43,20 +44,13 @@ import (
 
 // Names of this node's own records in its store.
 const (
-	recIdentity = "identity"
-	recTopology = "topology"
-	recUUID     = "uuid"
-	recFounded  = "founded" // set once the groups of a founding node exist
-	// recFoundedRegion, with a region that was added behind it, is set once the first replicas of
-	// its groups exist here.
-	recFoundedRegion = "founded-region"
-	// recFoundedPlacement does so for the groups of the placement whose number is behind it.
-	recFoundedPlacement = "founded-placement"
-	// recFoundedAsync is set once the first replicas of asynchronous shards exist here.
-	recFoundedAsync = "founded-async"
-	recLives        = "lives"       // the starts of this store
-	recPromise      = "promise"     // see upgrade.Promise
-	recOthersLives  = "other-lives" // what this node remembers of the stores of others
+	recIdentity    = "identity"
+	recTopology    = "topology"
+	recUUID        = "uuid"
+	recFounded     = "founded"     // set once the groups of a founding node exist; cluster/placed has others
+	recLives       = "lives"       // the starts of this store
+	recPromise     = "promise"     // see upgrade.Promise
+	recOthersLives = "other-lives" // what this node remembers of the stores of others
 )
 
 // Node is one running process of a cluster, or one of several in a [Local].
@@ -95,6 +89,7 @@ type machinery struct {
 	book    *fence.Book // nil: this node is part of a process that holds all nodes
 	audit   *audit.Log  // nil: as book
 	mender  *mender
+	shards  *shards.Meter
 	epochs  *multimaster.Engine
 	db      *txn.DB
 	both    *multimaster.DB // db with the rows of epochs
@@ -133,6 +128,7 @@ func newNode(log *slog.Logger) *Node {
 	n := &Node{log: log, stats: obs.NewStatements(), turns: admit.New(0), began: time.Now()}
 	n.tier = crossing.New(time.Now())
 	n.mender = newMender(n)
+	n.shards = shards.New(shardFacts{n})
 	n.lifecycle.init()
 	return n
 }

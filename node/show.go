@@ -123,6 +123,11 @@ func (s show) PlacementNamed(ctx context.Context, name string) (base.Placed, err
 	return placed.Named(ctx, s.n.cluster, name)
 }
 
+// OwnShards implements server.Cluster.
+func (s show) OwnShards(ctx context.Context, places []base.PlacementID, shards int, used func(before int) bool) (map[base.PlacementID]int, error) {
+	return placed.OwnShards(ctx, s.n.cluster, places, shards, used)
+}
+
 // DropRegion implements server.Cluster.
 func (s show) DropRegion(ctx context.Context, name, into string) (string, error) {
 	t, err := s.n.cluster.DropRegion(ctx, name, into)

@@ -1,10 +1,12 @@
-// Package placed makes and drops placements while the cluster is in use (docs/protocol.md, PLACE-1
-// to PLACE-4, PLACE-7). The groups of one are founded as soon as nodes hear of it, and it can be
-// used once all of them act by it.
+// Package placed makes and drops placements, and makes shards that tables have for themselves,
+// while the cluster is in use (docs/protocol.md, PLACE-1 to PLACE-4, PLACE-7, SPLIT-1 to SPLIT-4).
+// Their groups are founded as soon as nodes hear of them, and can be used once all nodes act by
+// them.
 package placed
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -18,8 +20,8 @@ type Cluster interface {
 	NewestTopology(ctx context.Context) (*base.Topology, error)
 	// Near is the round trip between two regions; 0 if it is not known.
 	Near(a, b base.RegionID) time.Duration
-	// PlacementLacks is what is missing until tables may lie in a placement; empty if nothing is.
-	PlacementLacks(ctx context.Context, t *base.Topology, id base.PlacementID) string
+	// Lacks is what is missing until tables may lie where some groups are; empty if nothing is.
+	Lacks(ctx context.Context, t *base.Topology, groups []base.GroupID) string
 }
 
 // poll is how often it is looked whether a placement can be used.
@@ -34,20 +36,12 @@ func Create(ctx context.Context, c Cluster, s base.PlacementSpec) error {
 		return err
 	}
 	name, id := s.Name, t.PlacementByName(s.Name).ID
-	for lacks := ""; ; {
-		now := c.PlacementLacks(ctx, t, id)
-		if now == "" {
-			break
-		}
-		if lacks == "" || ctx.Err() == nil { // else nobody had the time to answer
-			lacks = now
-		}
-		select {
-		case <-ctx.Done():
-			return base.Errorf(base.CodeUnavailable, "placement %s is made, but cannot be used yet: %s: the same statement "+
-				"waits for it again, and DROP PLACEMENT takes it back", name, lacks)
-		case <-time.After(poll):
-		}
+	if lacks := usable(ctx, c, t, func(s base.ShardID) bool {
+		p := t.PlacementOf(s)
+		return t.OwnOf(s) == nil && p != nil && p.Number() == id
+	}); lacks != "" {
+		return base.Errorf(base.CodeUnavailable, "placement %s is made, but cannot be used yet: %s: the same statement "+
+			"waits for it again, and DROP PLACEMENT takes it back", name, lacks)
 	}
 	_, err = c.Change(ctx, func(t *base.Topology) error {
 		p := t.Placement(id)
@@ -60,6 +54,26 @@ func Create(ctx context.Context, c Cluster, s base.PlacementSpec) error {
 		return nil
 	})
 	return err
+}
+
+// usable waits until tables may lie in some shards, and returns what is missing if the context ends
+// before; empty: nothing is.
+func usable(ctx context.Context, c Cluster, t *base.Topology, in func(base.ShardID) bool) (lacks string) {
+	groups := slices.DeleteFunc(t.Groups(), func(g base.GroupID) bool { return g == base.MetaGroup || !in(g.Shard()) })
+	for {
+		now := c.Lacks(ctx, t, groups)
+		if now == "" {
+			return ""
+		}
+		if lacks == "" || ctx.Err() == nil { // else nobody had the time to answer
+			lacks = now
+		}
+		select {
+		case <-ctx.Done():
+			return lacks
+		case <-time.After(poll):
+		}
+	}
 }
 
 // Drop takes a placement away. The caller makes sure that no table lies there and none will.

@@ -275,6 +275,11 @@ func noPlace(t *base.Topology, s *report.Status, id base.NodeID, answers map[bas
 			fewer = fewer || len(next.Placements[k].Replicas[i]) < len(set)
 		}
 	}
+	for k := range t.Own {
+		for i, set := range t.Own[k].Replicas {
+			fewer = fewer || len(next.Own[k].Replicas[i]) < len(set)
+		}
+	}
 	if fewer {
 		return "no other node of its region is free for its replicas: add one"
 	}

@@ -1,5 +1,7 @@
 package store
 
+import "github.com/godwitdb/godwit/base"
+
 // Metrics are counts and sizes of what lies below a store.
 type Metrics struct {
 	DiskBytes, MemtableBytes, WALBytes     int64
@@ -23,4 +25,11 @@ func (s *Store) Metrics() Metrics {
 		out.CompactedBytes += int64(m.Levels[i].TableBytesCompacted)
 	}
 	return out
+}
+
+// SpanBytes estimates what the rows of a span, with their old versions, take on disk. What is still
+// in memory does not count. It reads no row.
+func (s *Store) SpanBytes(start, end base.Key) (int64, error) {
+	n, err := s.db.EstimateDiskUsage(appendVersionKey(nil, start, 0), appendVersionKey(nil, end, 0))
+	return int64(n), s.wrap(err)
 }

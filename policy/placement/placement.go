@@ -48,6 +48,7 @@ func Place(t base.Topology) base.Topology {
 		placeRegion(&t, &out, regions, i)
 	}
 	out.Placements = placements(&t)
+	out.Own = ownShards(&t)
 	out.MetaVoters = metaVoters(&t)
 	return out
 }
@@ -244,7 +245,8 @@ func placedMembers(t *base.Topology, g base.GroupID, replicas []base.NodeID) (vo
 }
 
 // FirstMembers are the members with which a group began that was not there when the cluster was
-// made: that of an asynchronous shard, or of a region that was added.
+// made: that of an asynchronous shard, of a region that was added, of a placement, or of shards
+// that a table has for itself.
 func FirstMembers(t *base.Topology, g base.GroupID) (voters, learners []base.NodeID) {
 	first := t.FirstReplicas(g)
 	switch {

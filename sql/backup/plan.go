@@ -44,6 +44,8 @@ type planned struct {
 	from *archive.Table
 	desc *schema.TableDesc // as it will be; its id is taken later
 	def  *schema.Table     // desc, ready for use
+	// split is how many shards of its own the table will have; 0: none.
+	split int
 }
 
 // note tells the user something once.
@@ -199,11 +201,24 @@ func (p *plan) define(t *planned) (err error) {
 	d := t.was.Clone()
 	n := p.table(name{t.was.DB, t.was.Name})
 	d.DB, d.Name = n.DB, n.Table
-	d.Shards, d.AutoEpoch = p.g.DB.Topology().Shards, 0
+	d.AutoEpoch = 0
 	if d.Locality.Kind == schema.ByTable {
 		d.Locality.Region = p.region(d.Locality.Region)
 	}
-	d.Locality.Placed, err = p.placed(t.was)
+	if d.Locality.Placed, err = p.placed(t.was); err != nil {
+		return err
+	}
+	// Those that it had are another cluster's, or other tables have them by now.
+	t.split = d.Locality.Split
+	if topo := p.g.DB.Topology(); t.split != 0 && (p.g.Nodes == nil || !topo.Allows(base.VersionOwnShards)) {
+		p.note("table %s.%s had %d shards of its own, and shares shards here: ALTER TABLE ... SPLIT INTO %d SHARDS needs cluster "+
+			"version %d", d.DB, d.Name, t.split, t.split, base.VersionOwnShards)
+		t.split = 0
+	}
+	if d.Locality, err = d.Locality.WithOwn(0, nil); err != nil {
+		return err
+	}
+	d.Shards = p.g.DB.Topology().Shards
 	d.V = d.Format()
 	t.desc = d
 	return err

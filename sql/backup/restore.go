@@ -213,6 +213,8 @@ type progress struct {
 	mu sync.Mutex
 	// IDs are those of the tables, in the order of the plan.
 	IDs []base.TableID `json:"ids"`
+	// Own are, by the numbers of tables in the plan, the shards that these have for themselves.
+	Own map[int]map[base.PlacementID]int `json:"own,omitempty"`
 	// Ended has a bit for each stream, in the order of the plan, whose rows are all there.
 	Ended []byte `json:"ended,omitempty"`
 	// Going says of the others how far they are.
@@ -270,6 +272,9 @@ func (p *plan) reserve(ctx context.Context, resumed bool) (made []*schema.Table,
 	if len(ids) != len(p.tables) {
 		return nil, schema.Invalid("the backup is not what it was when the restore began: begin it again")
 	}
+	if err := p.split(ctx, resumed); err != nil {
+		return nil, err
+	}
 	for i, t := range p.tables {
 		t.desc.ID, t.desc.AutoKey = ids[i], uint64(ids[i])
 		if topo := p.g.DB.Topology(); t.desc.Pads() && !topo.Allows(base.VersionPadded) {
@@ -291,6 +296,36 @@ func (p *plan) reserve(ctx context.Context, resumed bool) (made []*schema.Table,
 		return nil, err
 	}
 	return made, p.lease.Renew(ctx) // a node that goes on writes under these ids
+}
+
+// split gives the tables shards of their own that had some: of a restore that goes on, those that
+// it has written to, and none if it began before the cluster had any.
+func (p *plan) split(ctx context.Context, resumed bool) (err error) {
+	if !resumed {
+		p.far.Own = map[int]map[base.PlacementID]int{}
+	}
+	var taken []int
+	for i, t := range p.tables {
+		own := p.far.Own[i]
+		if t.split == 0 || resumed && own == nil {
+			continue
+		}
+		if own == nil {
+			if own, err = p.g.OwnFor(ctx, t.desc.Locality, t.split, taken); err != nil {
+				return err
+			}
+			p.far.Own[i] = own
+		}
+		for _, before := range own {
+			taken = append(taken, before)
+		}
+		if t.desc.Locality, err = t.desc.Locality.WithOwn(t.split, own); err != nil {
+			return err
+		}
+		t.desc.Shards = t.split
+		t.desc.V = t.desc.Format()
+	}
+	return nil
 }
 
 // stayReserved says now and then that the rows are still being written, until the function that it

@@ -399,6 +399,6 @@ func (t truncatable) Truncate(ctx *sql.Context) (int, error) {
 		return 0, err
 	}
 	d.AutoKey = uint64(d.ID)
-	d.Shards = t.g.DB.Topology().Shards
+	d.Shards = d.Locality.ShardCount(t.g.DB.Topology().Shards)
 	return 0, t.done(m, d)
 }

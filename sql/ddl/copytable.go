@@ -72,7 +72,7 @@ func (g *Env) copyTable(ctx *sql.Context, t *Table, kind string, l schema.Locali
 		if id, err = NextTableID(kctx, k, region); err != nil {
 			return err
 		}
-		d.Next = &schema.SuccessorDesc{ID: id, Locality: l, Shards: g.DB.Topology().Shards, Kind: kind,
+		d.Next = &schema.SuccessorDesc{ID: id, Locality: l, Shards: l.ShardCount(g.DB.Topology().Shards), Kind: kind,
 			Node: g.DB.Node(), Since: time.Now().UTC()}
 		return nil
 	})

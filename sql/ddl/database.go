@@ -283,6 +283,9 @@ func (d *database) place(ctx *sql.Context, m *mutation, desc *schema.TableDesc) 
 	if err := d.placeNew(ctx, m, desc, opts.Placement); err != nil {
 		return 0, err
 	}
+	if err := d.g.splitNew(ctx, desc); err != nil {
+		return 0, schema.ClientError(err)
+	}
 	if desc.Locality.Kind == schema.ByTable {
 		return desc.Locality.Region, nil
 	}

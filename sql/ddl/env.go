@@ -7,6 +7,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/sql/ddl/sharding"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/table"
 )
@@ -46,6 +47,11 @@ type Nodes interface {
 	CreatePlacement(ctx context.Context, spec base.PlacementSpec) error
 	DropPlacement(ctx context.Context, name string) error
 	PlacementNamed(ctx context.Context, name string) (base.Placed, error)
+	// OwnShards finds or makes shards for one table alone, so many in each of some placements, and
+	// waits until they can be used. used says which have tables. It returns the shards before them.
+	OwnShards(ctx context.Context, places []base.PlacementID, shards int, used func(before int) bool) (map[base.PlacementID]int, error)
+	// Shards are what some shards hold and serve, their bytes of one table, or of all if it is 0.
+	Shards(ctx context.Context, of base.TableID, shards []base.ShardID) []sharding.Use
 	// DropRegion begins to drop a region, whose rows move into another one, the nearest if none is
 	// named. It returns the name of that.
 	DropRegion(ctx context.Context, name, into string) (string, error)

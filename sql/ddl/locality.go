@@ -6,7 +6,6 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/godwitdb/godwit/kv"
-	"github.com/godwitdb/godwit/sql/ddl/placing"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/table"
 )
@@ -46,7 +45,7 @@ func (g *Env) Lookup(ctx *sql.Context, db, tab string) (*Table, error) {
 func (g *Env) SetLocality(ctx *sql.Context, db, table string, l schema.Locality) error {
 	return g.rewriteAs(ctx, db, table, "SET LOCALITY "+g.LocalityText(l), func(old schema.Locality) schema.Locality {
 		l.Async = old.Async && l.Kind != schema.MultiMaster
-		l.Placed, l.Parts = old.Placed, old.Parts
+		l.Placed, l.Parts, l.Split = old.Placed, old.Parts, old.Split
 		return l
 	})
 }
@@ -59,12 +58,18 @@ func (g *Env) rewriteAs(ctx *sql.Context, db, table, kind string, as func(old sc
 	if err != nil {
 		return err
 	}
+	own, err := g.ownShards(ctx, t.Def.Desc.Locality, as)
+	if err != nil {
+		return schema.ClientError(err)
+	}
 	m, d, err := t.changing(ctx)
 	if err != nil {
 		return err
 	}
-	l := as(d.Locality)
-	placing.Settle(g.DB.Topology(), &l)
+	l, err := own.of(g.DB.Topology(), as(d.Locality))
+	if err != nil {
+		return schema.ClientError(err)
+	}
 	switch {
 	case d.Next != nil && d.Locality.Same(l):
 		m.txn.Rollback()

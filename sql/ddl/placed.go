@@ -67,6 +67,9 @@ func ParsePlacement(q string) *PlacementStatement {
 				return []sql.Row{{types.NewOkResult(0)}}, do(ctx, g)
 			}}
 	}
+	if st := parseSplit(q); st != nil {
+		return st
+	}
 	if m := reTablePlaced.FindStringSubmatch(q); m != nil {
 		db, name, to := unquoted(m[1]), unquoted(m[2]), m[3]
 		auth := sqlparser.AuthInformation{AuthType: sqlparser.AuthType_ALTER,

@@ -19,7 +19,9 @@ const (
 	replicationForms = `REPLICATION\s+(?:SYNC|ASYNC)`
 	livesForms       = `(?:` + localityForms + `(?:\s+` + replicationForms + `)?|` + replicationForms + `)`
 	placedForms      = "(?:" + partsForms + "|PLACEMENT\\s+(?:`[^`]+`|[\\w$]+))"
-	placementForms   = `(?:` + placedForms + `(?:\s+` + livesForms + `)?|` + livesForms + `)`
+	whereForms       = `(?:` + placedForms + `(?:\s+` + livesForms + `)?|` + livesForms + `)`
+	splitForms       = `SPLIT\s+INTO\s+\d{1,6}\s+(?:SHARDS|TABLETS)`
+	placementForms   = `(?:` + whereForms + `(?:\s+` + splitForms + `)?|` + splitForms + `)`
 	LocalityMark     = "/*!99999 "
 	// LocalityOption carries the clause through the grammar, which lacks it, to the plan.
 	LocalityOption = "SECONDARY_ENGINE_ATTRIBUTE"
@@ -31,15 +33,15 @@ var (
 	rePlainClause  = regexp.MustCompile(`(?is)\b(` + placementForms + `)\s*;?\s*$`)
 	// reNamed is in front of a name, as that of a table that is called as the clause begins.
 	reNamed = regexp.MustCompile(`(?is)(?:\b(?:FROM|JOIN|TABLE|AS|LIKE|UPDATE|INTO)|,|\.)\s*$`)
-	// RePlaced matches a text that is a PLACEMENT, LOCALITY or REPLICATION clause, or several in
-	// this order, and nothing else.
+	// RePlaced matches a text that is a PLACEMENT, LOCALITY, REPLICATION or SPLIT clause, or
+	// several in this order, and nothing else.
 	RePlaced         = regexp.MustCompile(`(?is)^` + placementForms + `$`)
 	reCreateDatabase = regexp.MustCompile(`(?is)^(\s*CREATE\s+(?:DATABASE|SCHEMA)\b.*?)(/\*!99999\s+(` +
 		replicationForms + `)\s*\*/|\b(` + replicationForms + `))\s*;?\s*$`)
 	// RePlacement takes such a text apart: 1 is the placement, or all of PLACEMENT BY, 2 the
-	// locality, 3 the replication.
+	// locality, 3 the replication, 4 the number of shards.
 	RePlacement = regexp.MustCompile("(?is)^(?:(" + partsForms + "|PLACEMENT\\s+(?:`[^`]+`|[\\w$]+))\\s*)?" +
-		`(?:LOCALITY\s+(.+?))?\s*(?:REPLICATION\s+(\w+))?$`)
+		`(?:LOCALITY\s+(.+?))?\s*(?:REPLICATION\s+(\w+))?\s*(?:SPLIT\s+INTO\s+(\d+)\s+\w+)?$`)
 	rePartsFirst = regexp.MustCompile(`(?is)^PLACEMENT\s+BY\s*\(`)
 	reParts      = regexp.MustCompile(`(?is)^` + partsForms + `$`)
 	// rePlaceName is the name of the placement of a whole table.

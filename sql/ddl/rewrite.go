@@ -167,7 +167,7 @@ func (t *Table) rewrite(ctx *sql.Context, m *mutation, d *schema.TableDesc, kind
 	if d.ID, err = m.newTableID(ctx, region); err != nil {
 		return nil, err
 	}
-	d.Shards = t.g.DB.Topology().Shards
+	d.Shards = d.Locality.ShardCount(t.g.DB.Topology().Shards)
 	redefineIndexes(d)
 	t.g.fit(d, t.Def.Desc)
 	if err := m.contained(d); err != nil { // before a row is written where it may not lie

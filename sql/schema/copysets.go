@@ -19,13 +19,13 @@ func (l Locality) inSets() bool {
 // setShard is a shard of a table that is spread over copy sets, by its number from 0.
 func (t *TableDesc) setShard(n uint64) base.ShardID {
 	set := t.Locality.Sets[n/uint64(t.Shards)]
-	return base.ShardID(set.ID.ShardBefore(t.Shards) + int(n%uint64(t.Shards)) + 1)
+	return base.ShardID(set.ShardBefore(t.Shards) + int(n%uint64(t.Shards)) + 1)
 }
 
 // setAt is the copy set of a shard of a table with so many in each, or else its placement.
 func (l Locality) setAt(s base.ShardID, shards int) base.Placed {
 	for _, p := range l.Sets {
-		if before := p.ID.ShardBefore(shards); int(s) > before && int(s) <= before+shards {
+		if before := p.ShardBefore(shards); int(s) > before && int(s) <= before+shards {
 			return p
 		}
 	}

@@ -24,6 +24,7 @@ import (
 //	6: tables with a placement, and databases that give them one
 //	7: tables whose rows have placements by a column
 //	8: tables in a placement in which not all regions vote
+//	9: tables with shards of their own
 const (
 	DescVersion     = 1
 	asyncVersion    = 2
@@ -33,7 +34,8 @@ const (
 	placedVersion   = 6
 	partsVersion    = 7
 	setsVersion     = 8
-	NewestVersion   = setsVersion
+	ownVersion      = 9
+	NewestVersion   = ownVersion
 )
 
 // DatabaseDesc describes a database.
@@ -69,6 +71,9 @@ type Locality struct {
 	// Sets are the copy sets of the placement over whose shards the rows are spread; nil: there are
 	// none, or Placed is the one in which all rows lie.
 	Sets []base.Placed `json:"sets,omitempty"`
+	// Split is how many shards the table has for itself, in each of its placements or copy sets; 0:
+	// it shares shards with others. Each of them says which they are.
+	Split int `json:"split,omitempty"`
 }
 
 // LocalityKind says what decides where a row of the table lives.
@@ -304,6 +309,8 @@ func (t *TableDesc) Format() int {
 	switch {
 	case t.Locality.Kind == MultiMaster:
 		return MultiVersion
+	case t.Locality.Split != 0 || t.Next != nil && t.Next.Locality.Split != 0:
+		return ownVersion
 	case t.Locality.inSets() || t.Next != nil && t.Next.Locality.inSets():
 		return setsVersion
 	case t.Locality.Parts != nil || t.Next != nil && t.Next.Locality.Parts != nil:
@@ -325,15 +332,13 @@ func (t *TableDesc) Temporary() bool { return t.Locality.Kind == Temporary }
 func (t *TableDesc) firstShard() int { return t.Locality.FirstShard(t.Shards) }
 
 // FirstShard is the shard before those of a table, of so many shards: the shards of asynchronous
-// tables lie behind as many others, and those of placements behind both.
+// tables lie behind as many others, those of placements behind both, and those that tables have for
+// themselves behind these.
 func (l Locality) FirstShard(shards int) int {
-	switch {
-	case l.Placed.ID != 0:
-		return l.Placed.ID.ShardBefore(shards)
-	case l.Async:
+	if l.Async {
 		return shards
 	}
-	return 0
+	return l.Placed.ShardBefore(shards)
 }
 
 // Home is what new rows pass to kv: 0 lets the gateway's region own them.
@@ -413,6 +418,9 @@ func (l Locality) Check() error {
 	}
 	if l.Kind == MultiMaster && l.Async {
 		return Invalid("MULTI MASTER tables are replicated by epochs: REPLICATION ASYNC does not apply to them")
+	}
+	if err := l.checkSplit(); err != nil {
+		return err
 	}
 	switch {
 	case l.Parts != nil && l.Kind == ByTable:

@@ -8,6 +8,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/sql/ddl"
+	"github.com/godwitdb/godwit/sql/ddl/sharding"
 	"github.com/godwitdb/godwit/sql/describe"
 	"github.com/godwitdb/godwit/sql/infoschema"
 	"github.com/godwitdb/godwit/sql/rights"
@@ -52,6 +53,7 @@ func (b *builder) createTable(s *session.Session, n *plan.CreateTable) error {
 			s.Stmt.Create.Locality = l
 		}
 		s.Stmt.Create.Locality.Async = s.Stmt.Create.Replication == "ASYNC"
+		s.Stmt.Create.Locality.Split = sharding.Count(m[4])
 	}
 	return s.Stmt.Create.Locality.Check()
 }
@@ -107,7 +109,7 @@ func (g *gateway) definition(ctx *sql.Context, t *table.Table) (string, error) {
 	if l.Async {
 		clause = append(clause, "REPLICATION ASYNC")
 	}
-	if clause != nil {
+	if clause = append(clause, sharding.Clause(l)...); clause != nil {
 		text += " " + ddl.LocalityMark + strings.Join(clause, " ") + " */"
 	}
 	return text, nil

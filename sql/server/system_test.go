@@ -12,6 +12,7 @@ import (
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/kv/memkv"
 	"github.com/godwitdb/godwit/sql/ddl"
+	"github.com/godwitdb/godwit/sql/ddl/sharding"
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
@@ -37,6 +38,12 @@ func (someCluster) DropPlacement(context.Context, string) error { return nil }
 func (someCluster) PlacementNamed(context.Context, string) (base.Placed, error) {
 	return base.Placed{}, nil
 }
+
+func (someCluster) OwnShards(context.Context, []base.PlacementID, int, func(int) bool) (map[base.PlacementID]int, error) {
+	return nil, base.Errorf(base.CodeInvalid, "this cluster has no shards for tables of their own")
+}
+
+func (someCluster) Shards(context.Context, base.TableID, []base.ShardID) []sharding.Use { return nil }
 
 func (someCluster) Topics() []Topic {
 	return []Topic{{Name: "moves", Comment: "what moved", Columns: []TopicColumn{

@@ -129,7 +129,7 @@ var allowed = map[string][]string{
 	"cluster/upgrade": nil,
 	"cluster/placed":  {"policy/placement"},
 	"cluster/replace": {"cluster/report", "policy/placement"},
-	"cluster": append([]string{"cluster/health", "cluster/join", "cluster/replace", "cluster/report", "cluster/upgrade", "owner", "owner/gauge", "txn", "policy/coord",
+	"cluster": append([]string{"cluster/health", "cluster/join", "cluster/placed", "cluster/replace", "cluster/report", "cluster/upgrade", "owner", "owner/gauge", "txn", "policy/coord",
 		"policy/placement"}, mechanisms...),
 	// layer 4: SQL
 	"sql/function": nil,
@@ -151,11 +151,12 @@ var allowed = map[string][]string{
 	// stats estimates from samples, and knows neither tables nor types
 	"sql/stats": nil,
 	// prefetch replaces how the engine asks for rows, and changes nothing.
-	"sql/prefetch":    {"sql/rules", "sql/schema", "sql/session", "sql/table"},
-	"sql/ddl/placing": {"sql/schema"},
-	"sql/ddl/sorted":  {"sql/schema"},
-	"sql/ddl":         {"sql/ddl/placing", "sql/ddl/sorted", "sql/function", "sql/program", "sql/schema", "sql/session", "sql/table", "sql/token"},
-	"sql/fast":        {"kv/patch", "sql/rights", "sql/schema", "sql/schema/rowfmt", "sql/session", "sql/table", "sql/zone"},
+	"sql/prefetch":     {"sql/rules", "sql/schema", "sql/session", "sql/table"},
+	"sql/ddl/placing":  {"sql/schema"},
+	"sql/ddl/sharding": {"sql/schema"},
+	"sql/ddl/sorted":   {"sql/schema"},
+	"sql/ddl":          {"sql/ddl/placing", "sql/ddl/sharding", "sql/ddl/sorted", "sql/function", "sql/program", "sql/schema", "sql/session", "sql/table", "sql/token"},
+	"sql/fast":         {"kv/patch", "sql/rights", "sql/schema", "sql/schema/rowfmt", "sql/session", "sql/table", "sql/zone"},
 	// oneshot takes transactions apart by the templates of fast and the texts of programs, and runs
 	// none of their statements itself
 	"sql/oneshot": {"kv/patch", "sql/fast", "sql/program", "sql/schema", "sql/session", "sql/tally"},
@@ -188,7 +189,7 @@ var allowed = map[string][]string{
 	// sockets know nothing of SQL
 	"sql/quick":   nil,
 	"sql/rowlist": nil,
-	"sql/server": {"sql/charset", "sql/late", "sql/verify", "sql/admit", "sql/aside", "sql/audited", "sql/backup", "sql/backup/place", "sql/binlog", "sql/changefeed", "sql/changefeed/sink", "sql/bound", "sql/feed", "sql/quick", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/kill", "sql/lent", "sql/named", "sql/prefetch", "sql/ddl", "sql/ending", "sql/fast", "sql/oneshot", "sql/query", "sql/tally",
+	"sql/server": {"sql/charset", "sql/late", "sql/verify", "sql/admit", "sql/aside", "sql/audited", "sql/backup", "sql/backup/place", "sql/binlog", "sql/changefeed", "sql/changefeed/sink", "sql/bound", "sql/feed", "sql/quick", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/kill", "sql/lent", "sql/named", "sql/prefetch", "sql/ddl", "sql/ddl/sharding", "sql/ending", "sql/fast", "sql/oneshot", "sql/query", "sql/tally",
 		"sql/statements", "sql/virtual", "sql/describe", "sql/infile", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/digest", "sql/events",
 		"sql/function", "sql/stored",
 		"sql/token", "sql/users", "sql/weigh", "sql/zone", "obs", "obs/audit"},
@@ -274,6 +275,7 @@ var allowed = map[string][]string{
 	// evacuate looks through the rows of a group for a mover, and is told the tables
 	"node/evacuate": {"owner/homing", "sql/schema"},
 	// residency reads a store, and trusts nothing that the node believes
+	"node/shards":    {"owner/gauge", "sql/ddl/sharding"},
 	"node/residency": {"cluster/join", "mechanism/store"},
 	// memory knows the machine
 	"node/memory": nil,
@@ -288,8 +290,8 @@ var allowed = map[string][]string{
 	// the adviser reads which tables the text of a digest names
 	"node": append([]string{"node/spare",
 		"sql/bind/tree", "sql/describe", "sql/schema",
-		"node/bundle", "node/console", "node/early", "node/evacuate", "node/knobs", "node/memory", "node/meter", "node/residency", "node/web",
-		"owner", "owner/gauge", "owner/homing", "owner/rewind", "owner/view", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "cluster/placed", "cluster/replace", "cluster/upgrade", "obs/audit", "obs/otlp",
+		"node/bundle", "node/console", "node/early", "node/evacuate", "node/knobs", "node/memory", "node/meter", "node/residency", "node/shards", "node/web",
+		"sql/ddl/sharding", "owner", "owner/gauge", "owner/homing", "owner/rewind", "owner/view", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "cluster/placed", "cluster/replace", "cluster/upgrade", "obs/audit", "obs/otlp",
 		"cluster/join", "kv/hold", "sql/admit", "sql/backup", "sql/backup/place", "sql/changefeed/sink", "sql/digest", "sql/server", "policy/advice", "policy/epoch", "policy/placement", "policy/plan",
 		"mechanism/wan/overlay", "mechanism/ident",
 	}, mechanisms...),
@@ -349,7 +351,7 @@ var onlyIn = map[string]struct {
 	"github.com/dolthub/go-mysql-server": {
 		[]string{"sql/assign", "sql/backup", "sql/charset", "sql/late", "sql/changefeed", "sql/changefeed/event", "sql/bind", "sql/binlog", "sql/bound", "sql/expr", "sql/expr/collate", "sql/expr/exprtest", "sql/expr/fn", "sql/exec", "sql/feed",
 			"sql/ending", "sql/function", "sql/given", "sql/infile", "sql/jsontable", "sql/kill", "sql/lent", "sql/named", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/access", "sql/prefetch",
-			"sql/ddl", "sql/ddl/placing", "sql/ddl/sorted", "sql/fast", "sql/oneshot", "sql/query", "sql/result", "sql/selected", "sql/views", "sql/opt", "sql/audited", "sql/verify", "sql/server", "sql/statements", "sql/virtual", "sql/describe", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/events", "sql/stored", "sql/users", "sql/weigh", "sql/zone"},
+			"sql/ddl", "sql/ddl/placing", "sql/ddl/sharding", "sql/ddl/sorted", "sql/fast", "sql/oneshot", "sql/query", "sql/result", "sql/selected", "sql/views", "sql/opt", "sql/audited", "sql/verify", "sql/server", "sql/statements", "sql/virtual", "sql/describe", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/events", "sql/stored", "sql/users", "sql/weigh", "sql/zone"},
 		"its API moves; the packages below sql/ follow it",
 	},
 	"gocloud.dev": {
