@@ -360,8 +360,8 @@ func (s *sqlWork) total(explicit bool) {
 // change changes the schema to and fro.
 func (s *sqlWork) change() {
 	all := []string{
-		fmt.Sprintf("ALTER TABLE q ADD COLUMN c%d INT DEFAULT 7", s.id), fmt.Sprintf("ALTER TABLE q DROP COLUMN c%d", s.id),
-		fmt.Sprintf("CREATE INDEX i%d ON q (v, n)", s.id), fmt.Sprintf("DROP INDEX i%d ON q", s.id),
+		"ALTER TABLE q SPLIT INTO 3 SHARDS", fmt.Sprintf("CREATE INDEX i%d ON q (v, n)", s.id), "ALTER TABLE q UNSPLIT",
+		fmt.Sprintf("DROP INDEX i%d ON q", s.id), fmt.Sprintf("ALTER TABLE q DROP COLUMN c%d", s.id), fmt.Sprintf("ALTER TABLE q ADD COLUMN c%d INT DEFAULT 7", s.id),
 	}
 	l := s.gateway()
 	if l == nil {
@@ -369,7 +369,7 @@ func (s *sqlWork) change() {
 	}
 	ctx, cancel := context.WithTimeout(l.ctx, clientTimeout)
 	defer cancel()
-	q := all[s.ddl%len(all)]
+	q := all[(s.ddl+int(s.w.cfg.Seed))%len(all)]
 	s.ddl++
 	_, err := s.db(l).ExecContext(ctx, q)
 	s.w.log.printf("%s: %v", q, err)
