@@ -97,6 +97,106 @@ func split(t *testing.T) {
 	if got := column(t, b, "SELECT id FROM u"); len(got) != 1 || got[0] != "4" {
 		t.Error(got)
 	}
+	showsShards(t, l, a)
+	for _, q := range []string{"ALTER TABLE u SET LOCALITY GLOBAL", "ALTER TABLE u SET LOCALITY REGIONAL BY ROW"} {
+		mustExec(t, a, q)
+		if got := column(t, a, "SHOW CREATE TABLE u")[0]; strings.Contains(got, "SPLIT") {
+			t.Errorf("after %s: %s", q, got)
+		}
+	}
+	mustExec(t, a, "ALTER TABLE u SPLIT INTO 1 SHARDS")
+	mustExec(t, a, "ALTER TABLE u SET REPLICATION ASYNC")
+	refused(t, a, "ALTER TABLE u SPLIT INTO 2 SHARDS", "asynchronously")
+	if got := column(t, b, "SELECT id FROM u"); len(got) != 1 || got[0] != "4" {
+		t.Error(got)
+	}
+}
+
+// showsShards looks at SHOW SHARDS and EXPLAIN: table u has four shards of its own and one row.
+func showsShards(t *testing.T, l *Local, c *sql.Conn) {
+	t.Helper()
+	topo := l.Nodes()[0].Cluster().Topology()
+	all := rowsOf(t, c, "SHOW SHARDS")
+	if want := len(topo.DataShards()); len(all) != want {
+		t.Errorf("SHOW SHARDS has %d rows, want %d", len(all), want)
+	}
+	states := map[string]int{}
+	for _, r := range all {
+		states[strings.Split(r, "|")[3]]++
+	}
+	if states["shared"] != topo.Shards || states["own"] != 4 || states["free"] != len(topo.DataShards())-topo.Shards-4 {
+		t.Errorf("there are shards %v", states)
+	}
+	of := rowsOf(t, c, "SHOW SHARDS FROM TABLE u")
+	for i, r := range of {
+		f := strings.Split(r, "|")
+		s := tableDef(t, l.Nodes()[0], "d", "u").Shards()[i]
+		if f[0] != fmt.Sprint(s) || f[1] != "d.u" || f[3] != "own" || strings.Count(f[4], "@") != 3 || strings.Contains(f[5], "none") ||
+			f[6] != strings.Trim(strings.ReplaceAll(fmt.Sprint(topo.ShardReplicas(s)), " ", ", "), "[]") || f[8] == "" {
+			t.Errorf("shard %d is shown as %q", s, r)
+		}
+	}
+	if len(of) != 4 {
+		t.Errorf("table u has the shards %q", of)
+	}
+	if got := one(t, c, "EXPLAIN ALTER TABLE u SPLIT INTO 8 SHARDS"); got[0] != "d.u" || got[3] != "4" || got[4] != "8" || got[7] != "3" {
+		t.Errorf("EXPLAIN says %q", got)
+	}
+	if got := one(t, c, "EXPLAIN ALTER TABLE u SPLIT INTO 4 SHARDS"); got[5] != "0" || !strings.Contains(got[8], "nothing is written") {
+		t.Errorf("EXPLAIN says %q", got)
+	}
+	if n := len(topo.Own); n != len(l.Nodes()[0].Cluster().Topology().Own) {
+		t.Error("EXPLAIN makes shards")
+	}
+	mustExec(t, c, "CREATE USER other")
+	mustExec(t, c, "GRANT SELECT ON d.u TO other")
+	defer mustExec(t, c, "DROP USER other")
+	as := openAs(t, l.Nodes()[0], "other")
+	if _, err := as.ExecContext(t.Context(), "SHOW SHARDS FROM d.u"); err != nil {
+		t.Error(err)
+	}
+	refused(t, as, "SHOW SHARDS", "denied")
+	refused(t, as, "SHOW SHARDS FROM d.t", "denied")
+	refused(t, as, "ALTER TABLE d.u SPLIT INTO 2 SHARDS", "denied")
+	refused(t, as, "EXPLAIN ALTER TABLE d.u SPLIT INTO 2 SHARDS", "denied")
+}
+
+// TestSplitBackups: a backup of a table with shards of its own restores it with as many, in the same
+// cluster and in another one.
+func TestSplitBackups(t *testing.T) { bubble(t, splitBackups) }
+
+func splitBackups(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	l, cs := startBackups(t, 3, dir)
+	to := " 'file://" + dir + "'"
+	mustExec(t, cs[0], "CREATE DATABASE d")
+	mustExec(t, cs[0], "CREATE TABLE d.t (id INT PRIMARY KEY, v INT, KEY (v), UNIQUE (v)) SPLIT INTO 3 SHARDS")
+	mustExec(t, cs[0], "INSERT INTO d.t VALUES (1, 10), (2, 20), (3, 30), (4, 40), (5, 50)")
+	mustExec(t, cs[0], "BACKUP DATABASE d INTO"+to)
+	was := tableDef(t, l.Nodes()[0], "d", "t").Shards()
+	check := func(l *Local, c *sql.Conn, name, rows string) []base.ShardID {
+		t.Helper()
+		if got := strings.Join(column(t, c, "SELECT v FROM "+name+" ORDER BY v"), " "); got != rows {
+			t.Errorf("%s holds %s", name, got)
+		}
+		if got := column(t, c, "SHOW CREATE TABLE "+name)[0]; !strings.Contains(got, "SPLIT INTO 3 SHARDS") {
+			t.Error(got)
+		}
+		db, table, _ := strings.Cut(name, ".")
+		return tableDef(t, l.Nodes()[0], db, table).Shards()
+	}
+	mustExec(t, cs[1], "DELETE FROM d.t WHERE id > 3")
+	mustExec(t, cs[1], "RESTORE TABLE d.t FROM"+to+" AS d.u")
+	if got := check(l, cs[2], "d.u", "10 20 30 40 50"); slices.Equal(got, was) {
+		t.Errorf("two tables have the shards %v", got)
+	}
+	mustExec(t, cs[1], "DROP TABLE d.t")
+	mustExec(t, cs[1], "UNDROP TABLE d.t")
+	check(l, cs[0], "d.t", "10 20 30")
+	other, oc := startBackups(t, 3, dir)
+	mustExec(t, oc[0], "RESTORE DATABASE d FROM"+to)
+	check(other, oc[1], "d.t", "10 20 30 40 50")
 }
 
 // keepWriting inserts rows, updates and deletes until it is stopped. Errors that a client may retry
@@ -204,4 +304,19 @@ func tableDef(t *testing.T, n *Node, db, name string) *schema.Table {
 		t.Fatalf("table %s.%s: %v", db, name, err)
 	}
 	return snap.Table(db, name)
+}
+
+// openAs is a connection of another user.
+func openAs(t *testing.T, n *Node, user string) *sql.Conn {
+	t.Helper()
+	db, err := sql.Open("mysql", strings.Replace(dsn(n, ""), "root@", user+"@", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(); db.Close() })
+	return c
 }
