@@ -315,5 +315,6 @@ func (a *assembly) startGateway() {
 	n.startEpochs()
 	n.startHolds()
 	n.untilClosed(n.shards.Run)
+	n.untilClosed(n.splitter.Run)
 	n.startMender()
 }

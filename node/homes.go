@@ -165,6 +165,8 @@ func (n *Node) answer(name string, body []byte) ([]byte, error) {
 		return json.Marshal(n.localUses())
 	case shards.AskName:
 		return n.shards.AnswerJSON(body)
+	case shards.AskSplits:
+		return json.Marshal(n.splitter.Events())
 	case askLosses:
 		l, err := n.localLosses()
 		if err != nil {

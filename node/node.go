@@ -90,13 +90,15 @@ type machinery struct {
 	audit   *audit.Log  // nil: as book
 	mender  *mender
 	shards  *shards.Meter
-	epochs  *multimaster.Engine
-	db      *txn.DB
-	both    *multimaster.DB // db with the rows of epochs
-	mover   *txn.Mover
-	port    net.Listener // for other nodes; nil: there is none
-	holds   holds
-	gateway atomic.Pointer[txn.DB] // db, once it is there
+	// splitter gives tables more shards by itself.
+	splitter *shards.Splitter
+	epochs   *multimaster.Engine
+	db       *txn.DB
+	both     *multimaster.DB // db with the rows of epochs
+	mover    *txn.Mover
+	port     net.Listener // for other nodes; nil: there is none
+	holds    holds
+	gateway  atomic.Pointer[txn.DB] // db, once it is there
 }
 
 // policies holds the automatic decisions and their settings.
@@ -129,6 +131,7 @@ func newNode(log *slog.Logger) *Node {
 	n.tier = crossing.New(time.Now())
 	n.mender = newMender(n)
 	n.shards = shards.New(shardFacts{n})
+	n.splitter = shards.NewSplitter(n.shards, shardFacts{n}, log)
 	n.lifecycle.init()
 	return n
 }
@@ -140,7 +143,7 @@ const sqlRetry = 500 * time.Millisecond
 // start while it cannot reach the others.
 func (n *Node) serveSQL(p Parts) {
 	all := knobs.New(n.homeSettings(), n.wanSettings(), n.networkSettings(),
-		n.clockSettings(), n.readSettings(), n.tierSettings(), n.leaderSettings(), n.upgradeSettings(), n.replaceSettings(), n.epochSettings(), n.sqlSettings(),
+		n.clockSettings(), n.readSettings(), n.tierSettings(), n.leaderSettings(), n.upgradeSettings(), n.replaceSettings(), n.splitSettings(), n.epochSettings(), n.sqlSettings(),
 		n.auditSettings(), n.consoleSettings(), n.backupSettings())
 	n.knobs.Store(all)
 	cfg := server.Config{DB: n.both, Cluster: show{n}, Settings: all, Forwarder: forwarder{n}, Reads: reads{n},

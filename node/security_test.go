@@ -213,7 +213,7 @@ func TestRights(t *testing.T) {
 		t.Fatalf("the topology changed from version %d to %d", before, after)
 	}
 	// A node that has a certificate of its own is told which node it is.
-	if code, text := request("node", "POST", join.PathJoin, `{"uuid":"phantom","region":"eu","addr":"127.0.0.1:1","knows":8}`); code != 200 ||
+	if code, text := request("node", "POST", join.PathJoin, `{"uuid":"phantom","region":"eu","addr":"127.0.0.1:1","knows":9}`); code != 200 ||
 		!strings.Contains(text, `"node":2`) {
 		t.Errorf("a node with a certificate: %d %s", code, text)
 	}

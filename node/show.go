@@ -145,7 +145,7 @@ func (s show) Live(id base.NodeID) bool { return s.n.cluster.Live(id) }
 
 // Topics implements server.Cluster.
 func (s show) Topics() []server.Topic {
-	return slices.Concat(topics, promotionTopics, leaderTopics, healthTopics, networkTopics, epochTopics, statementTopics, adviceTopics, upgradeTopics)
+	return slices.Concat(topics, promotionTopics, leaderTopics, healthTopics, networkTopics, epochTopics, statementTopics, adviceTopics, upgradeTopics, splitTopics)
 }
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -229,6 +229,7 @@ var shown = map[string]func(*Node, context.Context) [][]any{
 	"statements":    (*Node).statementRows,
 	"advice":        (*Node).adviceRows,
 	"versions":      (*Node).versionRows,
+	"splits":        (*Node).splitRows,
 }
 
 // Status implements server.Cluster: nodes and groups of the cluster, moves that the region has

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -17,9 +18,9 @@ import (
 
 // TestSplit: a table gets shards of its own and gives them back, beside a client that sees errors
 // only that it may retry.
-func TestSplit(t *testing.T) { bubble(t, split) }
+func TestSplit(t *testing.T) { bubble(t, splitTable) }
 
-func split(t *testing.T) {
+func splitTable(t *testing.T) {
 	t.Helper()
 	l := startLocal(t, 3, 2)
 	a, b := openSQL(t, l.Nodes()[0], ""), openSQL(t, l.Nodes()[3], "")
@@ -161,8 +162,8 @@ func showsShards(t *testing.T, l *Local, c *sql.Conn) {
 	refused(t, as, "EXPLAIN ALTER TABLE d.u SPLIT INTO 2 SHARDS", "denied")
 }
 
-// TestSplitBackups: a backup of a table with shards of its own restores it with as many, in the same
-// cluster and in another one.
+// TestSplitBackups: a backup of a table with shards of its own restores it with as many, in the
+// same cluster and in another one.
 func TestSplitBackups(t *testing.T) { bubble(t, splitBackups) }
 
 func splitBackups(t *testing.T) {
@@ -319,4 +320,46 @@ func openAs(t *testing.T, n *Node, user string) *sql.Conn {
 	}
 	t.Cleanup(func() { c.Close(); db.Close() })
 	return c
+}
+
+// TestSplitByItself: a table whose one shard carries the load of a node gets another one, while a
+// second node of the region is idle, and not again.
+func TestSplitByItself(t *testing.T) { bubble(t, splitByItself) }
+
+func splitByItself(t *testing.T) {
+	t.Helper()
+	l := startLocal(t, 2, 2)
+	c := openSQL(t, l.Nodes()[0], "")
+	mustExec(t, c, "CREATE DATABASE d")
+	mustExec(t, c, "CREATE TABLE d.t (id INT PRIMARY KEY, n INT) SPLIT INTO 1 SHARDS")
+	for i := range 20 {
+		mustExec(t, c, "INSERT INTO d.t VALUES (?, 0)", i)
+	}
+	for _, q := range []string{"mode = 'dry_run'", "node_requests_per_s = 2", "after = '1m'", "pause = '4m'"} {
+		mustExec(t, c, "SET CLUSTER SETTING split."+q)
+	}
+	load := func(d time.Duration) {
+		for end := time.Now().Add(d); time.Now().Before(end); {
+			mustExec(t, c, "UPDATE d.t SET n = n + 1 WHERE id = ?", time.Now().UnixMilli()/200%20)
+			time.Sleep(200 * time.Millisecond)
+		}
+	}
+	shards := func() int { return len(tableDef(t, l.Nodes()[0], "d", "t").Shards()) }
+	load(4 * time.Minute)
+	if got := rowsOf(t, c, "SELECT table_name, from_shards, to_shards, reason, dry_run FROM godwit.splits"); len(got) != 1 ||
+		got[0] != "d.t|1|2|load|1" || shards() != 1 {
+		t.Errorf("in a dry run there are the decisions %q, and %d shards", got, shards())
+	}
+	mustExec(t, c, "SET CLUSTER SETTING split.mode = 'auto'")
+	load(6 * time.Minute)
+	if got := rowsOf(t, c, "SELECT to_shards, dry_run, error, JSON_EXTRACT(why_json, '$.table_share') > 0.5 FROM godwit.splits ORDER BY at DESC LIMIT 1"); len(got) != 1 || got[0] != "2|0||1" {
+		t.Errorf("the decision is %q: %q", got, rowsOf(t, c, "SELECT * FROM godwit.splits"))
+	}
+	if shards() != 2 {
+		t.Errorf("there are %d shards", shards())
+	}
+	load(7 * time.Minute)
+	if got := column(t, c, "SELECT COUNT(*) FROM godwit.splits"); got[0] != "2" || shards() != 2 {
+		t.Errorf("there are %s decisions, and %d shards", got, shards())
+	}
 }

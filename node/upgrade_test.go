@@ -76,8 +76,13 @@ func TestRollingUpgrade(t *testing.T) {
 	w.procs[1].as(t, 0)
 	w.procs[1].ready(t)
 	l.progress(t)
-	versions(w.procs[0], lines(6, 8, 8, 6)...)
+	versions(w.procs[0], lines(6, 9, 9, 6)...)
 	p := w.procs[0]
+	for _, q := range []string{"ALTER TABLE d.before SPLIT INTO 2 SHARDS", "CREATE TABLE d.x (id INT PRIMARY KEY) SPLIT INTO 2 SHARDS"} {
+		if _, err := p.sql(t).Exec(q); err == nil || !strings.Contains(err.Error(), "needs cluster version 9") {
+			t.Errorf("%s while a build is old: %v", q, err)
+		}
+	}
 	p.exec(t, "CREATE TABLE d.during (s VARCHAR(10) COLLATE utf8mb4_general_ci PRIMARY KEY, n INT)",
 		"INSERT INTO d.during VALUES ('x', 1), ('y ', 2)",
 		"INSERT INTO d.during VALUES ('z', 3), ('z ', 4)", // one key by the new version, two by the old one
@@ -113,7 +118,7 @@ func TestRollingUpgrade(t *testing.T) {
 	w.procs[0].as(t, base.VersionFirst)
 	w.procs[0].ready(t)
 	l.progress(t)
-	versions(w.procs[1], lines(6, 6, 8, 6)...)
+	versions(w.procs[1], lines(6, 6, 9, 6)...)
 	for _, p := range []*proc{w.procs[0], old} {
 		p.as(t, 0)
 		p.ready(t)
@@ -129,8 +134,9 @@ func TestRollingUpgrade(t *testing.T) {
 		return ""
 	})
 	l.progress(t)
-	versions(old, lines(8, 8, 8, 8)...)
-	p.exec(t, "CREATE TABLE d.after (s VARCHAR(10) COLLATE utf8mb4_general_ci PRIMARY KEY, n INT)", "INSERT INTO d.after VALUES ('a ', 1)",
+	versions(old, lines(9, 9, 9, 9)...)
+	p.exec(t, "ALTER TABLE d.before SPLIT INTO 2 SHARDS",
+		"CREATE TABLE d.after (s VARCHAR(10) COLLATE utf8mb4_general_ci PRIMARY KEY, n INT)", "INSERT INTO d.after VALUES ('a ', 1)",
 		"ALTER TABLE d.before MODIFY s VARCHAR(10) COLLATE utf8mb4_general_ci")
 	for _, q := range []string{"SELECT n FROM d.after WHERE s = 'a'", "SELECT n FROM d.before WHERE s = 'a  '"} {
 		if got := rowsOf(t, old.sql(t), q); !slices.Equal(got, []string{"1"}) {

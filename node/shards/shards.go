@@ -21,19 +21,23 @@ const Every = 10 * time.Second
 
 // Question asks a node what it has of some shards.
 type Question struct {
-	// Table is the one whose bytes are asked for; 0: all of them.
-	Table base.TableID `json:"table,omitempty"`
+	// Tables are those whose bytes are asked for, each for itself; none: all of them together.
+	Tables []base.TableID `json:"tables,omitempty"`
 }
 
 // Answer is what a node has.
 type Answer struct {
+	Node base.NodeID `json:"node"`
+	// Free is the room on its disk, in bytes; 0: it is not known.
+	Free int64  `json:"free,omitempty"`
 	Held []Held `json:"held"`
 	Led  []Led  `json:"led"`
 }
 
-// Held is a shard of which the node has a copy.
+// Held is a shard of which the node has a copy, or a table in it.
 type Held struct {
 	Shard base.ShardID `json:"shard"`
+	Table base.TableID `json:"table,omitempty"`
 	Bytes int64        `json:"bytes"`
 }
 
@@ -55,6 +59,8 @@ type Local interface {
 	Loads(g base.GroupID) map[gauge.Asker]gauge.Load
 	// SpanBytes estimates what the rows of a span take on disk.
 	SpanBytes(start, end base.Key) (int64, error)
+	// Room is what is free on the disk, in bytes; 0: it is not known.
+	Room() int64
 	// Ask asks another node, and Others are those that are alive.
 	Ask(ctx context.Context, node base.NodeID, name string, body []byte) ([]byte, error)
 	Others() []base.NodeID
@@ -116,7 +122,8 @@ func (m *Meter) Run(ctx context.Context) {
 }
 
 // Answer answers a Question about this node.
-func (m *Meter) Answer(q Question) (a Answer) {
+func (m *Meter) Answer(q Question) Answer {
+	a := Answer{Node: m.local.ID(), Free: m.local.Room()}
 	seen := map[base.ShardID]bool{}
 	for _, g := range m.local.Held() {
 		s := g.Shard()
@@ -130,20 +137,28 @@ func (m *Meter) Answer(q Question) (a Answer) {
 			l.Group, l.Node = g, m.local.ID()
 			a.Led = append(a.Led, l)
 		}
-		if seen[s] {
-			continue
-		}
-		seen[s] = true
-		start := base.IndexPrefix(s, q.Table, 0, 0)[:base.ShardPrefixLen+8]
-		end := start.PrefixEnd()
-		if q.Table == 0 {
-			start, end = start[:base.ShardPrefixLen], start[:base.ShardPrefixLen].PrefixEnd()
-		}
-		if n, err := m.local.SpanBytes(start, end); err == nil && end != nil {
-			a.Held = append(a.Held, Held{s, n})
+		if !seen[s] {
+			seen[s] = true
+			a.Held = m.held(a.Held, s, q.Tables)
 		}
 	}
 	return a
+}
+
+// held appends what the node has of a shard.
+func (m *Meter) held(to []Held, s base.ShardID, tables []base.TableID) []Held {
+	add := func(t base.TableID, start base.Key) {
+		if n, err := m.local.SpanBytes(start, start.PrefixEnd()); err == nil {
+			to = append(to, Held{s, t, n})
+		}
+	}
+	for _, t := range tables {
+		add(t, base.IndexPrefix(s, t, 0, 0)[:base.ShardPrefixLen+8])
+	}
+	if len(tables) == 0 {
+		add(0, base.IndexPrefix(s, 0, 0, 0)[:base.ShardPrefixLen])
+	}
+	return to
 }
 
 // AnswerJSON answers a Question as it comes from another node.
@@ -188,19 +203,30 @@ func (m *Meter) Uses(ctx context.Context, t *base.Topology, q Question, shards [
 
 // ask asks this node and the others.
 func (m *Meter) ask(ctx context.Context, q Question) []Answer {
-	body, _ := json.Marshal(q) // a number can always be encoded
+	body, _ := json.Marshal(q) // numbers can always be encoded
 	answers := []Answer{m.Answer(q)}
+	for _, b := range m.askOthers(ctx, AskName, body) {
+		var a Answer
+		if json.Unmarshal(b, &a) == nil {
+			answers = append(answers, a)
+		}
+	}
+	return answers
+}
+
+// askOthers asks the other nodes that are alive. Those that do not answer are left out.
+func (m *Meter) askOthers(ctx context.Context, name string, body []byte) (answers [][]byte) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for _, n := range m.local.Others() {
 		wg.Go(func() {
-			var a Answer
-			if b, err := m.local.Ask(ctx, n, AskName, body); err != nil || json.Unmarshal(b, &a) != nil {
+			b, err := m.local.Ask(ctx, n, name, body)
+			if err != nil {
 				return
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			answers = append(answers, a)
+			answers = append(answers, b)
 		})
 	}
 	wg.Wait()

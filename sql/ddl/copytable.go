@@ -50,8 +50,19 @@ func (g *Env) copyTable(ctx *sql.Context, t *Table, kind string, l schema.Locali
 	tx.Rollback()
 	tx.Reset()
 	kctx := s.KVContext(ctx)
-	var id base.TableID
-	_, err = g.Redefine(kctx, t.Def.Desc.DB, t.Name(), func(k kv.Txn, cur *schema.Table, d *schema.TableDesc) error {
+	id, err := g.beginCopy(kctx, t.Def.Desc.DB, t.Name(), kind, l)
+	if err != nil {
+		return schema.ClientError(err)
+	}
+	ts, err := g.Copying(kctx, ctx, id)
+	s.Stmt.Snap = nil
+	s.Wrote(ts)
+	return schema.ClientError(err)
+}
+
+// beginCopy gives a table a successor, whose id it returns.
+func (g *Env) beginCopy(kctx context.Context, db, name, kind string, l schema.Locality) (id base.TableID, err error) {
+	_, err = g.Redefine(kctx, db, name, func(k kv.Txn, cur *schema.Table, d *schema.TableDesc) error {
 		if d.Next != nil {
 			return busy(d)
 		}
@@ -76,13 +87,7 @@ func (g *Env) copyTable(ctx *sql.Context, t *Table, kind string, l schema.Locali
 			Node: g.DB.Node(), Since: time.Now().UTC()}
 		return nil
 	})
-	if err != nil {
-		return schema.ClientError(err)
-	}
-	ts, err := g.Copying(kctx, ctx, id)
-	s.Stmt.Snap = nil
-	s.Wrote(ts)
-	return schema.ClientError(err)
+	return id, err
 }
 
 func busy(d *schema.TableDesc) error {

@@ -137,6 +137,42 @@ func (g *Env) splitNew(ctx context.Context, d *schema.TableDesc) error {
 	return err
 }
 
+// Split gives a table so many shards of its own without a statement that waits for it: if it fails
+// once it has begun, it is gone on with, here or elsewhere. Tables that would be moved with their
+// writers waiting are refused.
+func (g *Env) Split(ctx context.Context, id base.TableID, n int) error {
+	snap, err := g.Catalog.Fresh(ctx)
+	if err != nil {
+		return err
+	}
+	t := snap.ByID[id]
+	switch {
+	case t == nil || t.Prev != nil:
+		return base.Errorf(base.CodeInvalid, "the table was dropped, or is another one by now")
+	case g.Nodes == nil:
+		return errNoShards
+	case !g.online(t.Desc):
+		return base.Errorf(base.CodeInvalid, "table %s.%s has indexes that are copied with its writers waiting", t.Desc.DB, t.Desc.Name)
+	}
+	o := &sharding.Order{Into: true, N: n}
+	l, err := o.Of(t.Desc.Locality)
+	if err != nil {
+		return err
+	}
+	own, err := g.ownShards(ctx, t.Desc.Locality, func(schema.Locality) schema.Locality { return l })
+	if err != nil {
+		return err
+	}
+	if l, err = own.of(g.DB.Topology(), l); err != nil {
+		return err
+	}
+	next, err := g.beginCopy(ctx, t.Desc.DB, t.Desc.Name, o.Kind(), l)
+	if err == nil {
+		_, err = g.Copying(ctx, nil, next)
+	}
+	return err
+}
+
 // explainSplit is what SplitTable would do.
 func (g *Env) explainSplit(ctx *sql.Context, o *sharding.Order) ([]sql.Row, error) {
 	t, err := g.Lookup(ctx, o.DB, o.Table)

@@ -29,6 +29,9 @@ func (s *Server) MoveRow(ctx context.Context, tx kv.Txn, kr kv.Row, to base.Regi
 // Catalog is where tables are described.
 func (s *Server) Catalog() *schema.Catalog { return s.g.Catalog }
 
+// Split gives a table so many shards of its own; see [ddl.Env.Split].
+func (s *Server) Split(ctx context.Context, t base.TableID, n int) error { return s.g.Split(ctx, t, n) }
+
 // TableName names the table that a row belongs to; empty if this node does not know it.
 func (s *Server) TableName(key base.Key) string {
 	if snap := s.g.Catalog.Loaded(); snap != nil && snap.ByID[key.Table()] != nil {

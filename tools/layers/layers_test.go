@@ -49,6 +49,7 @@ var allowed = map[string][]string{
 	// layer 1: policies, which are pure
 	"policy/coord": nil, "policy/crossing": nil, "policy/filter": nil, "policy/home": nil, "policy/leader": nil,
 	"policy/matrix": nil, "policy/placement": nil, "policy/advice": nil, "policy/plan": nil, "policy/replica": nil,
+	"policy/split": nil,
 	// epoch is a pure core over another one: what filters leave out must not matter to it.
 	"policy/epoch": {"policy/filter"},
 	// layer 2: mechanisms
@@ -275,7 +276,7 @@ var allowed = map[string][]string{
 	// evacuate looks through the rows of a group for a mover, and is told the tables
 	"node/evacuate": {"owner/homing", "sql/schema"},
 	// residency reads a store, and trusts nothing that the node believes
-	"node/shards":    {"owner/gauge", "sql/ddl/sharding"},
+	"node/shards":    {"owner/gauge", "policy/split", "sql/ddl/sharding", "sql/schema"},
 	"node/residency": {"cluster/join", "mechanism/store"},
 	// memory knows the machine
 	"node/memory": nil,
@@ -292,7 +293,7 @@ var allowed = map[string][]string{
 		"sql/bind/tree", "sql/describe", "sql/schema",
 		"node/bundle", "node/console", "node/early", "node/evacuate", "node/knobs", "node/memory", "node/meter", "node/residency", "node/shards", "node/web",
 		"sql/ddl/sharding", "owner", "owner/gauge", "owner/homing", "owner/rewind", "owner/view", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "cluster/placed", "cluster/replace", "cluster/upgrade", "obs/audit", "obs/otlp",
-		"cluster/join", "kv/hold", "sql/admit", "sql/backup", "sql/backup/place", "sql/changefeed/sink", "sql/digest", "sql/server", "policy/advice", "policy/epoch", "policy/placement", "policy/plan",
+		"cluster/join", "kv/hold", "sql/admit", "sql/backup", "sql/backup/place", "sql/changefeed/sink", "sql/digest", "sql/server", "policy/advice", "policy/epoch", "policy/placement", "policy/plan", "policy/split",
 		"mechanism/wan/overlay", "mechanism/ident",
 	}, mechanisms...),
 	"": append([]string{"node", "cluster", "owner", "txn"}, mechanisms...),
@@ -379,7 +380,7 @@ var onlyIn = map[string]struct {
 var pure = []string{
 	"base", "kv/memkv", "kv/patch", "kv/private", "sql/schema/rowfmt", "lab/history", "mechanism/lock", "policy/coord",
 	"policy/crossing", "policy/epoch", "policy/filter",
-	"policy/advice", "policy/home", "policy/leader", "policy/matrix", "policy/placement", "policy/plan", "policy/replica", "cluster/fence", "cluster/health",
+	"policy/advice", "policy/home", "policy/leader", "policy/matrix", "policy/placement", "policy/plan", "policy/replica", "policy/split", "cluster/fence", "cluster/health",
 }
 var impure = []string{"net", "os", "syscall"}
 
