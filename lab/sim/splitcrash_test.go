@@ -15,6 +15,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster/placed"
+	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/wire"
@@ -253,6 +254,82 @@ func (w *writes) check(say func(string, ...any), db *sql.DB, node int) {
 				say("node %d: %s: row %d was incremented %d times, and perhaps %d times more, and has %d (%v)", node, q, id, w.done[id],
 					w.unknown[id], n, ok)
 			}
+		}
+	}
+}
+
+// TestSplitAndRegions: a region that comes has its groups in a table's own shards, and rows are at
+// home there. While it comes no table gets any (SPLIT-3); where that is done all the same, the new
+// shards have a group that nobody founds.
+func TestSplitAndRegions(t *testing.T) {
+	for _, bare := range []bool{false, true} {
+		t.Run(fmt.Sprintf("without SPLIT-3 %v", bare), func(t *testing.T) {
+			cfg := stageConfig(4)
+			cfg.Late, cfg.SyncAll = 1, true
+			onWorld(t, cfg, func(s *stage) { s.splitAndRegions(bare) })
+		})
+	}
+}
+
+func (s *stage) splitAndRegions(bare bool) {
+	t := s.t
+	time.Sleep(10 * time.Second)
+	c := s.hosts[0].up().node.Cluster()
+	make := func(used int) (map[base.PlacementID]int, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		return placed.OwnShards(ctx, c, []base.PlacementID{0}, 2, func(b int) bool { return b == used })
+	}
+	first, err := make(0)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	s.hosts[2].crash() // so that the region waits
+	s.joinLate()
+	time.Sleep(5 * time.Second)
+	if bare { // as AddOwn would without the rule
+		if _, err = c.Change(context.Background(), func(t *base.Topology) error {
+			t.Own = append(t.Own, base.OwnShards{Before: t.NextOwn(), Shards: 1, Opening: true})
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	} else if _, err := make(first[0]); err == nil || !strings.Contains(err.Error(), "is being added") {
+		t.Errorf("while a region comes: %v", err)
+	}
+	s.hosts[2].boot()
+	if bare {
+		time.Sleep(time.Minute)
+		g := base.DataGroup(base.ShardID(s.topology().NextOwn()), 4)
+		for _, h := range s.hosts {
+			if _, leads := h.up().node.Owners().Replica(g).Serving(); leads {
+				t.Errorf("group %v is led: SPLIT-3 is not needed", g)
+			}
+		}
+		return
+	}
+	s.awaitRegions()
+	if _, err := make(first[0]); err != nil {
+		t.Error(err)
+	}
+	for n, before := range []int{first[0], s.topology().Own[1].Before} {
+		k := base.AppendInt64(base.IndexPrefix(base.ShardID(before+1), base.MakeTableID(3000, 1), 0, 0), int64(n))
+		s.put(4, k, "here")
+		if _, err := kv.Run(context.Background(), s.db(4), kv.Options{}, func(x kv.Txn) error {
+			_, err := x.Get(context.Background(), []base.Key{k}, kv.LockExclusive)
+			x.Move(k, 4, kv.MoveOptions{})
+			return err
+		}); err != nil {
+			t.Error(err)
+		}
+		s.put(1, k, "there")
+		s.hosts[3].crash()
+		s.hosts[3].boot()
+		time.Sleep(20 * time.Second)
+		rows, err := s.db(4).Begin(kv.Options{ReadOnly: true}).Get(context.Background(), []base.Key{k}, kv.LockNone)
+		if err != nil || string(rows[0].Value) != "there" || rows[0].Home != 4 {
+			t.Errorf("set %d: %+v (%v)", n, rows, err)
 		}
 	}
 }
