@@ -21,6 +21,18 @@ import (
 // statements meanwhile: GODWIT_ROWS=100000 (default 20000) go test -run '^$' -bench SetReplication
 // -benchtime 1x ./node
 func BenchmarkSetReplication(b *testing.B) {
+	benchmarkCopies(b, 1, "ALTER TABLE t SET REPLICATION ASYNC", "ALTER TABLE t SET REPLICATION SYNC")
+}
+
+// BenchmarkSplit does so with a table that gets eight shards of its own, and gives them back, with
+// two nodes in each region.
+func BenchmarkSplit(b *testing.B) {
+	benchmarkCopies(b, 2, "ALTER TABLE t SPLIT INTO 8 SHARDS", "ALTER TABLE t UNSPLIT")
+}
+
+// benchmarkCopies runs two statements that copy a table, with so many nodes in each region.
+func benchmarkCopies(b *testing.B, perRegion int, there, back string) {
+	b.Helper()
 	rows := 20_000
 	if s := os.Getenv("GODWIT_ROWS"); s != "" {
 		var err error
@@ -32,7 +44,7 @@ func BenchmarkSetReplication(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	l, err := StartLocal(b.Context(), LocalConfig{Matrix: m, NodesPerRegion: 1, Dir: b.TempDir()}, slog.New(slog.DiscardHandler))
+	l, err := StartLocal(b.Context(), LocalConfig{Matrix: m, NodesPerRegion: perRegion, Dir: b.TempDir()}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -55,7 +67,7 @@ func BenchmarkSetReplication(b *testing.B) {
 	failed := 0
 	for i := range 2 {
 		for j := range 2 {
-			c := openSQL(b, l.Nodes()[i], "d")
+			c := openSQL(b, l.Nodes()[i*perRegion], "d")
 			r := rand.New(rand.NewPCG(uint64(i), uint64(j)))
 			wg.Go(func() {
 				for ctx.Err() == nil {
@@ -92,9 +104,9 @@ func BenchmarkSetReplication(b *testing.B) {
 	}
 	for b.Loop() {
 		measure("before", func() { time.Sleep(5 * time.Second) })
-		measure("ASYNC", func() { mustExec(b, a, "ALTER TABLE t SET REPLICATION ASYNC") })
+		measure("there", func() { mustExec(b, a, there) })
 		measure("between", func() { time.Sleep(5 * time.Second) })
-		measure("SYNC", func() { mustExec(b, a, "ALTER TABLE t SET REPLICATION SYNC") })
+		measure("back", func() { mustExec(b, a, back) })
 	}
 	stop()
 	wg.Wait()
