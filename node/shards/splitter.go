@@ -1,6 +1,7 @@
 package shards
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -150,20 +151,30 @@ func (s *Splitter) facts(ctx context.Context, p split.Params) (split.Facts, erro
 		return split.Facts{}, err
 	}
 	t := s.cluster.Topology()
-	answers := s.meter.ask(ctx, Question{})
-	f := split.Facts{At: time.Now(), Nodes: nodesOf(t, answers)}
+	f := split.Facts{At: time.Now()}
 	owners := sharding.Owners(snap, func(*schema.Table) bool { return true })
-	whole := bytesOf(answers)
 	for _, x := range snap.ByID {
 		f.Busy = f.Busy || x.Prev != nil
 		if x.Prev != nil || !x.Desc.Locality.Splits() {
 			continue
 		}
-		f.Tables = append(f.Tables, tableOf(t, x, owners))
+		if of := tableOf(t, x, owners); spreads(t, &of) {
+			f.Tables = append(f.Tables, of)
+		}
 	}
-	slices.SortFunc(f.Tables, func(a, b split.Table) int { return int(a.ID) - int(b.ID) })
-	s.weigh(ctx, &f, whole, p.ShardMB<<20)
+	if len(f.Tables) == 0 || f.Busy { // nobody needs to be asked
+		return f, nil
+	}
+	slices.SortFunc(f.Tables, func(a, b split.Table) int { return cmp.Compare(a.ID, b.ID) })
+	answers := s.meter.ask(ctx, Question{})
+	f.Nodes = nodesOf(t, answers)
+	s.weigh(ctx, &f, bytesOf(answers), p.ShardMB<<20)
 	return f, nil
+}
+
+// spreads reports whether a region has more nodes than the table has shards.
+func spreads(t *base.Topology, x *split.Table) bool {
+	return slices.ContainsFunc(x.Regions, func(r base.RegionID) bool { return len(t.NodesIn(r)) > x.Each })
 }
 
 // tableOf is what the catalog says of a table.
