@@ -148,21 +148,24 @@ func (s *stage) crashInSplit(victim, step int) (crashed, split bool) {
 		_, err := pools[0].ExecContext(ctx, "ALTER TABLE d.t SPLIT INTO 2 SHARDS")
 		answered <- err
 	}()
+	var err error
+	waiting := true
 	select {
 	case <-died:
-		crashed = true
-	case err := <-answered:
-		if err != nil {
-			say("the split fails without a crash: %v", err)
-		}
+	case err = <-answered:
+		waiting = false
 	}
 	s.net.Tap(nil)
-	if crashed {
+	if seen.Load() >= int64(step) { // its answer may have come as it died
+		<-died
+		crashed = true
 		time.Sleep(3 * time.Second)
 		s.hosts[victim].boot()
-		if victim != 0 {
+		if waiting && victim != 0 {
 			<-answered
 		}
+	} else if err != nil {
+		say("the split fails without a crash: %v", err)
 	}
 	split = s.splitEnds(say, pools[2])
 	if !split { // the next attempt makes it
