@@ -98,6 +98,7 @@ func splitTable(t *testing.T) {
 	if got := column(t, b, "SELECT id FROM u"); len(got) != 1 || got[0] != "4" {
 		t.Error(got)
 	}
+	mustExec(t, a, "ANALYZE TABLE u")
 	showsShards(t, l, a)
 	for _, q := range []string{"ALTER TABLE u SET LOCALITY GLOBAL", "ALTER TABLE u SET LOCALITY REGIONAL BY ROW"} {
 		mustExec(t, a, q)

@@ -380,6 +380,7 @@ func (g *Env) Adopt(ctx context.Context) {
 	defer tick.Stop()
 	var wg sync.WaitGroup
 	defer wg.Wait()
+	orphans := map[base.TableID]bool{} // copies of this node that it did not make at the last look
 	for {
 		select {
 		case <-ctx.Done():
@@ -391,6 +392,8 @@ func (g *Env) Adopt(ctx context.Context) {
 			continue
 		}
 		g.forgetBuilt()
+		before := orphans
+		orphans = map[base.TableID]bool{}
 		for id, n := range snap.ByID {
 			g.sweepIndexes(ctx, n)
 			if n.Prev == nil {
@@ -398,6 +401,10 @@ func (g *Env) Adopt(ctx context.Context) {
 			}
 			was := n.Prev.Desc.Next.Node
 			if _, mine := g.copies.Load(id); mine || was != g.DB.Node() && (g.Nodes == nil || g.Nodes.Live(was)) {
+				continue
+			}
+			// A statement of this node that has just begun one is about to make it.
+			if orphans[id] = was == g.DB.Node(); orphans[id] && !before[id] {
 				continue
 			}
 			wg.Go(func() {

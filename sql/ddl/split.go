@@ -207,6 +207,9 @@ func (g *Env) showShards(ctx *sql.Context, o *sharding.Order) ([]sql.Row, error)
 	if err != nil {
 		return nil, err
 	}
-	shards := t.Def.Shards()
-	return sharding.Rows(topo, g.Nodes.Shards(ctx, t.Def.Desc.ID, shards), owners, int64(g.Stats.Rows(t.Def))/int64(len(shards))), nil
+	shards, each := t.Def.Shards(), int64(-1)
+	if sample, _ := g.Stats.Sample(t.Def); sample != nil {
+		each = int64(sample.Rows) / int64(len(shards))
+	}
+	return sharding.Rows(topo, g.Nodes.Shards(ctx, t.Def.Desc.ID, shards), owners, each), nil
 }
