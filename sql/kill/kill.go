@@ -131,6 +131,9 @@ func (r *State) kill() {
 	}
 }
 
+// Ends says that the statement that was begun last has ended, which had no limit.
+func (r *State) Ends() { r.state.Store(idle) }
+
 // Over says that it has ended, with an error or without, and gives the client's.
 func (s Statement) Over(err error) error {
 	if s.cancel != nil {

@@ -17,8 +17,11 @@ type answer struct {
 	// state is the number of the answer, and in the last two bits who gives it.
 	state atomic.Uint64
 	mu    sync.Mutex // held by somebody else who gives it
-	left  int        // of the packet that is dropped
-	begun bool       // some of it was
+	// flushing: Tell has the library's buffer written. The library writes nothing meanwhile: it has
+	// no buffer while it parses, and else the command is under way.
+	flushing atomic.Bool
+	left     int  // of the packet that is dropped
+	begun    bool // some of it was
 }
 
 const (
@@ -56,7 +59,12 @@ var errTold = mysql.NewSQLError(1317, "70100", "the client has been told")
 // errNotDropped ends the connection.
 var errNotDropped = errors.New("a command has answered whose client was told")
 
-func (a *answer) drops() bool { return a.state.Load()%states == told }
+// writes reports whether what is written now is sent. What the library writes by itself is an
+// answer, too, as that of a statement to be prepared which it cannot parse; but not that it asks
+// for the file of LOAD DATA.
+func (a *answer) writes(b []byte) bool {
+	return a.flushing.Load() || len(b) > headerLen && b[headerLen] == filePacket && a.state.Load()%states == open || a.take()
+}
 
 // drop drops the packet that the library makes of errTold: at once, or its header and the rest of
 // it, as after LOAD DATA. What comes after it belongs to the next command.
@@ -93,7 +101,9 @@ func (c *conn) Tell(number uint64, why func() *mysql.SQLError) {
 	e := why()
 	// Results of the same packet, of statements before, may still lie in the library's buffer,
 	// which nobody else touches before the command takes its answer.
+	a.flushing.Store(true)
 	err := a.of.FlushBuffer()
+	a.flushing.Store(false)
 	if err == nil {
 		_, err = c.Conn.Write(Packet(e, sequence(a.of)))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/sqltypes"
+	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/sql/late"
@@ -31,6 +32,12 @@ func (*slow) ConnectionAborted(*mysql.Conn, string) error { return nil }
 func (*slow) WarningCount(*mysql.Conn) uint16             { return 0 }
 func (*slow) ParserOptionsForConnection(*mysql.Conn) (o sqlparser.ParserOptions, err error) {
 	return o, nil
+}
+
+// ComPrepare goes on while "wait" waits.
+func (s *slow) ComPrepare(_ context.Context, c *mysql.Conn, q string, _ *mysql.PrepareData) ([]*querypb.Field, error) {
+	_, err := s.run(c, strings.TrimPrefix(q, "SELECT "), func(*sqltypes.Result, bool) error { return nil })
+	return nil, err
 }
 
 func (s *slow) ComQuery(_ context.Context, c *mysql.Conn, q string, cb mysql.ResultSpoolFn) error {
@@ -59,9 +66,11 @@ type client struct {
 	net.Conn
 }
 
-func (c client) send(q string) {
+func (c client) send(q string) { c.t.Helper(); c.command(mysql.ComQuery, q) }
+
+func (c client) command(kind byte, q string) {
 	c.t.Helper()
-	b := append([]byte{byte(len(q) + 1), 0, 0, 0, mysql.ComQuery}, q...)
+	b := append([]byte{byte(len(q) + 1), 0, 0, 0, kind}, q...)
 	if _, err := c.Write(b); err != nil {
 		c.t.Fatal(err)
 	}
@@ -146,6 +155,22 @@ func TestTell(t *testing.T) {
 		expect("ok 3 at 1", "ok 3 at 2", "err 1317 at 3")
 		s.goOn <- ends
 		expect("ok 6 at 1")
+
+		c.command(mysql.ComPrepare, "SELECT wait")
+		at = <-s.waits
+		tell(at, 0)
+		expect("err 1317 at 1")
+		c.command(mysql.ComPrepare, "SELECT (") // which the library refuses
+		s.goOn <- ends
+		if got := c.read(); !strings.HasPrefix(got, "err") {
+			t.Fatal(got)
+		}
+		if tell(at, 0) {
+			t.Fatal("the client is told when it waits for nothing")
+		}
+		if len(at.PrepareData) > 0 {
+			t.Fatal("a statement is kept of which the client does not know")
+		}
 	}
 	c.send("wait")
 	at := <-s.waits

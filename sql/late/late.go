@@ -12,6 +12,8 @@ import (
 
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/sqltypes"
+	querypb "github.com/dolthub/vitess/go/vt/proto/query"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
 // Server is what a [Handler] stands before.
@@ -89,6 +91,23 @@ func (h *Handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.Pr
 	return s.end(c, err)
 }
 
+// ParserOptionsForConnection implements mysql.Handler. The protocol library asks before it parses a
+// statement that is to be prepared.
+func (h *Handler) ParserOptionsForConnection(c *mysql.Conn) (sqlparser.ParserOptions, error) {
+	begin(c)
+	return h.Server.ParserOptionsForConnection(c)
+}
+
+// ComPrepare implements mysql.Handler.
+func (h *Handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p *mysql.PrepareData) ([]*querypb.Field, error) {
+	f, err := h.Server.ComPrepare(ctx, c, query, p)
+	if l, ok := c.Conn.(*conn); ok && !l.answer.take() {
+		delete(c.PrepareData, p.StatementID)
+		return nil, errTold
+	}
+	return f, err
+}
+
 // byCursor reports whether the client fetches the rows of this statement by a cursor: the protocol
 // library runs it in a goroutine of its own then.
 func byCursor() bool {
@@ -160,6 +179,8 @@ const (
 	headerLen = 4
 	errPacket = 0xff
 	eofPacket = 0xfe
+	// filePacket asks the client for a file.
+	filePacket = 0xfb
 	// endLen is less than what a row with such a first byte has.
 	endLen = 9
 	// messageLen is what is sent of an error's text at most.
@@ -172,7 +193,7 @@ var errUnexpected = errors.New("something else than the end of a result follows 
 
 // Write implements net.Conn.
 func (c *conn) Write(b []byte) (int, error) {
-	if c.answer.drops() {
+	if !c.answer.writes(b) {
 		return c.answer.drop(b)
 	}
 	if c.err.Load() == nil {

@@ -12,6 +12,15 @@ import (
 
 // begun says that a statement of a client begins (kill.State.Begin).
 func (h *handler) begun(ctx context.Context, c *mysql.Conn, query string) (context.Context, kill.Statement) {
+	word := bound.Kind(query)
+	k := kill.Kind{Late: bound.ErrTooSlow, Gated: gated[word], Waits: word != "load"} // that sends a file first
+	if s := h.session(c); s != nil {
+		k.Limit = bound.MaxTime(s.MaxTime, query)
+	}
+	return h.begins(ctx, c, k)
+}
+
+func (h *handler) begins(ctx context.Context, c *mysql.Conn, k kill.Kind) (context.Context, kill.Statement) {
 	s := h.session(c)
 	if s == nil {
 		return ctx, kill.Statement{}
@@ -21,9 +30,7 @@ func (h *handler) begun(ctx context.Context, c *mysql.Conn, query string) (conte
 			s.State.TellBy(t)
 		}
 	}
-	kind := bound.Kind(query)
-	return s.State.Begin(ctx, kill.Kind{Limit: bound.MaxTime(s.MaxTime, query), Late: bound.ErrTooSlow,
-		Gated: gated[kind], Waits: kind != "load"})
+	return s.State.Begin(ctx, k)
 }
 
 // gated are statements that commit by the transaction of their session only.

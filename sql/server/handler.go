@@ -275,6 +275,9 @@ func (h *handler) ComInitDB(c *mysql.Conn, db string) error {
 func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p *mysql.PrepareData) ([]*querypb.Field, error) {
 	var f []*querypb.Field
 	s := h.session(c)
+	if s != nil {
+		defer s.State.Ends() // it was begun by ParserOptionsForConnection
+	}
 	var began statements.Began
 	if s != nil {
 		began = h.g.statements.Begin(s, query, time.Now())
@@ -312,11 +315,15 @@ func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p
 // statement that is prepared, and does so whatever its depth, before ComPrepare is called. So its
 // length is bounded. The error ends the connection.
 func (h *handler) ParserOptionsForConnection(c *mysql.Conn) (sqlparser.ParserOptions, error) {
-	if cc := clientOf(c); cc != nil && cc.read > preparedBytes {
-		h.g.Log.Warn("a client has sent a statement to be prepared that is too long", "user", c.User, "address", cc.address,
-			"most", preparedBytes)
-		return sqlparser.ParserOptions{}, errLongPacket
+	if cc := clientOf(c); cc != nil {
+		if cc.read > preparedBytes {
+			h.g.Log.Warn("a client has sent a statement to be prepared that is too long", "user", c.User, "address", cc.address,
+				"most", preparedBytes)
+			return sqlparser.ParserOptions{}, errLongPacket
+		}
+		cc.read = 0
 	}
+	h.begins(context.Background(), c, kill.Kind{Gated: true, Waits: true})
 	return h.Handler.ParserOptionsForConnection(c)
 }
 

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"strings"
 	"testing"
+	"time"
 )
 
 // killOne kills a statement that runs for long, once it is in the list of processes. It must not
@@ -132,4 +133,45 @@ func TestKillWeighed(t *testing.T) {
 		}
 	}
 	t.Error("it was never killed")
+}
+
+// TestKillPrepare: KILL ends the wait for a statement to be prepared, also while the protocol
+// library parses it, which cannot be interrupted. The session goes on.
+func TestKillPrepare(t *testing.T) {
+	_, c := newServer(t)
+	exec(t, c, "CREATE TABLE t (a INT PRIMARY KEY, b INT, c VARCHAR(100))")
+	k, killer := conn(t, c), conn(t, c)
+	id := query(t, k, "SELECT CONNECTION_ID()")[0]
+	q := "INSERT INTO t VALUES " + strings.Repeat("(1,2,'x'),", 100_000) + "(?,1,'y')"
+	for i := range 50 {
+		time.AfterFunc(time.Duration(10+10*i)*time.Millisecond, func() { _, _ = killer.ExecContext(context.Background(), "KILL QUERY "+id) })
+		st, err := k.PrepareContext(t.Context(), q)
+		if err == nil { // it came too early, or too late
+			st.Close()
+			continue
+		}
+		if errNumber(t, err) != 1317 {
+			t.Fatal(err)
+		}
+		expect(t, k, "SELECT 1", "1")
+		return
+	}
+	t.Error("none was killed")
+}
+
+// TestPrepareRefusedAgain: long statements that cannot be prepared do not add up to one that is too
+// long.
+func TestPrepareRefusedAgain(t *testing.T) {
+	_, c := newServer(t)
+	k := conn(t, c)
+	for range 3 {
+		_, err := k.PrepareContext(t.Context(), "SELECT "+strings.Repeat("1 OR ", 120_000)+"?")
+		if n := errNumber(t, err); n != 1436 {
+			t.Fatal(err)
+		}
+		if _, err := k.PrepareContext(t.Context(), "SELECT ("+strings.Repeat("1,", 300_000)); errNumber(t, err) == 0 {
+			t.Fatal("half a statement is prepared")
+		}
+	}
+	expect(t, k, "SELECT 1", "1")
 }
