@@ -51,8 +51,8 @@ var unknown = mysql.NewSQLError(mysql.ERUnknownError, mysql.SSUnknownSQLState,
 // TellBy has the session's client told by t from the next statement on.
 func (r *State) TellBy(t Teller) { r.fate.teller = t }
 
-// Told reports whether somebody tells the client.
-func (r *State) Told() bool { return r.fate.teller != nil }
+// Tellable reports whether somebody tells the client.
+func (r *State) Tellable() bool { return r.fate.teller != nil }
 
 // begin begins a statement of which KILL may tell. It is called before the statement runs.
 func (f *fate) begin(gated, waits bool) {

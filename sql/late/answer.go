@@ -2,12 +2,13 @@ package late
 
 import (
 	"errors"
-	"net"
 	"reflect"
 	"sync"
 	"sync/atomic"
 
 	"github.com/dolthub/vitess/go/mysql"
+
+	"github.com/godwitdb/godwit/sql/kill"
 )
 
 // answer is what a client waits for: one for each command. Either the command gives it, or somebody
@@ -119,14 +120,9 @@ func sequence(c *mysql.Conn) byte {
 }
 
 // TellerOf is the client's connection; nil: it is none of a client.
-func TellerOf(c *mysql.Conn) interface {
-	Answer() uint64
-	Tell(number uint64, why func() *mysql.SQLError)
-} {
+func TellerOf(c *mysql.Conn) kill.Teller {
 	if l, ok := c.Conn.(*conn); ok {
 		return l
 	}
 	return nil
 }
-
-var _ net.Conn = (*conn)(nil)

@@ -25,7 +25,7 @@ func (h *handler) begins(ctx context.Context, c *mysql.Conn, k kill.Kind) (conte
 	if s == nil {
 		return ctx, kill.Statement{}
 	}
-	if !s.State.Told() {
+	if !s.State.Tellable() {
 		if t := late.TellerOf(c); t != nil {
 			s.State.TellBy(t)
 		}

@@ -426,8 +426,8 @@ func (h *handler) tries(ctx context.Context, s *session.Session, start time.Time
 			return nil
 		}
 		lost := s.Lost()
-		if err == nil { // nothing but its transaction knows how to take it back
-			err, lost = kill.ErrInterrupted, true
+		if err == nil { // nothing but its transaction knows how to take back what it has written
+			err, lost = kill.ErrInterrupted, lost || s.Stmt.Writes
 		}
 		s.DropGrants()
 		h.cleanUp(s, lost)

@@ -199,9 +199,11 @@ func (t *Txn) Commit(ctx *sql.Context) error {
 		t.Rollback()
 		return err
 	}
-	if err := t.Session.State.Commits(); err != nil {
-		t.Rollback()
-		return err
+	if t.KV != nil && t.KV.Wrote() {
+		if err := t.Session.State.Commits(); err != nil {
+			t.Rollback()
+			return err
+		}
 	}
 	t.Over = true
 	t.EndPast()

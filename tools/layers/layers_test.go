@@ -254,7 +254,7 @@ var allowed = map[string][]string{
 	"sql/assign": {"sql/bind", "sql/expr", "sql/expr/calendar", "sql/expr/jsondoc", "sql/schema", "sql/token"},
 	// given makes constants of what clients send, and knows no statement
 	"sql/charset": {"sql/token"},
-	"sql/late":    {},
+	"sql/late":    {"sql/kill"},
 	"sql/given":   {"sql/bind", "sql/expr", "sql/schema", "sql/zone"},
 	// query runs SELECTs and changes: the only one who knows them all
 	"sql/query": {"sql/aside", "sql/flow", "sql/infile", "sql/exec/tempfile", "sql/selected", "sql/given", "sql/rowlist", "sql/access", "sql/admit", "sql/algebra", "sql/assign", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar",
