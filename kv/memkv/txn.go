@@ -169,6 +169,9 @@ func (t *txn) lock(ctx context.Context, span base.Span, mode kv.LockMode) error 
 			err = base.Errorf(base.CodeCanceled, "canceled while waiting for a lock: %v", context.Cause(ctx))
 		}
 		t.db.mu.Lock()
+		if base.CodeOf(err) == base.CodeCanceled {
+			return err // the transaction goes on
+		}
 		if err != nil {
 			t.end(err)
 			return err

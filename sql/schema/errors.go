@@ -70,11 +70,12 @@ func ClientError(err error) error {
 	return mysql.NewSQLError(ErrUnknown, "HY000", "%s", be.Error())
 }
 
-// EndsTxn reports whether the transaction is over after an error from kv.
+// EndsTxn reports whether the transaction is over after an error from kv. A statement that was
+// killed is taken back alone, as in MySQL.
 func EndsTxn(err error) bool {
 	switch base.CodeOf(err) {
 	case base.CodeAborted, base.CodeLockTimeout, base.CodeUnavailable, base.CodeSchemaChanged, base.CodeOverloaded,
-		base.CodeAmbiguous, base.CodeCanceled:
+		base.CodeAmbiguous:
 		return true
 	}
 	return false

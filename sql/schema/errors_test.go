@@ -34,7 +34,7 @@ func TestClientErrors(t *testing.T) {
 			}
 		}
 		if got := EndsTxn(base.Errorf(code, "x")); got != (base.Retryable(base.Errorf(code, "x")) ||
-			code == base.CodeAmbiguous || code == base.CodeCanceled) {
+			code == base.CodeAmbiguous) {
 			t.Errorf("%v ends the transaction: %v", code, got)
 		}
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -174,4 +175,45 @@ func TestPrepareRefusedAgain(t *testing.T) {
 		}
 	}
 	expect(t, k, "SELECT 1", "1")
+}
+
+// TestKilledInTransaction: KILL of a statement that waits for a lock takes back what the statement
+// has done, and nothing else of its transaction.
+func TestKilledInTransaction(t *testing.T) {
+	_, c := newServer(t)
+	exec(t, c, "CREATE TABLE t (a INT PRIMARY KEY, b INT)")
+	exec(t, c, "INSERT INTO t VALUES (1, 0), (7, 0)")
+	for i, q := range []string{"UPDATE t SET b = 1 WHERE a = 7", "UPDATE t SET b = 1 WHERE a IN (1, 7)", "UPDATE t SET b = b + 1",
+		"SELECT * FROM t WHERE a = 7 FOR UPDATE", "DELETE FROM t WHERE a + 0 > 0", toEngine, "DELETE FROM t WHERE a > 0",
+		"UPDATE t SET b = 1 ORDER BY a"} {
+		k, killer, locker := conn(t, c), conn(t, c), conn(t, c)
+		id := query(t, k, "SELECT CONNECTION_ID()")[0]
+		if i > 4 {
+			exec(t, k, toEngine)
+		}
+		exec(t, k, "BEGIN")
+		exec(t, k, fmt.Sprintf("INSERT INTO t VALUES (%d, 5)", 100+i))
+		exec(t, locker, "BEGIN") // after the other one, which so waits for it
+		exec(t, locker, "UPDATE t SET b = 9 WHERE a = 7")
+		if q == toEngine {
+			q = "UPDATE t SET b = 1 WHERE a = 7"
+		}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := k.ExecContext(context.Background(), q)
+			ended <- err
+		}()
+		eventually(t, "it runs", func() bool {
+			return query(t, killer, "SELECT COUNT(*) FROM information_schema.processlist WHERE command = 'Query' AND id = "+id)[0] == "1"
+		})
+		time.Sleep(50 * time.Millisecond) // it waits by now, most of the time
+		exec(t, killer, "KILL QUERY "+id)
+		if n := errNumber(t, <-ended); n != 1317 {
+			t.Errorf("%s: error %d, want 1317", q, n)
+		}
+		exec(t, k, "COMMIT")
+		exec(t, locker, "ROLLBACK")
+		expect(t, c, "SELECT b FROM t WHERE a IN (1, 7)", "0", "0")
+		expect(t, c, fmt.Sprintf("SELECT b FROM t WHERE a = %d", 100+i), "5")
+	}
 }
