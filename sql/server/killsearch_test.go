@@ -145,8 +145,15 @@ func TestKillPrepare(t *testing.T) {
 	id := query(t, k, "SELECT CONNECTION_ID()")[0]
 	q := "INSERT INTO t VALUES " + strings.Repeat("(1,2,'x'),", 100_000) + "(?,1,'y')"
 	for i := range 50 {
-		time.AfterFunc(time.Duration(10+10*i)*time.Millisecond, func() { _, _ = killer.ExecContext(context.Background(), "KILL QUERY "+id) })
+		killed := make(chan error, 1)
+		time.AfterFunc(time.Duration(10+10*i)*time.Millisecond, func() {
+			_, err := killer.ExecContext(context.Background(), "KILL QUERY "+id)
+			killed <- err
+		})
 		st, err := k.PrepareContext(t.Context(), q)
+		if err := <-killed; err != nil { // it must not meet what comes later
+			t.Fatal(err)
+		}
 		if err == nil { // it came too early, or too late
 			st.Close()
 			continue
