@@ -121,6 +121,7 @@ func (s *Splitter) Look(ctx context.Context) {
 	}
 	f, err := s.facts(ctx, p)
 	if err != nil {
+		s.log.Debug("whether tables outgrow their shards cannot be told now", "err", err)
 		return
 	}
 	d := s.decider.Look(p, f)

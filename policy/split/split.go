@@ -5,6 +5,7 @@ package split
 
 import (
 	"encoding/json"
+	"maps"
 	"math/bits"
 	"slices"
 	"time"
@@ -165,6 +166,7 @@ func (d *Decider) Look(p Params, f Facts) *Decision {
 		}
 	}
 	d.since = held
+	maps.DeleteFunc(d.next, func(_ base.TableID, at time.Time) bool { return !f.At.Before(at) })
 	if best != nil {
 		delete(d.since, best.Table)
 		d.next[best.Table] = f.At.Add(p.pause)

@@ -15,12 +15,15 @@ import (
 	"testing"
 	"time"
 
+	gms "github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/mysql_db"
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/kv/memkv"
 	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/users"
 )
 
 // eventually waits for what is done in the background. The bound ends a test that hangs.
@@ -367,6 +370,33 @@ func TestReadOfUsersComesLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, c, "SELECT user FROM mysql.user WHERE user LIKE '%l%' ORDER BY user", "early", "late")
+}
+
+// TestGrantTakenBack: a user who could not be made durable is gone at once, also if the store cannot
+// be read.
+func TestGrantTakenBack(t *testing.T) {
+	s, c := newServer(t)
+	exec(t, c, "CREATE USER before")
+	db := s.g.engine.Analyzer.Catalog.MySQLDb
+	st := users.New(s.g.DB, db, func(func(context.Context)) bool { return true }, errBehind)
+	db.SetPersister(st)
+	if err := st.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	k := s.g.DB.Begin(kv.Options{})
+	defer k.Rollback(t.Context())
+	if _, err := k.Get(t.Context(), []base.Key{schema.UsersKey}, kv.LockExclusive); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := st.Change(ctx, func(ctx *gms.Context, ed *mysql_db.Editor) error {
+		db.AddSuperUser(ed, "after", "%", "")
+		return db.Persist(ctx, ed)
+	}); err == nil {
+		t.Fatal("it was written, though another one has the lock")
+	}
+	expect(t, c, "SELECT user FROM mysql.user WHERE user IN ('before', 'after')", "before")
 }
 
 // TestGrantsInProcedures: users that a procedure makes are there for all nodes.

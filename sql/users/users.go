@@ -9,6 +9,7 @@ package users
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -38,8 +39,10 @@ type Store struct {
 	// taken counts how often what is in memory was taken over from the store, and changes how often
 	// statements have changed it. Both are written under the engine's mutex.
 	taken, changes atomic.Uint64
-	// durable is the last of the changes that was written. Who has the turn may use it.
+	// durable is the last of the changes that was written, and stored what the store has, as far as
+	// this node knows. Who has the turn may use them.
 	durable uint64
+	stored  []byte
 }
 
 // New makes a store. Its owner gives it to the engine (SetPersister).
@@ -134,23 +137,35 @@ func (s *Store) writeInTurn(ctx context.Context, c change) error {
 		t.Put(schema.UsersKey, c.data, 0)
 		return nil
 	})
-	// After an error what is in force here was not persisted: it is read anew, and until then
-	// nothing is written.
-	s.ts.Store(uint64(ts))
-	if err == nil {
-		s.durable = c.number
+	s.ts.Store(uint64(ts)) // after an error nothing is written until the users were read anew
+	if err != nil {
+		return errors.Join(err, s.takeBack())
 	}
+	s.durable, s.stored = c.number, c.data
+	return nil
+}
+
+// takeBack has in force what the store had when this node last knew. It may have more by now: the
+// outcome of a write may be unknown.
+func (s *Store) takeBack() error {
+	ed := s.Users.Editor()
+	defer ed.Close()
+	s.ts.Store(0)
+	s.taken.Add(1)
+	if s.stored == nil {
+		return nil
+	}
+	err := s.Users.OverwriteUsersAndGrantData(sql.NewEmptyContext(), ed, s.stored)
+	rights.Loaded(ed)
 	return err
 }
 
-// restore reads the users anew, as soon as that can be done.
+// restore reads the users anew, as soon as that can be done. Until then no change is in force that
+// is not durable.
 func (s *Store) restore(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	_ = s.inTurn(ctx, func() error {
-		s.ts.Store(0)
-		return nil
-	})
+	_ = s.inTurn(ctx, s.takeBack)
 	for s.Refresh(ctx) != nil && ctx.Err() == nil {
 		time.Sleep(50 * time.Millisecond)
 	}
@@ -184,6 +199,7 @@ func (s *Store) applyInTurn(data []byte, ts base.Timestamp) error {
 	}
 	rights.Loaded(ed)
 	s.taken.Add(1)
+	s.stored = data
 	s.ts.Store(uint64(ts))
 	return nil
 }
