@@ -64,6 +64,8 @@ var farStatements = []farStatement{
 		run: "ALTER TABLE r$N SET REPLICATION ASYNC"},
 	{name: "SET LOCALITY", before: []string{"CREATE TABLE l$N (id INT PRIMARY KEY)", "INSERT INTO l$N VALUES (1)"},
 		run: "ALTER TABLE l$N SET LOCALITY GLOBAL"},
+	{name: "SPLIT", long: true, before: []string{"CREATE TABLE sp$N (id INT PRIMARY KEY)", "INSERT INTO sp$N VALUES (1)"},
+		run: "ALTER TABLE sp$N SPLIT INTO 2 SHARDS"},
 	{name: "DROP TABLE", long: true, before: []string{"CREATE TABLE d$N (id INT PRIMARY KEY)"}, run: "DROP TABLE d$N",
 		done: "SELECT COUNT(*) = 0 FROM information_schema.tables WHERE table_name = 'd$N'"},
 	{name: "TRUNCATE", long: true, before: []string{"CREATE TABLE e$N (id INT PRIMARY KEY)", "INSERT INTO e$N VALUES (1)"},

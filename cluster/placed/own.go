@@ -89,7 +89,9 @@ func OwnShards(ctx context.Context, c Cluster, places []base.PlacementID, shards
 	if !slices.ContainsFunc(t.Own, func(o base.OwnShards) bool { return o.Opening && mine(&o) }) {
 		return sets, nil
 	}
-	if lacks := usable(ctx, c, t, func(s base.ShardID) bool { return mine(t.OwnOf(s)) }); lacks != "" {
+	if lacks, err := usable(ctx, c, t, func(s base.ShardID) bool { return mine(t.OwnOf(s)) }); err != nil {
+		return nil, err
+	} else if lacks != "" {
 		return nil, base.Errorf(base.CodeUnavailable, "the table's own shards are made, but cannot be used yet: %s: the same "+
 			"statement waits for them again", lacks)
 	}

@@ -6,6 +6,7 @@ package placed
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -36,10 +37,14 @@ func Create(ctx context.Context, c Cluster, s base.PlacementSpec) error {
 		return err
 	}
 	name, id := s.Name, t.PlacementByName(s.Name).ID
-	if lacks := usable(ctx, c, t, func(s base.ShardID) bool {
+	lacks, err := usable(ctx, c, t, func(s base.ShardID) bool {
 		p := t.PlacementOf(s)
 		return t.OwnOf(s) == nil && p != nil && p.Number() == id
-	}); lacks != "" {
+	})
+	if err != nil {
+		return err
+	}
+	if lacks != "" {
 		return base.Errorf(base.CodeUnavailable, "placement %s is made, but cannot be used yet: %s: the same statement "+
 			"waits for it again, and DROP PLACEMENT takes it back", name, lacks)
 	}
@@ -57,20 +62,23 @@ func Create(ctx context.Context, c Cluster, s base.PlacementSpec) error {
 }
 
 // usable waits until tables may lie in some shards, and returns what is missing if the context ends
-// before; empty: nothing is.
-func usable(ctx context.Context, c Cluster, t *base.Topology, in func(base.ShardID) bool) (lacks string) {
+// before; empty: nothing is. CodeCanceled: the statement that waits was killed.
+func usable(ctx context.Context, c Cluster, t *base.Topology, in func(base.ShardID) bool) (lacks string, _ error) {
 	groups := slices.DeleteFunc(t.Groups(), func(g base.GroupID) bool { return g == base.MetaGroup || !in(g.Shard()) })
 	for {
 		now := c.Lacks(ctx, t, groups)
 		if now == "" {
-			return ""
+			return "", nil
 		}
 		if lacks == "" || ctx.Err() == nil { // else nobody had the time to answer
 			lacks = now
 		}
 		select {
 		case <-ctx.Done():
-			return lacks
+			if errors.Is(ctx.Err(), context.Canceled) { // the statement was killed
+				return "", base.Ended(ctx)
+			}
+			return lacks, nil
 		case <-time.After(poll):
 		}
 	}

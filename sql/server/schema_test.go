@@ -372,8 +372,8 @@ func TestReadOfUsersComesLate(t *testing.T) {
 	expect(t, c, "SELECT user FROM mysql.user WHERE user LIKE '%l%' ORDER BY user", "early", "late")
 }
 
-// TestGrantTakenBack: a user who could not be made durable is gone at once, also if the store cannot
-// be read.
+// TestGrantTakenBack: a user who could not be made durable is gone at once, also if the store
+// cannot be read.
 func TestGrantTakenBack(t *testing.T) {
 	s, c := newServer(t)
 	exec(t, c, "CREATE USER before")
