@@ -260,10 +260,13 @@ func (w *worker) changes(ctx context.Context, sts []*Statement, here, ref way) (
 			qs = append(qs, "START TRANSACTION")
 		}
 		for i, st := range sts {
+			forms := as.forms
 			if as.late && i == len(sts)-1 {
 				as.from = len(qs)
+			} else if as.late {
+				forms = nil
 			}
-			qs = append(qs, st.Root.Text(as.forms))
+			qs = append(qs, st.Root.Text(forms))
 		}
 		if qs = append(qs, reads...); single {
 			qs = append(qs, "ROLLBACK")

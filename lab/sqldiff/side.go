@@ -200,8 +200,8 @@ func (s *Side) all(ctx context.Context, qs []string) (out []*Result) {
 type way struct {
 	forms         map[string]string
 	before, after []string
-	// late: before stands before the last statement of several that change tables, which is number
-	// from.
+	// late: forms are those of the last statement of several that change tables, and before stands
+	// before it. Its number is from.
 	late bool
 	from int
 }
