@@ -24,8 +24,8 @@ func (a Analyzing) AnalyzeTable(ctx *sql.Context, t sql.Table, db string) error 
 		if err := a.Env.Stats.Analyze(kctx, st.Def); err != nil {
 			return schema.ClientError(err)
 		}
-		if sample, _ := a.Env.Stats.Sample(st.Def); sample != nil && sample.Rows == 0 {
-			return nil // the engine divides by their number
+		if sample, _ := a.Env.Stats.Sample(st.Def); sample == nil || sample.Rows == 0 {
+			return nil // the engine divides by their number; temporary tables have no sample
 		}
 	}
 	return a.StatsProvider.AnalyzeTable(ctx, t, db)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -23,6 +24,23 @@ func TestAnalyzeTable(t *testing.T) {
 	sample, keys := s.g.Stats.Sample(snap.Table("test", "t"))
 	if sample == nil || sample.Rows != 3 || sample.Columns[1].Distinct != 1 || len(keys) != 1 {
 		t.Errorf("%+v, %v", sample, keys)
+	}
+}
+
+// TestAnalyzedNames: the answer names tables with their databases, also of temporary ones.
+func TestAnalyzedNames(t *testing.T) {
+	_, c := newServer(t)
+	exec(t, c, "CREATE TABLE t (id INT PRIMARY KEY)")
+	exec(t, c, "CREATE DATABASE other")
+	exec(t, c, "CREATE TABLE other.U (id INT PRIMARY KEY)")
+	exec(t, c, "CREATE TEMPORARY TABLE tmp (id INT PRIMARY KEY)")
+	for q, want := range map[string]string{
+		"ANALYZE TABLE t, other.U": "[test.t|analyze|status|OK other.U|analyze|status|OK]",
+		"ANALYZE TABLE tmp":        "[test.tmp|analyze|status|OK]",
+	} {
+		if got := fmt.Sprint(query(t, c, q)); got != want {
+			t.Errorf("%s: %s, not %s", q, got, want)
+		}
 	}
 }
 

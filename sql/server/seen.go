@@ -12,6 +12,7 @@ import (
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
+	"github.com/godwitdb/godwit/sql/table"
 )
 
 // What a user may see of the statements and definitions of others.
@@ -65,8 +66,27 @@ func (b *builder) buildSeen(ctx *sql.Context, s *session.Session, n sql.Node, ro
 		return nil, b.g.maySeeEvents(ctx, n.Database().Name())
 	case *plan.ShowCreateEvent:
 		return nil, b.g.maySeeEvents(ctx, n.Database().Name())
+	case *plan.AnalyzeTable:
+		return analyzed(ctx, n), nil
 	}
 	return nil, nil
+}
+
+// analyzed answers ANALYZE TABLE, with the database before the name of each table as MySQL does.
+func analyzed(ctx *sql.Context, n *plan.AnalyzeTable) sql.RowIter {
+	var rows []sql.Row
+	for _, t := range n.Tables {
+		db := ctx.GetCurrentDatabase()
+		if own := table.Of(t); own != nil {
+			db = own.Database()
+		}
+		row := sql.Row{db + "." + t.Name(), "analyze", "status", "OK"}
+		if err := n.Stats.AnalyzeTable(ctx, t, db); err != nil {
+			row[2], row[3] = "Error", err.Error()
+		}
+		rows = append(rows, row)
+	}
+	return sql.RowsToRowIter(rows...)
 }
 
 func (b *builder) changer(ctx *sql.Context, s *session.Session, row sql.Row) rights.Changer {
