@@ -95,6 +95,7 @@ func (b *Batch) apply(sync bool) error {
 	if b.s.closed.Load() {
 		return errClosed
 	}
+	b.s.patience.written.Add(int64(b.b.Len()))
 	if sync && !b.s.opts.NoSync && !b.b.Empty() {
 		b.s.syncs.begin(b)
 	}

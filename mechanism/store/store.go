@@ -102,6 +102,7 @@ type Store struct {
 	guard      guard
 	mirror     mirror
 	syncs      syncs
+	patience   *patience
 	format     atomic.Uint64 // in which the store is written
 	lostTail   string        // see LostTail
 	synced     atomic.Uint64 // sequence numbers below it are on disk
@@ -132,6 +133,7 @@ func Open(opts Options) (*Store, error) {
 	if err := s.guard.check(); err != nil {
 		return nil, err
 	}
+	s.patience = newPatience()
 	po := s.pebbleOptions()
 	s.readerOptions = po.MakeReaderOptions()
 	db, err := pebble.Open(opts.Dir, po)
@@ -200,6 +202,9 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
 		DisableAutomaticCompactions: s.opts.Simulation,
 		DisableTableStats:           s.opts.Simulation,
+	}
+	if !s.opts.Simulation {
+		o.Experimental.CompactionScheduler = s.patience
 	}
 	for i := range o.Levels {
 		l := &o.Levels[i]
