@@ -94,7 +94,7 @@ type Limits struct {
 	// SpillBytes of them stay in memory, the rest goes to temporary files; default 32 MiB.
 	SpillBytes int
 	// What is more than EntryBytes (default 28 MiB) or EntryWrites (default 200,000) is committed
-	// in pieces of PieceBytes (default 2 MiB) or PieceWrites (default 20,000).
+	// in pieces of PieceBytes (default 2 MiB) or PieceWrites (default 40,000).
 	EntryBytes, EntryWrites, PieceBytes, PieceWrites int
 	// OnceBytes and OnceWrites are WriteBytes and Writes of transactions that cannot be committed
 	// in pieces; default 28 MiB and 500,000.
@@ -155,7 +155,7 @@ func (l *Limits) fill() {
 	def(&l.EntryBytes, 28<<20)
 	def(&l.EntryWrites, 200_000)
 	def(&l.PieceBytes, 2<<20)
-	def(&l.PieceWrites, 20_000)
+	def(&l.PieceWrites, 40_000)
 	def(&l.OnceBytes, 28<<20)
 	def(&l.OnceWrites, 500_000)
 	def(&l.Reads, maxReads)

@@ -31,6 +31,7 @@ type largeCommit struct {
 type pieceLog struct {
 	proposal
 	*staging.Stager
+	room []wire.Write // for the next writes of pieces
 }
 
 func (t *Txn) newPieceLog() *pieceLog {
@@ -105,7 +106,7 @@ func (c *largeCommit) commit(ctx context.Context) (ts base.Timestamp, err error)
 	if c.margin = t.margin(groups, 0, false); t.db.leadsGroup(base.MetaGroup) {
 		c.margin = max(c.margin, largeMargin)
 	}
-	if ts, err = c.prepareAll(ctx, groups); err == nil {
+	if ts, err = c.prepareAll(ctx, groups); err == nil && c.count() > settleSoon {
 		c.settled(ctx, groups, ts)
 	}
 	return ts, err
@@ -165,11 +166,11 @@ func (c *largeCommit) add(ctx context.Context, w *writes.Write) error {
 		}
 		c.shard = s
 	}
-	return c.pieces.add(ctx, &c.walk, w)
+	return c.pieces.add(ctx, &c.walk, w, len(w.Key)+len(w.Val))
 }
 
-// add sends a write to its likely owner.
-func (p *pieceLog) add(ctx context.Context, walk *known.Walk, w *writes.Write) error {
+// add sends a write, which counts as so many bytes of a piece, to its likely owner.
+func (p *pieceLog) add(ctx context.Context, walk *known.Walk, w *writes.Write, size int) error {
 	g, ok := walk.Owner(w.Key)
 	if !ok {
 		var room [1]piece
@@ -177,7 +178,13 @@ func (p *pieceLog) add(ctx context.Context, walk *known.Walk, w *writes.Write) e
 		g = guessed.group
 		p.plan.require(g, guessed.need)
 	}
-	return p.Add(ctx, g, w.Wire(false), w.Size())
+	if len(p.room) == 0 {
+		p.room = make([]wire.Write, manyWrites)
+	}
+	m := &p.room[0]
+	p.room = p.room[1:]
+	w.Fill(m, false)
+	return p.Add(ctx, g, m, size)
 }
 
 // Piece implements staging.Host.
@@ -199,6 +206,18 @@ func (p *pieceLog) Misplaced(owners []*wire.Foreign) {
 	for _, f := range owners {
 		p.plan.require(base.GroupID(f.Group), f.Since)
 	}
+}
+
+// settleSoon is how many pieces become rows after the client has its answer: whoever reads a group
+// meanwhile waits there, and should not for long.
+const settleSoon = 64
+
+// count is how many pieces there are.
+func (c *largeCommit) count() (n uint32) {
+	for _, of := range c.plan.pieces {
+		n += of
+	}
+	return n
 }
 
 // settleWait is how long a client waits, at most, until all rows of its commit can be read.

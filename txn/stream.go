@@ -21,9 +21,12 @@ type early struct {
 var _ kv.Streamer = (*Txn)(nil)
 
 const (
-	// streamPart is the part of what one entry of a log holds from which on rows are logged early.
-	// A transaction that is smaller is better off with one entry.
-	streamPart = 2
+	// streamPart and streamWrites are the parts of what one entry of a log holds, of its bytes and of
+	// its writes, from which on rows are logged early. A transaction that is smaller is better off
+	// with one entry. With many small writes what takes time is to make them and to look at their
+	// keys, and the two go on beside each other.
+	streamPart   = 2
+	streamWrites = 8
 	// streamSections is of how many sections rows are logged early: each has a piece in memory.
 	streamSections = 16
 )
@@ -56,7 +59,8 @@ func (t *Txn) Stream(ctx context.Context, table base.TableID, indexes ...base.In
 		t.early = &early{pieceLog: t.newPieceLog()}
 		t.buf.Apart(table, indexes, t.db.cfg.Rewrites)
 	}
-	if t.mode == bySlot || t.buf.Bytes < t.db.cfg.Limits.EntryBytes/streamPart {
+	if l := &t.db.cfg.Limits; t.mode == bySlot ||
+		t.buf.Bytes < l.EntryBytes/streamPart && t.buf.Len() < l.EntryWrites/streamWrites {
 		return nil
 	}
 	t.lockOnly()
@@ -79,7 +83,7 @@ func (e *early) send(ctx context.Context, ws []*writes.Write) error {
 		if !base.GoesOn(ctx, i) {
 			return base.Ended(ctx)
 		}
-		if err := e.add(e.ctx, &walk, w); err != nil {
+		if err := e.add(e.ctx, &walk, w, w.Size()); err != nil {
 			return err
 		}
 	}

@@ -23,10 +23,10 @@ type apart struct {
 	over  bool  // no more are
 
 	indexes []base.IndexID
-	entries []*Write // in the order in which they came
-	bytes   int      // of entries
-	// chunks are entries that came before, the oldest first; each is in key order.
-	chunks [][]*Write
+	entries []*entries // by section, in the order in which they came
+	bytes   int        // of entries
+	// chunks are entries that came before, the oldest first.
+	chunks []*chunk
 	// Rewrites has a key that was taken written again, for tests of STAGE-7.
 	rewrites bool
 }
@@ -45,9 +45,6 @@ const (
 	// and read them again takes a tenth of a statement's time, and they have no places in maps. A
 	// chunk is written in a step of some 100 ms.
 	maxChunks = 4
-	// blockLen is how many entries are sorted at once, as they come. To sort a whole chunk takes
-	// 0.1 s in which nobody asks whether the statement is to end; to merge its blocks a third.
-	blockLen = 1 << 14
 )
 
 // Apart has rows of a table, and entries of some of its indexes, kept apart from now on, where that
@@ -119,64 +116,22 @@ func (b *Buffer) keepEntry(w *Write) bool {
 	if a == nil || !w.Content() || w.Kind == wire.WriteKind_INSERT || w.Patch != nil || w.Draft != 0 || !a.entry(w.Key) {
 		return false
 	}
-	a.entries = append(a.entries, w)
-	if n := len(a.entries); n%blockLen == 0 {
-		sortByKey(a.entries[n-blockLen:])
+	s := a.section(w.Key)
+	if s == nil {
+		return false
 	}
+	s.add(w)
 	a.bytes += w.held()
 	a.count++
 	if b.SpillAt > 0 && a.bytes > b.SpillAt {
-		a.chunks = append(a.chunks, newest(a.entries, len(a.entries)/blockLen))
+		a.chunks = append(a.chunks, gather(a.entries))
 		a.entries, a.bytes = nil, 0
 		if len(a.chunks) == maxChunks {
-			b.run(a.chunks[0])
+			b.run(a.chunks[0].sorted())
 			a.chunks = slices.Delete(a.chunks, 0, 1)
 		}
 	}
 	return true
-}
-
-// newest sorts writes whose first blocks are in order, of which there are so many, and leaves the
-// last one of each key.
-func newest(ws []*Write, blocks int) []*Write {
-	for at := blocks * blockLen; at < len(ws); at += blockLen {
-		sortByKey(ws[at:min(at+blockLen, len(ws))])
-	}
-	ws = merged(ws)
-	out := ws[:0]
-	for _, w := range ws {
-		switch n := len(out); {
-		case n == 0 || out[n-1].Key.Compare(w.Key) != 0:
-			out = append(out, w)
-		case out[n-1].seq < w.seq:
-			out[n-1] = w
-		}
-	}
-	return out
-}
-
-// merged puts blocks that are in order into one.
-func merged(ws []*Write) []*Write {
-	if len(ws) <= blockLen {
-		return ws
-	}
-	to := make([]*Write, 0, len(ws))
-	for size := blockLen; size < len(ws); size *= 2 {
-		for rest := ws; len(rest) > 0; {
-			n := min(2*size, len(rest))
-			x, y := rest[:min(size, n)], rest[min(size, n):n]
-			for len(x) > 0 && len(y) > 0 {
-				if x[0].Key.Compare(y[0].Key) <= 0 {
-					to, x = append(to, x[0]), x[1:]
-				} else {
-					to, y = append(to, y[0]), y[1:]
-				}
-			}
-			to, rest = append(append(to, x...), y...), rest[n:]
-		}
-		ws, to = to, ws[:0]
-	}
-	return ws
 }
 
 // Old is the write of a key that is going to be written: Get, but for those that are kept apart. A
@@ -241,11 +196,16 @@ func (b *Buffer) join() {
 		return
 	}
 	b.apart = nil
-	rest, blocks := a.entries, len(a.entries)/blockLen
+	var rest []*Write
 	for _, p := range a.parts {
 		rest = append(rest, p.waiting...)
 	}
-	b.lists = append(a.chunks, newest(rest, blocks))
+	sortByKey(rest)
+	b.lists = nil
+	for _, c := range append(a.chunks, gather(a.entries)) {
+		b.lists = append(b.lists, c.sorted())
+	}
+	b.lists = append(b.lists, rest)
 	slices.Reverse(b.lists)
 }
 

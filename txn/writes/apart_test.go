@@ -125,22 +125,19 @@ func TestApartHidden(t *testing.T) {
 	}
 }
 
-// TestNewest: blocks that were sorted as they came, and what came behind them, make one list, with
-// the last write of each key.
-func TestNewest(t *testing.T) {
+// TestEntriesInOrder: entries of any sections, sorted block by block as they came, make one list,
+// with the last write of each key.
+func TestEntriesInOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 8))
 	for _, n := range []int{0, 1, blockLen - 1, blockLen, blockLen + 1, 3*blockLen + 77, 7 * blockLen} {
-		var ws []*Write
+		a := &apart{}
 		last := map[string]uint32{}
 		for i := range n {
 			w := &Write{Key: rowKey(1+r.IntN(2), r.IntN(n)), seq: uint32(i + 1)}
-			ws = append(ws, w)
+			a.section(w.Key).add(w)
 			last[string(w.Key)] = w.seq
-			if len(ws)%blockLen == 0 {
-				sortByKey(ws[len(ws)-blockLen:])
-			}
 		}
-		got := newest(ws, n/blockLen)
+		got := gather(a.entries).sorted()
 		if len(got) != len(last) {
 			t.Fatalf("%d writes: %d keys, want %d", n, len(got), len(last))
 		}
@@ -149,5 +146,18 @@ func TestNewest(t *testing.T) {
 				t.Fatalf("%d writes: %v of write %d is at %d", n, w.Key, w.seq, i)
 			}
 		}
+	}
+}
+
+// TestManySections: entries of more sections than are told apart are kept with the other writes.
+func TestManySections(t *testing.T) {
+	a := &apart{}
+	for i := range maxSections {
+		if a.section(rowKey(i+1, 1)) == nil {
+			t.Fatalf("section %d is not kept", i)
+		}
+	}
+	if a.section(rowKey(maxSections+1, 1)) != nil || a.section(rowKey(1, 2)) == nil {
+		t.Error("the bound does not hold, or what is there is not found")
 	}
 }
