@@ -254,9 +254,8 @@ const (
 // and matters for by-home indexes only.
 func (t *Table) IndexEntry(ctx context.Context, x *Index, row sql.Row, r RowRef, home base.RegionID) (key base.Key,
 	value []byte, err error) {
-	var cols []byte
-	null := false
-	var first []byte
+	var room [64]byte
+	cols, first, null := room[:0], []byte(nil), false
 	for i, c := range x.Cols {
 		null = null || row[c.Pos] == nil
 		if cols, err = t.Cols[c.Pos].AppendKey(ctx, cols, row[c.Pos], c.length); err != nil {
@@ -270,7 +269,8 @@ func (t *Table) IndexEntry(ctx context.Context, x *Index, row sql.Row, r RowRef,
 	if x.Desc.Class == ClassUnique {
 		shard = t.shardOf(t.partAt(r.Shard), first)
 	}
-	key = append(t.Prefix(shard, x.Desc.Key(), home), cols...)
+	prefix := t.Prefix(shard, x.Desc.Key(), home)
+	key = append(append(make(base.Key, 0, len(prefix)+len(cols)+len(r.PK)), prefix...), cols...)
 	if x.Desc.Unique() && !null {
 		value = binary.BigEndian.AppendUint16([]byte{entryCarry}, uint16(r.Shard))
 		return key, append(value, r.PK...), nil
@@ -280,7 +280,7 @@ func (t *Table) IndexEntry(ctx context.Context, x *Index, row sql.Row, r RowRef,
 		value = binary.BigEndian.AppendUint16([]byte{entryCarry}, uint16(r.Shard))
 		return key, append(value, r.PK...), nil
 	}
-	return key, binary.AppendUvarint([]byte{entryTail}, uint64(len(cols))), nil
+	return key, binary.AppendUvarint(append(make([]byte, 0, 3), entryTail), uint64(len(cols))), nil
 }
 
 // PrefixLen is the length of the fixed part of the keys of an index.

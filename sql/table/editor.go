@@ -234,6 +234,22 @@ func (e *Editor) add(ctx *sql.Context, c change) error {
 	return nil
 }
 
+// change is room for the next change: that of one that was sent.
+func (e *Editor) change() change {
+	if n := len(e.ops); n < cap(e.ops) {
+		return e.ops[:n+1][n].emptied()
+	}
+	return change{}
+}
+
+// emptied is a change of nothing with the room of this one.
+func (c *change) emptied() change {
+	clear(c.dels)
+	clear(c.puts)
+	clear(c.ins)
+	return change{dels: c.dels[:0], puts: c.puts[:0], ins: c.ins[:0]}
+}
+
 // rowHome is the home for the index entries of a new row.
 func (e *Editor) rowHome(s base.ShardID) base.RegionID {
 	if h := e.Def.Desc.Home(); h != 0 {
@@ -276,7 +292,8 @@ func (e *Editor) Insert(ctx *sql.Context, row sql.Row) error {
 		}
 	}
 	row = e.Def.AsKept(row)
-	c := change{row: row.Copy()}
+	c := e.change()
+	c.row = row.Copy()
 	if len(e.Def.PK) > 0 {
 		c.ref, err = e.Def.RefOf(ctx, row)
 	} else {
@@ -424,7 +441,8 @@ func (e *Editor) DeleteAt(ctx *sql.Context, at kv.Row, row sql.Row) error {
 }
 
 func (e *Editor) deleteRow(ctx *sql.Context, ref schema.RowRef, home base.RegionID, row sql.Row) error {
-	c := change{ref: ref, dels: []base.Key{e.Def.RowKey(ref)}}
+	c := e.change()
+	c.ref, c.dels = ref, append(c.dels, e.Def.RowKey(ref))
 	e.noteGone(c.dels[0], home)
 	if e.Def.Next != nil {
 		c.was = formerRow{row.Copy(), ref}
@@ -475,7 +493,8 @@ func (e *Editor) UpdateAt(ctx *sql.Context, at kv.Row, old, row sql.Row) error {
 // updateAt gathers the change of the row at ref.
 func (e *Editor) updateAt(ctx *sql.Context, ref schema.RowRef, home base.RegionID, old, row sql.Row) error {
 	row = e.Def.AsKept(row)
-	c := change{row: row.Copy()}
+	c := e.change()
+	c.row = row.Copy()
 	if e.Def.Next != nil {
 		c.was = formerRow{old.Copy(), ref}
 	}
@@ -602,7 +621,9 @@ func (e *Editor) Flush(ctx *sql.Context) error {
 		}
 	}
 	if e.ops == nil { // the next changes have the same room
-		clear(ops)
+		for i := range ops {
+			ops[i] = ops[i].emptied()
+		}
 		e.ops = ops[:0]
 	}
 	if e.IsTemporary() {

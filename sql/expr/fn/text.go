@@ -329,16 +329,19 @@ func substringIndex(a []*expr.Vec, i int32) (string, bool) {
 
 func reverse(a []*expr.Vec, i int32) (string, bool) {
 	s := a[0].S[i]
-	b := make([]byte, 0, len(s))
+	var b strings.Builder
+	b.Grow(len(s))
 	for len(s) > 0 {
 		n := 1
-		if a[0].T.Kind != expr.Bytes {
+		if c := s[len(s)-1]; c < utf8.RuneSelf || a[0].T.Kind == expr.Bytes {
+			b.WriteByte(c)
+		} else {
 			_, n = utf8.DecodeLastRuneInString(s)
+			b.WriteString(s[len(s)-n:])
 		}
-		b = append(b, s[len(s)-n:]...)
 		s = s[:len(s)-n]
 	}
-	return string(b), true
+	return b.String(), true
 }
 
 func registerTrim(name string, left, right bool) {
