@@ -21,10 +21,10 @@ type early struct {
 var _ kv.Streamer = (*Txn)(nil)
 
 const (
-	// streamPart and streamWrites are the parts of what one entry of a log holds, of its bytes and of
-	// its writes, from which on rows are logged early. A transaction that is smaller is better off
-	// with one entry. With many small writes what takes time is to make them and to look at their
-	// keys, and the two go on beside each other.
+	// streamPart and streamWrites are the parts of what one entry of a log holds, of its bytes and
+	// of its writes, from which on rows are logged early. A transaction that is smaller is better
+	// off with one entry. With many small writes what takes time is to make them and to look at
+	// their keys, and the two go on beside each other.
 	streamPart   = 2
 	streamWrites = 8
 	// streamSections is of how many sections rows are logged early: each has a piece in memory.

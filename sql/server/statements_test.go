@@ -247,3 +247,28 @@ func TestSlowLog(t *testing.T) {
 		t.Error("no statement was slow")
 	}
 }
+
+// TestVariablesAsTables: performance_schema has what SHOW VARIABLES and SHOW STATUS show.
+func TestVariablesAsTables(t *testing.T) {
+	s, _ := newServer(t)
+	c := conn(t, openDSN(t, fmt.Sprintf("root@tcp(%s)/test", s.Addr())))
+	exec(t, c, "SET sql_mode = 'ANSI_QUOTES', autocommit = 0")
+	for table, show := range map[string]string{
+		"session_variables": "SHOW SESSION VARIABLES", "global_variables": "SHOW GLOBAL VARIABLES",
+		"session_status": "SHOW SESSION STATUS", "global_status": "SHOW GLOBAL STATUS",
+	} {
+		shown := query(t, c, show)
+		if len(shown) < 5 {
+			t.Errorf("%s shows %d", show, len(shown))
+		}
+		if got := query(t, c, "SELECT * FROM performance_schema."+table); len(got) != len(shown) {
+			t.Errorf("%s has %d rows, %s %d", table, len(got), show, len(shown))
+		}
+	}
+	const of = "SELECT VARIABLE_VALUE FROM performance_schema.session_variables WHERE VARIABLE_NAME = "
+	for name, want := range map[string]string{"sql_mode": "ANSI_QUOTES", "autocommit": "OFF"} {
+		if got := query(t, c, of+"'"+name+"'"); len(got) != 1 || got[0] != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+}

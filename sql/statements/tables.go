@@ -15,7 +15,7 @@ import (
 )
 
 // Schema is the database of MySQL's statistics of a server, and byDigest the one of its tables that
-// there is.
+// shows what was counted.
 const (
 	Schema   = "performance_schema"
 	byDigest = "events_statements_summary_by_digest"
@@ -25,9 +25,9 @@ const (
 func (r *Recorder) Database() sql.Database {
 	return &virtual.Database{Called: Schema, ReadOnly: func() error { return ddl.ErrReadOnlySystem(Schema) },
 		Tables: func() []virtual.Table {
-			return []virtual.Table{{Name: byDigest, Comment: "what statements of this node's clients have cost, by digest",
+			return append([]virtual.Table{{Name: byDigest, Comment: "what statements of this node's clients have cost, by digest",
 				Columns: summaryColumns, Truncate: r.Table.Truncate,
-				Rows: func(*sql.Context) ([]sql.Row, error) { return summary(r.Table.Rows()), nil }}}
+				Rows: func(*sql.Context) ([]sql.Row, error) { return summary(r.Table.Rows()), nil }}}, variableTables()...)
 		}}
 }
 
