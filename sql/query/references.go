@@ -90,7 +90,7 @@ func (c *change) open(t *target, res *outcome) *writer {
 			w.to = t.st.Words(c.ctx, w.e).(editor)
 		}
 	}
-	w.e.Most = gathered
+	w.e.Most, w.e.Ask = gathered, c.paced().Err
 	w.to.StatementBegin(c.ctx)
 	return w
 }

@@ -21,6 +21,9 @@ import (
 // FlushRows is how many changed rows an editor gathers before it checks their keys in one go.
 const FlushRows = 512
 
+// rowsUnasked is how many rows an editor writes before it asks again.
+const rowsUnasked = 16
+
 // Editor applies the changes of one statement to one table. Changes are gathered and
 // sent to the kv transaction in batches, so that the keys which must be absent are
 // read together and no row costs a trip of its own.
@@ -40,6 +43,9 @@ type Editor struct {
 	hold  bool // send nothing before the statement ends: it still reads the table
 	// Most is how many changed rows are gathered before they are sent; 0: FlushRows.
 	Most int
+	// Ask says every few rows that are written whether the statement may go on, and waits until it
+	// may; nil: nobody does. Rows of a transaction that lie in files take long.
+	Ask  func() error
 	room int // bytes of the last row, and some more
 }
 
@@ -608,6 +614,11 @@ func (e *Editor) Flush(ctx *sql.Context) error {
 	}
 	rows := 0
 	for i := range ops {
+		if i%rowsUnasked == 0 && e.Ask != nil {
+			if err := e.Ask(); err != nil {
+				return err
+			}
+		}
 		if err := e.apply(ctx, &ops[i], blind); err != nil {
 			return err
 		}
