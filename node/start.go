@@ -51,7 +51,7 @@ func Start(ctx context.Context, cfg Config, log *slog.Logger) (*Node, error) {
 		return nil, err
 	}
 	n := newNode(log)
-	n.turns.Crowded = spare.Crowded
+	n.turns.Crowded, n.turns.Look = spare.Crowded, spare.Look
 	n.closeLast(st.Close)
 	if n.audit, err = audit.Open(cfg.AuditDir, log); err != nil {
 		return nil, errors.Join(err, n.Close(ctx))

@@ -43,6 +43,8 @@ const (
 	lease = 20 * time.Millisecond
 	// stand is how often it lets other goroutines of its processor go first.
 	stand = 500 * time.Microsecond
+	// lookEvery is how often a statement sees to it that the scheduler looks at the network.
+	lookEvery = 200 * time.Microsecond
 	// behind is by how much Reading statements come later than Locking ones that ask at the same
 	// time, and most by how much those that have computed for long come later.
 	behind = 100 * time.Millisecond
@@ -70,7 +72,11 @@ type Pool struct {
 	// Crowded is told when statements begin to wait for slots, and when none has for a while. nil:
 	// nobody is.
 	Crowded func(bool)
+	// Look has the scheduler look at the network. Statements that compute call it while there is a
+	// crowd. nil: nothing does.
+	Look func()
 
+	looks atomic.Bool // there is a crowd, and a Look
 	mu    sync.Mutex
 	short shortStatements
 	crowd bool          // Crowded was told so
@@ -191,11 +197,12 @@ type Turn struct {
 	pool  *Pool
 	class Class
 
-	last  time.Duration // Yield was called
-	used  time.Duration // of computing, about
-	since time.Duration // it has its slot
-	stood time.Duration // it last let others go first
-	begun bool          // it has had a slot
+	last   time.Duration // Yield was called
+	used   time.Duration // of computing, about
+	since  time.Duration // it has its slot
+	stood  time.Duration // it last let others go first
+	looked time.Duration // it last had the scheduler look at the network
+	begun  bool          // it has had a slot
 }
 
 // Turn begins a statement. Without a pool it waits for nobody.
@@ -220,8 +227,12 @@ func (t *Turn) Yield(ctx context.Context) error {
 	}
 	now := t.pool.now()
 	if t.last == 0 {
-		t.last, t.stood = now, now
+		t.last, t.stood, t.looked = now, now, now
 		return nil
+	}
+	if now-t.looked >= lookEvery && t.pool.looks.Load() {
+		t.looked = now
+		t.pool.Look()
 	}
 	// Who was away for longer has not computed all the time.
 	away := quantum
@@ -393,6 +404,7 @@ func (p *Pool) look() {
 	p.adapt(now)
 	p.grant(now)
 	crowd, told := p.judgeCrowd(now), p.crowd
+	p.looks.Store(crowd && p.Look != nil)
 	if p.crowd = crowd; crowd && p.timer == nil {
 		p.timer = time.AfterFunc(lease, p.look)
 	}

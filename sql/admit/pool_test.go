@@ -107,6 +107,46 @@ func TestPaused(t *testing.T) {
 	})
 }
 
+// TestLooks: statements have the scheduler look at the network while they take all slots, at every
+// call that is late enough, and not while there is a slot for others.
+func TestLooks(t *testing.T) {
+	for _, c := range []struct {
+		slots, statements int
+		step              time.Duration
+		least, most       int32
+	}{
+		{slots: 2, statements: 1, step: lookEvery},
+		{slots: 1, statements: 1, step: lookEvery, least: 300, most: 500},
+		{slots: 2, statements: 3, step: lookEvery, least: 600, most: 1000},
+		{slots: 1, statements: 1, step: lookEvery / 4, least: 300, most: 500},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := New(c.slots)
+			p.Delay = nil
+			var looks atomic.Int32
+			p.Look = func() { looks.Add(1) }
+			var wg sync.WaitGroup
+			for range c.statements {
+				wg.Go(func() {
+					turn := p.Turn(Reading)
+					defer turn.End()
+					for p.now() < 100*time.Millisecond {
+						if err := turn.Yield(t.Context()); err != nil {
+							t.Error(err)
+						}
+						time.Sleep(c.step)
+					}
+				})
+			}
+			wg.Wait()
+			if n := looks.Load(); n < c.least || n > c.most {
+				t.Errorf("%d statements on %d slots looked %d times, not %d to %d", c.statements, c.slots, n, c.least, c.most)
+			}
+			time.Sleep(time.Minute) // until it is no crowd any more
+		})
+	}
+}
+
 // TestClasses: statements that may hold locks come first.
 func TestClasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
