@@ -25,9 +25,9 @@
 // statements come ([fewShort]), and who has a slot then gives its thread's processor away every
 // [stand], too: to the threads that look for what came.
 //
-// Nor does that do while the collector marks: it takes all threads that have nothing else to do, and
-// those of them that look at the network wait for a processor as well. A request was seen after 8
-// ms then, by the look of every 10. So while there is a crowd, whoever computes has the scheduler
+// Nor does that do while the collector marks: it takes all threads that have nothing else to do,
+// and those of them that look at the network wait for a processor as well. A request was seen after
+// 8 ms then, by the look of every 10. So while there is a crowd, whoever computes has the scheduler
 // look every [lookEvery] ([Pool.Look]), if something has come: then it is looked at by a thread
 // that has a processor, and what waited for it goes on there.
 //
