@@ -5258,13 +5258,15 @@ type SnapshotChunk struct {
 	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
 	Id            uint64                 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
 	Seq           uint32                 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"`
-	Raft          []byte                 `protobuf:"bytes,4,opt,name=raft,proto3" json:"raft,omitempty"` // first chunk: the raft message (MsgSnap) this belongs to
+	Raft          []byte                 `protobuf:"bytes,4,opt,name=raft,proto3" json:"raft,omitempty"` // the raft message (MsgSnap) of the group, for older builds
 	Keys          [][]byte               `protobuf:"bytes,5,rep,name=keys,proto3" json:"keys,omitempty"` // engine keys
 	Values        [][]byte               `protobuf:"bytes,6,rep,name=values,proto3" json:"values,omitempty"`
 	Last          bool                   `protobuf:"varint,7,opt,name=last,proto3" json:"last,omitempty"`
-	GcThreshold   uint64                 `protobuf:"varint,8,opt,name=gc_threshold,json=gcThreshold,proto3" json:"gc_threshold,omitempty"` // sender's collection threshold of the shard
-	Crc           uint32                 `protobuf:"varint,9,opt,name=crc,proto3" json:"crc,omitempty"`                                    // of keys and values
-	Incarnations  []uint32               `protobuf:"varint,10,rep,packed,name=incarnations,proto3" json:"incarnations,omitempty"`          // first chunk: of the shard's groups at the sender, by region; none if all are 0
+	GcThreshold   uint64                 `protobuf:"varint,8,opt,name=gc_threshold,json=gcThreshold,proto3" json:"gc_threshold,omitempty"`      // sender's collection threshold of the shard
+	Crc           uint32                 `protobuf:"varint,9,opt,name=crc,proto3" json:"crc,omitempty"`                                         // of keys, values, raft and heads
+	Incarnations  []uint32               `protobuf:"varint,10,rep,packed,name=incarnations,proto3" json:"incarnations,omitempty"`               // first chunk: of the shard's groups at the sender, by region; none if all are 0
+	HeadGroups    []uint32               `protobuf:"varint,11,rep,packed,name=head_groups,json=headGroups,proto3" json:"head_groups,omitempty"` // first chunk: the groups that the stream is of,
+	Heads         [][]byte               `protobuf:"bytes,12,rep,name=heads,proto3" json:"heads,omitempty"`                                     // and the raft message (MsgSnap) of each. An older build takes it for damaged.
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5365,6 +5367,20 @@ func (x *SnapshotChunk) GetCrc() uint32 {
 func (x *SnapshotChunk) GetIncarnations() []uint32 {
 	if x != nil {
 		return x.Incarnations
+	}
+	return nil
+}
+
+func (x *SnapshotChunk) GetHeadGroups() []uint32 {
+	if x != nil {
+		return x.HeadGroups
+	}
+	return nil
+}
+
+func (x *SnapshotChunk) GetHeads() [][]byte {
+	if x != nil {
+		return x.Heads
 	}
 	return nil
 }
@@ -8644,7 +8660,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\n" +
 	"raw_latest\x18\x11 \x01(\x04R\trawLatest\x12\x1b\n" +
 	"\techo_sent\x18\x12 \x01(\x04R\bechoSent\x12\x1a\n" +
-	"\bunproven\x18\x13 \x01(\bR\bunproven\"\xf4\x01\n" +
+	"\bunproven\x18\x13 \x01(\bR\bunproven\"\xab\x02\n" +
 	"\rSnapshotChunk\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x04R\x02id\x12\x10\n" +
@@ -8656,7 +8672,10 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\fgc_threshold\x18\b \x01(\x04R\vgcThreshold\x12\x10\n" +
 	"\x03crc\x18\t \x01(\rR\x03crc\x12\"\n" +
 	"\fincarnations\x18\n" +
-	" \x03(\rR\fincarnations\"\\\n" +
+	" \x03(\rR\fincarnations\x12\x1f\n" +
+	"\vhead_groups\x18\v \x03(\rR\n" +
+	"headGroups\x12\x14\n" +
+	"\x05heads\x18\f \x03(\fR\x05heads\"\\\n" +
 	"\vSnapshotAck\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x04R\x02id\x12\x10\n" +

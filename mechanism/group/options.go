@@ -124,8 +124,9 @@ type HostOptions struct {
 	// MetaWaits has snapshots of the meta shard wait for those of other shards, for tests.
 	MetaWaits bool
 	// RefusesStreams has a node refuse a snapshot for which it has no place, and LoneSnapshots has
-	// none wait for other groups of its shard, for tests.
-	RefusesStreams, LoneSnapshots bool
+	// none wait for other groups of its shard, for tests. LoneHeads has a node send headers of
+	// snapshots in chunks of their own, and take no others, as older builds do.
+	RefusesStreams, LoneSnapshots, LoneHeads bool
 	// HastyReturns has voters that come back stand at once if they see each other first (GRP-12),
 	// SplitVotes leaves GRP-16 out.
 	HastyReturns, SplitVotes bool

@@ -9,7 +9,6 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/store"
-	"github.com/godwitdb/godwit/wire"
 )
 
 // A shard whose tables are damaged on one node is fetched from another (package store, repair.go).
@@ -151,8 +150,8 @@ func (s *snapshots) restore(in *inbound) error {
 }
 
 // copyHeader takes the header of a group of a shard that was lost.
-func (in *inbound) copyHeader(c *wire.SnapshotChunk, m *pb.Message) {
+func (in *inbound) copyHeader(g base.GroupID, m *pb.Message) {
 	md := m.GetSnapshot().GetMetadata()
-	in.copies = append(in.copies, store.GroupAt{Group: base.GroupID(c.Group), Index: md.GetIndex(), Term: md.GetTerm(),
+	in.copies = append(in.copies, store.GroupAt{Group: g, Index: md.GetIndex(), Term: md.GetTerm(),
 		Conf: md.GetConfState()})
 }

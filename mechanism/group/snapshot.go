@@ -22,8 +22,10 @@ import (
 // bring several groups of the shard forward, if the same node leads them and
 // the same follower lacks them.
 //
-// A stream is a series of Calls: a header per group (its MsgSnap), chunks in any
-// order, an end. The receiver stages chunks on disk; at the end it steps each
+// A stream is a series of Calls: the first one has a header per group (its MsgSnap) and the first
+// chunk; then come chunks in any order, and an end. What fits into one chunk is one Call, and takes
+// one round trip: while a stream of the shard comes in, the next one waits at the receiver, whole.
+// The receiver stages chunks on disk; at the end it steps each
 // MsgSnap, and when each group's raft has decided, merges the stage (Import.Finish) with the
 // logs of those that accepted reset in the merge's last, atomic batch. Before
 // that nothing has changed; a stream that breaks is dropped and sent anew when
@@ -36,6 +38,9 @@ func chunkCRC(c *wire.SnapshotChunk) uint32 {
 	for i := range c.Keys {
 		sum = crc32.Update(sum, castagnoli, c.Keys[i])
 		sum = crc32.Update(sum, castagnoli, c.Values[i])
+	}
+	for _, h := range c.Heads {
+		sum = crc32.Update(sum, castagnoli, h)
 	}
 	return crc32.Update(sum, castagnoli, c.Raft)
 }
@@ -306,67 +311,6 @@ func (s *snapshots) stream(ctx context.Context, k streamKey, jobs []*snapJob) (i
 		heads, groups = append(heads, m), append(groups, j.g.id)
 	}
 	return s.send(ctx, k, exp, groups, heads)
-}
-
-// send sends a copy of a shard, with the header of each group that it is of.
-func (s *snapshots) send(within context.Context, k streamKey, exp *store.Export, groups []base.GroupID,
-	heads []*pb.Message) (bytes int64, err error) {
-	o := &s.h.opts
-	id := s.id.Add(1)
-	seq := uint32(0)
-	for i, m := range heads {
-		body, err := marshalMessage(m)
-		if err != nil {
-			return 0, err
-		}
-		c := &wire.SnapshotChunk{Group: uint32(groups[i]), Id: id, Seq: seq, Raft: body, Incarnations: exp.Incarnations.Numbers()}
-		if err := s.call(within, k.to, c, o.SnapshotTimeout); err != nil {
-			return 0, err
-		}
-		seq++
-	}
-	var (
-		window = make(chan struct{}, o.SnapshotWindow)
-		calls  sync.WaitGroup
-	)
-	ctx, fail := context.WithCancelCause(within) // the first chunk that fails ends all
-	defer fail(nil)
-	err = exp.Chunks(o.SnapshotChunkBytes, func(keys, vals [][]byte) error {
-		select {
-		case window <- struct{}{}:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		c := &wire.SnapshotChunk{Group: uint32(groups[0]), Id: id, Seq: seq, Keys: keys, Values: vals,
-			GcThreshold: uint64(exp.Threshold)}
-		seq++
-		size := int64(0)
-		for i := range keys {
-			size += int64(len(keys[i]) + len(vals[i]))
-		}
-		bytes += size
-		if err := s.pace.wait(ctx, size); err != nil {
-			<-window
-			return err
-		}
-		calls.Go(func() {
-			if err := s.call(ctx, k.to, c, o.SnapshotTimeout); err != nil {
-				fail(err)
-			}
-			<-window
-		})
-		return nil
-	})
-	calls.Wait()
-	if err == nil {
-		err = context.Cause(ctx)
-	}
-	if err != nil {
-		return bytes, err
-	}
-	// The merge of a large shard takes its time.
-	return bytes, s.call(within, k.to, &wire.SnapshotChunk{Group: uint32(groups[0]), Id: id, Seq: seq, Last: true},
-		20*o.SnapshotTimeout)
 }
 
 func (s *snapshots) call(ctx context.Context, to base.NodeID, c *wire.SnapshotChunk, timeout time.Duration) error {

@@ -41,7 +41,8 @@ func (s *snapshots) handle(ctx context.Context, from base.NodeID, body []byte) (
 		return nil, base.Errorf(base.CodeInvalid, "snapshot chunk from node %d cannot be decoded: %v", from, err)
 	}
 	ack := &wire.SnapshotAck{Id: c.Id, Seq: c.Seq}
-	if chunkCRC(c) != c.Crc || len(c.Keys) != len(c.Values) {
+	if chunkCRC(c) != c.Crc || len(c.Keys) != len(c.Values) || len(c.Heads) != len(c.HeadGroups) ||
+		len(c.Heads) > 0 && s.h.opts.LoneHeads {
 		return nil, base.Errorf(base.CodeCorrupt, "snapshot chunk %d from node %d arrived damaged", c.Seq, from)
 	}
 	in, err := s.admit(ctx, from, c)
@@ -145,7 +146,7 @@ func (s *snapshots) inboundOf(from base.NodeID, c *wire.SnapshotChunk) (*inbound
 		in.heard = time.Now()
 		return in, nil
 	}
-	if c.Seq != 0 || len(c.Raft) == 0 {
+	if c.Seq != 0 || len(c.Raft) == 0 && len(c.Heads) == 0 {
 		return nil, base.Errorf(base.CodeUnavailable, "snapshot stream %d from node %d is not known here (any more)", c.Id, from)
 	}
 	if s.shards[shard] || !s.ahead(shard) && s.taken() >= s.h.opts.SnapshotStreams {
@@ -187,41 +188,57 @@ func (s *snapshots) drop(in *inbound) {
 	s.mu.Unlock()
 }
 
+// chunk takes a part of a stream.
 func (s *snapshots) chunk(in *inbound, c *wire.SnapshotChunk) error {
 	in.seen[c.Seq] = true
-	switch {
-	case c.Last:
-		if len(in.seen) != int(c.Seq)+1 {
-			return base.Errorf(base.CodeUnavailable, "snapshot stream %d lacks %d of %d chunks", c.Id,
-				int(c.Seq)+1-len(in.seen), c.Seq+1)
+	if len(c.Raft) > 0 {
+		return s.header(in, base.GroupID(c.Group), c.Raft)
+	}
+	for i, h := range c.Heads {
+		if err := s.header(in, base.GroupID(c.HeadGroups[i]), h); err != nil {
+			return err
 		}
-		s.wg.Add(1)
-		defer s.wg.Done()
-		if in.lost {
-			return s.restore(in)
+	}
+	if len(c.Keys) > 0 {
+		if err := in.imp.Add(c.Keys, c.Values); err != nil {
+			return err
 		}
-		return s.install(in)
-	case len(c.Raft) > 0:
-		m, err := unmarshalMessage(c.Raft)
-		if err != nil {
-			return base.Errorf(base.CodeInvalid, "snapshot header of group %v cannot be decoded: %v", base.GroupID(c.Group), err)
-		}
-		if m.GetType() != pb.MsgSnap || m.GetTo() != uint64(s.h.opts.Self) || m.GetFrom() != uint64(in.key.from) ||
-			m.GetSnapshot().GetMetadata().GetConfState() == nil || base.GroupID(c.Group).Shard() != in.shard {
-			return base.Errorf(base.CodeInvalid, "snapshot header of group %v is not one", base.GroupID(c.Group))
-		}
-		if in.lost {
-			in.copyHeader(c, m)
-			return nil
-		}
-		g := s.h.Group(base.GroupID(c.Group))
-		if g == nil {
-			return base.Errorf(base.CodeUnavailable, "group %v is not open on node %d", base.GroupID(c.Group), s.h.opts.Self)
-		}
-		in.parts = append(in.parts, &stagedSnapshot{g: g, m: m, decided: make(chan bool, 1)})
+	}
+	if !c.Last {
 		return nil
 	}
-	return in.imp.Add(c.Keys, c.Values)
+	if len(in.seen) != int(c.Seq)+1 {
+		return base.Errorf(base.CodeUnavailable, "snapshot stream %d lacks %d of %d chunks", c.Id,
+			int(c.Seq)+1-len(in.seen), c.Seq+1)
+	}
+	s.wg.Add(1)
+	defer s.wg.Done()
+	if in.lost {
+		return s.restore(in)
+	}
+	return s.install(in)
+}
+
+// header takes the header of a group.
+func (s *snapshots) header(in *inbound, id base.GroupID, raft []byte) error {
+	m, err := unmarshalMessage(raft)
+	if err != nil {
+		return base.Errorf(base.CodeInvalid, "snapshot header of group %v cannot be decoded: %v", id, err)
+	}
+	if m.GetType() != pb.MsgSnap || m.GetTo() != uint64(s.h.opts.Self) || m.GetFrom() != uint64(in.key.from) ||
+		m.GetSnapshot().GetMetadata().GetConfState() == nil || id.Shard() != in.shard {
+		return base.Errorf(base.CodeInvalid, "snapshot header of group %v is not one", id)
+	}
+	if in.lost {
+		in.copyHeader(id, m)
+		return nil
+	}
+	g := s.h.Group(id)
+	if g == nil {
+		return base.Errorf(base.CodeUnavailable, "group %v is not open on node %d", id, s.h.opts.Self)
+	}
+	in.parts = append(in.parts, &stagedSnapshot{g: g, m: m, decided: make(chan bool, 1)})
+	return nil
 }
 
 // install merges a complete stream for the groups whose raft wants it.
