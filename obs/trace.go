@@ -178,6 +178,24 @@ func (t *Trace) Reset() {
 // TraceKey is the key of a context's trace, for contexts that carry more than that.
 type TraceKey struct{}
 
+// Each runs f for 0..n-1 at once, one of them on the caller's goroutine, and waits for all. Each
+// has a branch of the trace of ctx.
+func Each(ctx context.Context, n int, f func(ctx context.Context, i int)) {
+	traces := TraceOf(ctx).Parallel(n)
+	done := make(chan struct{}, n)
+	for i := 1; i < n; i++ {
+		go func() {
+			f(WithTrace(ctx, traces[i]), i)
+			done <- struct{}{}
+		}()
+	}
+	f(WithTrace(ctx, traces[0]), 0)
+	for i := 1; i < n; i++ {
+		<-done
+	}
+	TraceOf(ctx).Join(traces)
+}
+
 // WithTrace attaches t to ctx; the transport and the consensus groups count
 // into the trace they find there.
 func WithTrace(ctx context.Context, t *Trace) context.Context {

@@ -37,6 +37,20 @@ func (t *Txn) started() {
 	}()
 }
 
+// named gives a transaction that began when its node knew nothing of the time the name of one that
+// begins now (TXN-9), if it is about to tell others its name.
+func (t *Txn) named(ctx context.Context, told bool) error {
+	if !t.blank || !told {
+		return nil
+	}
+	ts, err := t.freshTimestamp(ctx)
+	if err == nil {
+		t.blank, t.id, t.opts.Age, t.meta.Age = false, t.db.newID(ts), ts, uint64(ts)
+		t.meta.Id = t.id[:]
+	}
+	return err
+}
+
 // opened is the opening if it has arrived, else 0.
 func (t *Txn) opened() base.Timestamp {
 	if t.opening != nil {

@@ -81,6 +81,9 @@ func (t *Txn) commit(ctx context.Context) (base.Timestamp, error) {
 			return 0, err
 		}
 	}
+	if err := t.named(ctx, t.Wrote()); err != nil {
+		return 0, err
+	}
 	if err := t.aboveEnds(ctx); err != nil {
 		return 0, err
 	}

@@ -50,6 +50,8 @@ type Breaks struct {
 	VotesEnd bool
 	// EarlyAnswers tells of a commit that was asked for before its timestamp has passed (FWD-5).
 	EarlyAnswers bool
+	// BlankNames leaves TXN-9 out.
+	BlankNames bool
 }
 
 // ReadConfig says where reads without locks are answered.

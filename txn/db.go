@@ -76,9 +76,9 @@ func (db *DB) Begin(opts kv.Options) kv.Txn {
 }
 
 func (db *DB) begin(opts kv.Options) *Txn {
-	begun := time.Now()
+	begun, blank := time.Now(), db.clock.Blank() && !db.cfg.BlankNames
 	now := db.clock.NowAt(begun)
-	t := &Txn{attempt: attempt{db: db, begun: begun}, opts: opts}
+	t := &Txn{attempt: attempt{db: db, begun: begun}, opts: opts, blank: blank}
 	t.id = db.newID(now)
 	t.buf.SpillAt = db.cfg.Limits.SpillBytes
 	if t.opts.Age == 0 {

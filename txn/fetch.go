@@ -50,6 +50,9 @@ type found struct {
 func (f *fetch) run(ctx context.Context, t *Txn) error {
 	t.db.busy.Add(1)
 	defer t.db.busy.Add(-1)
+	if err := t.named(ctx, f.lock != kv.LockNone || t.db.ordered && t.opts.ReadTS == 0); err != nil {
+		return err
+	}
 	if ordered, err := f.goesByTimestamp(ctx, t); err != nil {
 		return err
 	} else if ordered {

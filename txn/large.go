@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/txn/known"
 	"github.com/godwitdb/godwit/txn/staging"
@@ -228,7 +229,7 @@ const settleWait = 10 * time.Minute
 func (c *largeCommit) settled(ctx context.Context, groups []base.GroupID, ts base.Timestamp) {
 	ctx, cancel := context.WithTimeout(ctx, settleWait)
 	defer cancel()
-	parallel(ctx, len(groups), func(ctx context.Context, i int) {
+	obs.Each(ctx, len(groups), func(ctx context.Context, i int) {
 		q := &wire.FinishRequest{Group: uint32(groups[i]), Txn: c.as.id[:], Commit: true, Ts: uint64(ts), Prepared: true}
 		_, _ = c.t.db.router.Finish(ctx, q)
 	})

@@ -167,7 +167,7 @@ func (t *Txn) confirmLocks(ctx context.Context) (base.Timestamp, error) {
 func (t *Txn) finishReads(ctx context.Context, held []part, at base.Timestamp) (int, error) {
 	var moves atomic.Int64
 	errs := make([]error, len(held))
-	parallel(ctx, len(held), func(ctx context.Context, i int) {
+	obs.Each(ctx, len(held), func(ctx context.Context, i int) {
 		resp, err := t.db.router.Finish(ctx, &wire.FinishRequest{Group: uint32(held[i].group), Txn: t.id[:],
 			MinTs: uint64(t.opened()), At: uint64(at), Done: true})
 		if err == nil {

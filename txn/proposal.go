@@ -234,7 +234,7 @@ func (p *proposal) prepare(ctx context.Context, groups []base.GroupID, by protoc
 	votes := make([]vote, len(groups))
 	start := time.Now()
 	p.asked()
-	parallel(ctx, len(groups), func(ctx context.Context, i int) {
+	obs.Each(ctx, len(groups), func(ctx context.Context, i int) {
 		v := &votes[i]
 		resp, err := p.send(ctx, reqs[i])
 		if err != nil {
@@ -284,23 +284,6 @@ func (p *proposal) answered(ctx context.Context, g base.GroupID, resp *wire.Comm
 	if need := ts.Sub(p.from) - time.Duration(resp.WaitedNs); ts != 0 && (err == nil || refused) {
 		p.t.db.horizon.Needed(time.Now(), g, max(need, 0), refused)
 	}
-}
-
-// parallel runs f for 0..n-1 at once, one of them here; each has a branch of the trace.
-func parallel(ctx context.Context, n int, f func(ctx context.Context, i int)) {
-	traces := obs.TraceOf(ctx).Parallel(n)
-	done := make(chan struct{}, n)
-	for i := 1; i < n; i++ {
-		go func() {
-			f(obs.WithTrace(ctx, traces[i]), i)
-			done <- struct{}{}
-		}()
-	}
-	f(obs.WithTrace(ctx, traces[0]), 0)
-	for i := 1; i < n; i++ {
-		<-done
-	}
-	obs.TraceOf(ctx).Join(traces)
 }
 
 // leastAsked is for how long an outcome is asked for at least, however long the statement has taken

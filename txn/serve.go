@@ -63,7 +63,7 @@ func (f *fetch) split(t *Txn) (parts []readPart) {
 func (f *fetch) runParts(ctx context.Context, t *Txn, parts []readPart) error {
 	errs := make([]error, len(parts))
 	subs := make([]fetch, len(parts))
-	parallel(ctx, len(parts), func(ctx context.Context, i int) {
+	obs.Each(ctx, len(parts), func(ctx context.Context, i int) {
 		p, sub := &parts[i], &subs[i]
 		*sub = *f.like()
 		for _, j := range p.of {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -73,7 +74,7 @@ func (t *Txn) cross(ctx context.Context) error {
 	held := t.locked()
 	errs := make([]error, len(held))
 	if len(held) > 0 {
-		parallel(ctx, len(held), func(ctx context.Context, i int) {
+		obs.Each(ctx, len(held), func(ctx context.Context, i int) {
 			resp, err := t.db.router.Finish(ctx, &wire.FinishRequest{Group: uint32(held[i].group), Txn: t.id[:],
 				MinTs: uint64(s), At: uint64(s)})
 			if err == nil {

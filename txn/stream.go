@@ -64,7 +64,10 @@ func (t *Txn) Stream(ctx context.Context, table base.TableID, indexes ...base.In
 		return nil
 	}
 	t.lockOnly()
-	err := t.early.send(ctx, t.buf.Take(streamSections))
+	err := t.named(ctx, true)
+	if err == nil {
+		err = t.early.send(ctx, t.buf.Take(streamSections))
+	}
 	if err == nil {
 		return nil
 	}

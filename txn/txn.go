@@ -18,6 +18,7 @@ type Txn struct {
 	attempt  // the transaction under its first name
 	opts     kv.Options
 	mode     mode
+	blank    bool           // it began when its node knew nothing of the time: see named
 	err      error          // ended the transaction; every later call returns it
 	commitTS base.Timestamp // 0: not committed
 	room     []writes.Write // for the next ones

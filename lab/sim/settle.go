@@ -41,7 +41,7 @@ func (b *bench) probe() (slowest time.Duration) {
 		}
 		write := func(gs ...base.GroupID) {
 			wg.Go(func() {
-				if err := writeAlive(ctx, l.node.DB(), h.id, gs); err != nil {
+				if err := w.writeAlive(ctx, l.node.DB(), h.id, gs); err != nil {
 					w.fail("%v after the last fault, node %d cannot write to %v: %w", liveBound, h.id, gs, err)
 				}
 				if took := int64(time.Since(began)); len(gs) == 1 && gs[0] != base.MetaGroup {
@@ -63,7 +63,7 @@ func (b *bench) probe() (slowest time.Duration) {
 // writeAlive writes a row of each group, again and again until it is known to be written: a node
 // that waits for an answer has less patience than the bound, and may say that an outcome is
 // unknown.
-func writeAlive(ctx context.Context, db kv.DB, from base.NodeID, gs []base.GroupID) error {
+func (w *world) writeAlive(ctx context.Context, db kv.DB, from base.NodeID, gs []base.GroupID) error {
 	for {
 		_, err := kv.Run(ctx, db, kv.Options{}, func(t kv.Txn) error {
 			for _, g := range gs {
@@ -74,6 +74,7 @@ func writeAlive(ctx context.Context, db kv.DB, from base.NodeID, gs []base.Group
 		if code := base.CodeOf(err); code != base.CodeAmbiguous && code != base.CodeUnavailable || ctx.Err() != nil {
 			return err
 		}
+		w.log.printf("probe of node %d, %v: not written: %v", from, gs, err)
 		time.Sleep(100 * time.Millisecond)
 	}
 }

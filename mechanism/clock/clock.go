@@ -167,6 +167,10 @@ func (c *Clock) virtual(t time.Time) base.Timestamp {
 	return 0
 }
 
+// Blank reports whether this node knows nothing of the time: its process has just begun, and nobody
+// has told it of a timestamp or confirmed its source. Now only counts from 0 until then.
+func (c *Clock) Blank() bool { return c.st.Load().virtual && c.virt.Load() == nil }
+
 // Source is the source's own word: what it reads and how wrong that may be, whatever the mode.
 func (c *Clock) Source() (base.Timestamp, time.Duration) { return c.read(time.Now()) }
 

@@ -31,8 +31,8 @@ func TestSnapshotsTakeOneRoundTrip(t *testing.T) {
 	}
 }
 
-// queuedSnapshots is how long it takes until a node that was away has the logs of four groups of one
-// shard, which four nodes lead.
+// queuedSnapshots is how long it takes until a node that was away has the logs of four groups of
+// one shard, which four nodes lead.
 func queuedSnapshots(t *testing.T, opts ...HostOptions) (took []time.Duration) {
 	for _, o := range opts {
 		virtual(t, 1, func(t *testing.T) {
