@@ -21,8 +21,8 @@ import (
 // cases: docs/limits.md.)
 
 const (
-	wholeBound = 4 * time.Second
-	lostBound  = 6 * time.Second
+	wholeBound = 3 * time.Second
+	lostBound  = 3 * time.Second
 	aliveEvery = 250 * time.Millisecond // a write for each node and group
 	aliveSlots = 20                     // rows of each, so that no write waits for an earlier one
 	aliveHang  = 5 * time.Second        // what ends a write

@@ -18,8 +18,9 @@ import (
 var protocolSources = []string{"base", "wire", "kv", "policy", "mechanism", "owner", "txn", "cluster", "node",
 	"lab/sim", "lab/history"}
 
-// soakRecord says how many seeds a state of the sources has seen. It lies in a file of its own for
-// each state, outside of the repository, so a run that was stopped goes on where it was.
+// soakRecord says how many seeds a state of the sources has seen, from a first one on. It lies in a
+// file of its own for each state and first seed, outside of the repository, so a run that was
+// stopped goes on where it was, and several may run at the same time.
 type soakRecord struct {
 	Sources string   `json:"sources"` // hash
 	First   uint64   `json:"first"`
@@ -34,7 +35,7 @@ func openSoak(dir, root string, first uint64) (*soakRecord, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &soakRecord{Sources: sum, First: first, path: filepath.Join(dir, "soak-"+sum[:16]+".json")}
+	r := &soakRecord{Sources: sum, First: first, path: filepath.Join(dir, fmt.Sprintf("soak-%s-%d.json", sum[:16], first))}
 	b, err := os.ReadFile(r.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, os.MkdirAll(dir, 0o755)
@@ -126,10 +127,10 @@ func TestAllSoak(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r.Seen%100 == 0 || !ok {
-			fmt.Println(r)
+			fmt.Printf("%v; %v\n", r, &seen)
 		}
 	}
-	fmt.Println(r)
+	fmt.Printf("%v; %v\n", r, &seen)
 	if len(r.Failed) > 0 {
 		t.Error(r)
 	}
@@ -174,6 +175,9 @@ func TestSoakRecord(t *testing.T) {
 	open(3, 1)
 	write("owner/sub/b.go", "package b")
 	open(0, 0)
+	if r, err := openSoak(dir, root, 8); err != nil || r.Seen != 0 || r.First != 8 {
+		t.Fatalf("%v, %v: not a record of its own", r, err)
+	}
 	if err := os.Remove(filepath.Join(root, "owner/sub/b.go")); err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func (g *Group) startAppend() bool {
 	}
 	if g.crowd > 0 {
 		g.crowd--
-	} else if g.sole && len(g.flights) == 0 {
+	} else if g.sole && len(g.flights) == 0 && !g.guest {
 		return g.commitHere(b, msgs)
 	}
 	if err := b.CommitAsync(true); err != nil {

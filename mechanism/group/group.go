@@ -138,6 +138,7 @@ type view struct {
 	lead  uint64
 	state raft.StateType
 	sole  bool // the only voter is this node
+	guest bool // this turn is one of Push
 	voter bool // this node votes
 }
 

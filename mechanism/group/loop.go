@@ -75,7 +75,8 @@ func (g *Group) takeTurn() {
 
 // Push sees to what Enqueue queued, or the disk has done: if no turn is under way, the caller does
 // one, which saves two changes of goroutine; else the group's goroutine will. The caller may hold
-// no lock that the state machine takes.
+// no lock that the state machine takes. It does not wait for the disk: a statement that does while
+// the disk stands still cannot be answered.
 func (g *Group) Push() {
 	select {
 	case g.turns <- struct{}{}:
@@ -84,7 +85,9 @@ func (g *Group) Push() {
 		return
 	}
 	if g.mb.pushed() {
+		g.guest = !g.host.opts.GuestsWait
 		g.guarded(g.takeTurn)
+		g.guest = false
 	}
 	ended := g.failed != nil || g.removed
 	<-g.turns

@@ -127,6 +127,8 @@ type HostOptions struct {
 	// none wait for other groups of its shard, for tests. LoneHeads has a node send headers of
 	// snapshots in chunks of their own, and take no others, as older builds do.
 	RefusesStreams, LoneSnapshots, LoneHeads bool
+	// GuestsWait has whoever does a turn of a sole voter wait for its disk, for tests.
+	GuestsWait bool
 	// HastyReturns has voters that come back stand at once if they see each other first (GRP-12),
 	// SplitVotes leaves GRP-16 out.
 	HastyReturns, SplitVotes bool

@@ -3,6 +3,7 @@ package group
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/godwitdb/godwit/base"
 )
@@ -57,6 +58,35 @@ func TestPush(t *testing.T) {
 			wg.Wait()
 			for range proposers * each {
 				<-codes
+			}
+		})
+	}
+}
+
+// TestPushDoesNotWaitForTheDisk: the disk of a sole voter takes nothing. Whoever does the group's
+// turn is free at once, and can give up.
+func TestPushDoesNotWaitForTheDisk(t *testing.T) {
+	const stalls = 10 * time.Second
+	for _, waits := range []bool{false, true} {
+		virtual(t, 1, func(t *testing.T) {
+			c := newCluster(t, 1, 1, wan30(), HostOptions{GuestsWait: waits})
+			defer c.close()
+			c.groups[testGroup] = c.all()
+			c.startAll()
+			l := c.leader(testGroup)
+			term, _ := l.Leads()
+			time.Sleep(time.Second)
+			c.frozen.Store(base.NodeID(1), time.Now().Add(stalls))
+			done := make(chan error, 1)
+			began := time.Now()
+			l.Enqueue(put(1), term, func(_ any, _ uint64, err error) { done <- err })
+			l.Push()
+			if d := time.Since(began); waits != (d > stalls/2) {
+				t.Errorf("waits %v: whoever did the turn was there for %v", waits, d)
+			}
+			must(t, <-done)
+			if d := time.Since(began); d < stalls/2 {
+				t.Errorf("the disk stood still, and took a proposal after %v", d)
 			}
 		})
 	}
