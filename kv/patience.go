@@ -17,7 +17,7 @@ import (
 // faster, and a client's patience is longer. A request that waits for a lock is at a node that
 // answers.
 const (
-	ReachIn    = 4500 * time.Millisecond
+	ReachIn    = 4 * time.Second
 	ReachAgain = 2800 * time.Millisecond
 )
 

@@ -71,10 +71,10 @@ func TestPatience(t *testing.T) {
 		}
 		p = NewPatience()
 		p.Failed()
-		time.Sleep(4 * time.Second)
+		time.Sleep(3 * time.Second)
 		p.Answered()
-		if got := until(p); got != ReachIn-4*time.Second {
-			t.Errorf("it ended %v after it had waited for 4 s in vain", got)
+		if got := until(p); got != ReachIn-3*time.Second {
+			t.Errorf("it ended %v after it had waited for 3 s in vain", got)
 		}
 		p = NewPatience()
 		time.Sleep(time.Minute)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/mechanism/lock"
 	"github.com/godwitdb/godwit/owner/txns"
 	"github.com/godwitdb/godwit/wire"
@@ -57,10 +58,12 @@ func TestUnknownOutcome(t *testing.T) {
 		if d, code := locks(4); code != base.CodeUnavailable || d > detectFirst {
 			t.Errorf("a lock of a transaction that has been in doubt for long: %v after %v", code, d)
 		}
+		var patience *kv.Patience
 		outcome := func() error {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			return r.awaitEnd(context.Background(), holder)
+			patience = kv.NewPatience()
+			return r.awaitEnd(kv.WithPatience(context.Background(), patience), holder)
 		}
 		if d, code := waits(outcome); code != base.CodeUnavailable || d != resolveAgain {
 			t.Errorf("an outcome that has been unknown for long: %v after %v", code, d)
@@ -70,6 +73,9 @@ func TestUnknownOutcome(t *testing.T) {
 		r.mu.Unlock()
 		if d, code := waits(outcome); code != base.CodeUnavailable || d != r.cfg.EnterTimeout {
 			t.Errorf("an outcome that is unknown: %v after %v", code, d)
+		}
+		if want := max(kv.ReachIn-r.cfg.EnterTimeout, 0); patience.Left() != want {
+			t.Errorf("a statement that has waited %v in vain goes on for %v, not %v", r.cfg.EnterTimeout, patience.Left(), want)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/mechanism/lock"
 	"github.com/godwitdb/godwit/owner/state"
 	"github.com/godwitdb/godwit/owner/txns"
@@ -155,7 +156,7 @@ func (r *Replica) waitLock(ctx context.Context, x *txns.Txn, w *txns.LockWait, p
 		if over || w.Sent {
 			continue // if it was sent, the next round receives it
 		}
-		left, gaveUp := r.mayWait(&wait, table, w.In)
+		left, gaveUp := r.mayWait(ctx, &wait, table, w.In)
 		if err, over = gaveUp, gaveUp != nil; !over {
 			pause = min(2*pause, detectLast)
 			timer.Reset(min(pause, left))
@@ -177,11 +178,11 @@ func (r *Replica) waitLock(ctx context.Context, x *txns.Txn, w *txns.LockWait, p
 }
 
 // mayWait is how long a request may still wait for its lock, or why it gives up. mu is held.
-func (r *Replica) mayWait(w *waits.Wait, table *lock.Table, in *lock.Waiter) (left time.Duration, err error) {
+func (r *Replica) mayWait(ctx context.Context, w *waits.Wait, table *lock.Table, in *lock.Waiter) (left time.Duration, err error) {
 	older, ending := table.Older(in)
 	now := time.Now()
 	if doubt := r.InDoubt(w.Txn, now, r.cfg.EnterTimeout); doubt != nil && table == r.LockTable {
-		return 0, unknown(doubt)
+		return 0, unknown(ctx, doubt, now.Sub(w.Start))
 	}
 	left, v := w.Left(now, waits.Patience{Deadlock: r.cfg.DeadlockTimeout, Alone: r.cfg.Alone()}, older, ending)
 	switch v {
@@ -244,13 +245,14 @@ func (r *Replica) release(x *txns.Txn, remember bool) {
 
 // unknown is the error of a request that has waited for an outcome for long enough. What it has
 // waited counts against the patience of its statement, as if nobody had answered.
-func unknown(x *txns.Txn) error {
+func unknown(ctx context.Context, x *txns.Txn, waited time.Duration) error {
+	kv.PatienceOf(ctx).FailedSince(time.Now().Add(-waited))
 	return base.Errorf(base.CodeUnavailable, "the outcome of transaction %v, which wrote the same rows, is not known: "+
 		"too few replicas of a group that takes part in it are reachable; retry later", x.ID)
 }
 
 // awaitEnd waits until x has ended here; mu is held at entry and exit.
-func (r *Replica) awaitEnd(ctx context.Context, x *txns.Txn) error {
+func (r *Replica) awaitEnd(ctx context.Context, x *txns.Txn) (err error) {
 	if t := r.forwards(); t != nil {
 		return t.Err
 	}
@@ -266,23 +268,20 @@ func (r *Replica) awaitEnd(ctx context.Context, x *txns.Txn) error {
 	ch, left := x.Gone, x.DoubtLeft(time.Now(), r.cfg.EnterTimeout, resolveAgain)
 	r.waiting++
 	r.stats.UndecidedWaits.Add(1)
-	var err error
 	for again := true; again; {
 		r.mu.Unlock()
-		timer := time.NewTimer(left)
 		over := false
 		select {
 		case <-ch:
-		case <-timer.C:
+		case <-time.After(left):
 			over = true
 		case <-ctx.Done():
 			err = canceled(ctx)
 		}
-		timer.Stop()
 		r.mu.Lock()
 		// the outcome of one that settles is known, it only takes its time
 		if again = over && x.Settling && !x.Ended; over && !again {
-			err = unknown(x)
+			err = unknown(ctx, x, left)
 		}
 	}
 	r.waiting--

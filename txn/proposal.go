@@ -287,7 +287,7 @@ func (p *proposal) answered(ctx context.Context, g base.GroupID, resp *wire.Comm
 }
 
 // leastAsked is for how long an outcome is asked for at least, however long the statement has taken
-// before; half of it, if that time went to nodes that do not answer.
+// before; a quarter of it, if that time went to nodes that do not answer: no statement takes 5 s.
 const leastAsked = 2 * time.Second
 
 // outcome asks the groups what became of the transaction, until that is known or the time for it is
@@ -310,7 +310,7 @@ func (db *DB) askOutcome(ctx context.Context, id base.TxnID, since time.Time, wh
 	limit := leastAsked
 	patience := kv.PatienceOf(ctx)
 	if left := kv.ReachIn - patience.Age(); left > 0 { // else it has waited for a lock
-		limit = max(left, leastAsked/2)
+		limit = max(left, leastAsked/4)
 		patience.FailedSince(since)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(limit, db.cfg.Limits.Ambiguous))
