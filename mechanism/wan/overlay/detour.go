@@ -149,13 +149,9 @@ func (o *Overlay) choose(p *peer, now time.Duration) {
 	var took time.Duration
 	good, strays := false, false
 	if cut {
-		between := o.roundTrips()
-		o.linkMu.Lock()
-		may := func(over base.NodeID) bool { return over == p.id || o.mayPass(p.id, over) }
-		path, took = o.links.route(p.id, now, between, may)
-		strays = d != nil && slices.ContainsFunc(d.path, func(over base.NodeID) bool { return !may(over) })
-		good = d != nil && o.links.passable(d.path, now) && len(path) >= len(d.path) && !strays
-		o.linkMu.Unlock()
+		path, took, good, strays = o.wayTo(p, d, now)
+	} else {
+		p.heals = 0
 	}
 	switch {
 	case d != nil && (!cut || strays && path == nil): // better lost than over nodes that must not have it
@@ -171,6 +167,35 @@ func (o *Overlay) choose(p *peer, now time.Duration) {
 			o.wg.Go(func() { o.open(p, path, took+openIn) })
 		}
 	}
+}
+
+// wayTo is the best way to a peer whose direct path is cut; nil if there is none. good: the present
+// detour d, which may be nil, is as good. strays: d goes over a node that must not pass messages on.
+func (o *Overlay) wayTo(p *peer, d *detour, now time.Duration) (path []base.NodeID, took time.Duration, good, strays bool) {
+	between := o.roundTrips()
+	o.linkMu.Lock()
+	defer o.linkMu.Unlock()
+	may := func(over base.NodeID) bool { return over == p.id || o.mayPass(p.id, over) }
+	path, took = o.links.route(p.id, now, false, between, may)
+	healing := path == nil && !o.Params().PatientDetours
+	if healing {
+		path, took = o.links.route(p.id, now, true, between, may)
+	}
+	if d != nil {
+		strays = slices.ContainsFunc(d.path, func(over base.NodeID) bool { return !may(over) })
+		return path, took, o.links.passable(d.path, now, healing) && len(path) >= len(d.path) && !strays, strays
+	}
+	if !healing || path == nil {
+		p.heals = 0
+		return path, took, false, false
+	}
+	if p.heals == 0 {
+		p.heals = now
+	}
+	if now-p.heals < cutAfter {
+		path = nil
+	}
+	return path, took, false, false
 }
 
 // roundTrips are those between all peers and this node.

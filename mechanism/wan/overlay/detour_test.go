@@ -182,6 +182,30 @@ func TestDetourInOrder(t *testing.T) {
 	}
 }
 
+// TestDetourOverHealingLinks: while node 3 is down the path from it to node 1 is cut, and that from
+// node 1 to it is not. When it is started anew it is heard over node 2 soon, though node 2 hears it
+// again only since then (OVL-8).
+func TestDetourOverHealingLinks(t *testing.T) {
+	for _, patient := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := roundWorld(t, 3, Params{PatientDetours: patient})
+			defer w.close()
+			w.talk(time.Second)
+			w.net.Crash(3)
+			w.leave(3)
+			w.talk(2 * time.Second)
+			w.net.CutOneWay(3, 1)
+			w.talk(time.Second)
+			w.join(3, 3)
+			since := time.Since(w.begin)
+			w.talk(4 * time.Second)
+			if gap, _ := w.gap(3, 1, since); patient != (gap > 1500*ms) {
+				t.Errorf("patient %v: nothing comes from node 3 to node 1 for %v", patient, gap)
+			}
+		})
+	}
+}
+
 // TestDetourThroughRestarts: whoever of the two ends is started anew during a detour, or just after
 // it, the other one is heard again.
 func TestDetourThroughRestarts(t *testing.T) {

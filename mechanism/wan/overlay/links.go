@@ -45,8 +45,9 @@ type links struct {
 	looked  time.Duration
 	late    base.Worst           // by how much this process was woken late
 	asked   time.Duration        // when another node has asked for reports
-	missed  map[base.NodeID]bool // nodes that some node does not hear, and since when
-	changed time.Duration        // these have been so
+	missed  map[base.NodeID]bool // nodes that some node does not hear
+	own     map[base.NodeID]bool // those that this one does not hear; false: hears again
+	changed time.Duration        // since when these have been so
 }
 
 // link is the direct path from a peer.
@@ -138,10 +139,10 @@ func (l *links) learn(reports []*wire.LinkReport, now time.Duration) (news bool)
 // for theirs: this node doubts a link, or hears that another one does. While that is news, or a
 // detour may be of use, it is often.
 func (l *links) pace(now time.Duration) (every time.Duration, ask bool) {
-	missed := map[base.NodeID]bool{}
+	missed, own := map[base.NodeID]bool{}, map[base.NodeID]bool{}
 	for id, x := range l.peers {
 		if x.cut || now-x.heard > doubtAfter {
-			ask, missed[id] = true, true
+			ask, missed[id], own[id] = true, true, now-x.heard > doubtAfter
 		}
 	}
 	for _, r := range l.reports {
@@ -151,8 +152,8 @@ func (l *links) pace(now time.Duration) (every time.Duration, ask bool) {
 			}
 		}
 	}
-	if !maps.Equal(missed, l.missed) {
-		l.missed, l.changed = missed, now
+	if !maps.Equal(missed, l.missed) || !maps.Equal(own, l.own) {
+		l.missed, l.own, l.changed = missed, own, now
 		return time.Nanosecond, ask // at once
 	}
 	switch {
@@ -232,8 +233,23 @@ func (l *links) hears(a, b base.NodeID, now time.Duration) bool {
 	return ok && now-r.at <= freshFor && !slices.Contains(r.cut, b) && !slices.Contains(r.doubted, b)
 }
 
-// whole reports whether two nodes are known to hear each other directly.
-func (l *links) whole(a, b base.NodeID, now time.Duration) bool {
+// hearsAgain is hears, also of a link that is healing.
+func (l *links) hearsAgain(a, b base.NodeID, now time.Duration) bool {
+	if a == l.self {
+		x := l.peers[b]
+		return x != nil && now-x.heard <= doubtAfter
+	}
+	r, ok := l.reports[a]
+	return ok && now-r.at <= freshFor && !slices.Contains(r.doubted, b) &&
+		(!slices.Contains(r.cut, b) || slices.Contains(r.healing, b))
+}
+
+// whole reports whether two nodes are known to hear each other directly; healing: or to do so again
+// since a moment ago.
+func (l *links) whole(a, b base.NodeID, now time.Duration, healing bool) bool {
+	if healing {
+		return l.hearsAgain(a, b, now) && l.hearsAgain(b, a, now)
+	}
 	return l.hears(a, b, now) && l.hears(b, a, now)
 }
 
@@ -251,8 +267,9 @@ func (l *links) silent(id base.NodeID, now time.Duration) bool {
 }
 
 // route is the best way to a peer over others that may pass messages on: of those with the fewest
-// nodes, the fastest one. Nil if there is none. took is its round trip, about.
-func (l *links) route(to base.NodeID, now time.Duration, rtt func(a, b base.NodeID) time.Duration,
+// nodes, the fastest one. Nil if there is none. took is its round trip, about. healing: links that
+// are healing will do, but for the one to the peer itself (OVL-8).
+func (l *links) route(to base.NodeID, now time.Duration, healing bool, rtt func(a, b base.NodeID) time.Duration,
 	may func(over base.NodeID) bool) (path []base.NodeID, took time.Duration) {
 	type way struct {
 		path []base.NodeID
@@ -264,7 +281,7 @@ func (l *links) route(to base.NodeID, now time.Duration, rtt func(a, b base.Node
 		next := map[base.NodeID]way{}
 		for from, w := range level {
 			for id := range l.peers {
-				if done[id] || !may(id) || !l.whole(from, id, now) {
+				if done[id] || !may(id) || from == l.self && id == to || !l.whole(from, id, now, healing) {
 					continue
 				}
 				d := rtt(from, id)
@@ -287,11 +304,11 @@ func (l *links) route(to base.NodeID, now time.Duration, rtt func(a, b base.Node
 	return nil, 0
 }
 
-// passable reports whether all links of a path are known to be whole.
-func (l *links) passable(path []base.NodeID, now time.Duration) bool {
+// passable reports whether all links of a path are known to be whole; healing: or to be healing.
+func (l *links) passable(path []base.NodeID, now time.Duration, healing bool) bool {
 	from := l.self
 	for _, id := range path {
-		if !l.whole(from, id, now) {
+		if !l.whole(from, id, now, healing) {
 			return false
 		}
 		from = id

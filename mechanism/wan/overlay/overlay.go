@@ -48,6 +48,8 @@ type Params struct {
 	Direct bool
 	// Unnumbered takes what comes on any path, for tests that show what this breaks (OVL-5).
 	Unnumbered bool
+	// PatientDetours leaves OVL-8 out, for tests.
+	PatientDetours bool
 	// AnyPath sends over whatever nodes there are (Options.MayPass), for tests likewise.
 	AnyPath bool
 }

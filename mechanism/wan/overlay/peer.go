@@ -74,7 +74,8 @@ type peer struct {
 	mu      sync.Mutex
 	ways    [lanes]way
 	out     outlet
-	used    bool // something was sent since the last look
+	heals   time.Duration // since when all ways to it have links that are healing; of the goroutine that watches
+	used    bool          // something was sent since the last look
 	route   route
 	probing probe
 	stats   Stats
