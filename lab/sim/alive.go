@@ -275,11 +275,13 @@ func (h *host) sound() bool {
 		h.frozen.Load() <= int64(h.w.now()) && !h.jumped.Load() && !h.wrong.Load()
 }
 
-// linked reports whether the paths between two hosts are as without faults.
+// linked reports whether the paths between two hosts are as without faults, and nothing is under
+// way that was sent while they were slower: what comes later stays behind it.
 func (w *world) linked(a, b *host) bool {
-	return !w.net.IsCut(a.id, b.id) && !w.net.IsCut(b.id, a.id) &&
-		w.net.Path(a.region, b.region) == w.calmPath(a.region, b.region) &&
-		w.net.Path(b.region, a.region) == w.calmPath(b.region, a.region)
+	calm := func(a, b *host) bool {
+		return w.net.Path(a.region, b.region) == w.calmPath(a.region, b.region) && !w.net.Drains(a.region, b.region)
+	}
+	return !w.net.IsCut(a.id, b.id) && !w.net.IsCut(b.id, a.id) && calm(a, b) && calm(b, a)
 }
 
 // whole finds the largest part of the cluster that is whole. No nodes: none is a majority.

@@ -167,7 +167,11 @@ func (n *Network) Tap(fn func(Tapped)) {
 func (n *Network) SetPath(from, to base.RegionID, s LinkSpec) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.path(from, to).spec = s
+	p := n.path(from, to)
+	if s.Delay < p.spec.Delay {
+		p.drained = max(p.drained, n.now()+int64(p.spec.Delay+p.spec.Jitter))
+	}
+	p.spec = s
 }
 
 // SetPaths sets both directions.
@@ -196,6 +200,14 @@ func (n *Network) Path(from, to base.RegionID) LinkSpec {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.path(from, to).spec
+}
+
+// Drains reports whether what was sent while the path was slower than now may be under way still.
+// What is sent now arrives behind it on the same connection.
+func (n *Network) Drains(from, to base.RegionID) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.now() < n.path(from, to).drained
 }
 
 func (n *Network) path(from, to base.RegionID) *path {

@@ -24,6 +24,7 @@ type parcel struct {
 type path struct {
 	spec    LinkSpec
 	busy    int64 // the line is taken until then
+	drained int64 // when what was sent while the path was slower has arrived
 	queue   [numClasses][]queued
 	waiting int  // in queue
 	turn    int  // class that is next

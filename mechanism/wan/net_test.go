@@ -674,3 +674,27 @@ func TestNetCloseFailsWhatIsPending(t *testing.T) {
 		}
 	})
 }
+
+// TestDrains: a path that has become faster drains for as long as what was sent before takes.
+func TestDrains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := NewNetwork(NetOptions{WAN: LinkSpec{Delay: 50 * time.Millisecond}})
+		defer n.Close()
+		if n.Drains(1, 2) {
+			t.Error("a path drains that has always been as it is")
+		}
+		n.SetPath(1, 2, LinkSpec{Delay: time.Second})
+		if n.Drains(1, 2) {
+			t.Error("a path drains that has become slower")
+		}
+		time.Sleep(5 * time.Second)
+		n.SetPath(1, 2, LinkSpec{Delay: 50 * time.Millisecond})
+		if !n.Drains(1, 2) || n.Drains(2, 1) {
+			t.Error("the path does not drain, or the other one does")
+		}
+		time.Sleep(time.Second)
+		if n.Drains(1, 2) {
+			t.Error("the path drains for longer than its messages took")
+		}
+	})
+}
