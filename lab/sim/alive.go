@@ -17,12 +17,12 @@ import (
 // is whole if no fault touches them, they reach each other, and they are a majority of each group.
 // Each write of a whole node must succeed within wholeBound of the write before, or of the last
 // change of the whole set, and so must the rows after the last fault. After a time without a whole
-// set leaders are elected anew, which may take lostBound. (The goal is serveBound in all three
-// cases: docs/limits.md.)
+// set leaders are elected anew and wait for the leases of those before, which may take lostBound.
+// (The goal is serveBound in all three cases: docs/limits.md.)
 
 const (
 	wholeBound = 3 * time.Second
-	lostBound  = 3 * time.Second
+	lostBound  = 4 * time.Second
 	aliveEvery = 250 * time.Millisecond // a write for each node and group
 	aliveSlots = 20                     // rows of each, so that no write waits for an earlier one
 	aliveHang  = 5 * time.Second        // what ends a write
@@ -278,10 +278,8 @@ func (h *host) sound() bool {
 // linked reports whether the paths between two hosts are as without faults, and nothing is under
 // way that was sent while they were slower: what comes later stays behind it.
 func (w *world) linked(a, b *host) bool {
-	calm := func(a, b *host) bool {
-		return w.net.Path(a.region, b.region) == w.calmPath(a.region, b.region) && !w.net.Drains(a.region, b.region)
-	}
-	return !w.net.IsCut(a.id, b.id) && !w.net.IsCut(b.id, a.id) && calm(a, b) && calm(b, a)
+	calm := func(a, b base.RegionID) bool { return w.net.Path(a, b) == w.calmPath(a, b) && !w.net.Drains(a, b) }
+	return !w.net.IsCut(a.id, b.id) && !w.net.IsCut(b.id, a.id) && calm(a.region, b.region) && calm(b.region, a.region)
 }
 
 // whole finds the largest part of the cluster that is whole. No nodes: none is a majority.
