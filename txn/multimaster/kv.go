@@ -197,7 +197,7 @@ func (t *Txn) Hold(ctx context.Context, table base.TableID, version base.Timesta
 	const (
 		// then whoever has changed the table seems to have died in between
 		help    = 500 * time.Millisecond
-		longest = 5 * time.Second
+		longest = kv.ReachIn
 	)
 	key := versionKey(table)
 	for begin, helped := time.Now(), false; ; {
@@ -232,7 +232,7 @@ func (t *Txn) Hold(ctx context.Context, table base.TableID, version base.Timesta
 		}
 		if waited > help && !helped {
 			helped = true
-			ctx, cancel := context.WithTimeout(ctx, longest)
+			ctx, cancel := context.WithDeadline(ctx, begin.Add(longest))
 			_ = t.db.Declare(ctx, table, version) // waiting goes on
 			cancel()
 		}

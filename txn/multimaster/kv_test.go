@@ -162,3 +162,23 @@ func TestVersionsOfDefinitions(t *testing.T) {
 		}
 	})
 }
+
+// TestHoldEndsWithThePatience: a node that is cut off waits for a definition that does not arrive.
+// Its statement hears so when its patience ends.
+func TestHoldEndsWithThePatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, worldConfig{seed: 1, regions: 3})
+		defer w.close()
+		w.start()
+		w.settle(5 * time.Second)
+		m := w.nodes[2]
+		m.isolate(true)
+		db := NewDB(memkv.New(3, "r3"), m.eng)
+		began := time.Now()
+		err := db.Begin(kv.Options{}).(*Txn).Hold(context.Background(), 77, 5)
+		if d := time.Since(began); base.CodeOf(err) != base.CodeUnavailable || d > kv.ReachIn+100*time.Millisecond {
+			t.Errorf("after %v: %v", d, err)
+		}
+		m.isolate(false)
+	})
+}
