@@ -65,11 +65,11 @@
 //     some node on the way could not send it on, it never ran; when one lost its answer, it may
 //     have run. It ends when the receiver is lost, or the next node on the way is.
 //   - OVL-8: If no way to a node leads over links that are whole, a detour is made over links that
-//     are healing: that were cut, and on which both ends hear each other again. (After 0.6 s: a node
-//     that was down is heard again by one peer a moment before the other one.) Because: the path
-//     from a node to two others works in one direction only, and the node is started anew. To those
-//     that hear it its links count as cut for two more seconds, as they were while it was down, so
-//     that it found no detour: rows waited for 3 to 4.4 s (TestDetourOverHealingLinks).
+//     are healing: that were cut, and on which both ends hear each other again. (After 0.6 s: a
+//     node that was down is heard again by one peer a moment before the other one.) Because: the
+//     path from a node to two others works in one direction only, and the node is started anew. To
+//     those that hear it its links count as cut for two more seconds, as they were while it was
+//     down, so that it found no detour: rows waited for 3 to 4.4 s (TestDetourOverHealingLinks).
 //
 // # How
 //
