@@ -21,8 +21,8 @@ import (
 // (The goal is serveBound in all three cases: docs/limits.md.)
 
 const (
-	wholeBound = 3500 * time.Millisecond
-	lostBound  = 4500 * time.Millisecond
+	wholeBound = 4 * time.Second
+	lostBound  = 5 * time.Second
 	aliveEvery = 250 * time.Millisecond // a write for each node and group
 	aliveSlots = 20                     // rows of each, so that no write waits for an earlier one
 	aliveHang  = 5 * time.Second        // what ends a write

@@ -170,7 +170,8 @@ func (o *Overlay) choose(p *peer, now time.Duration) {
 }
 
 // wayTo is the best way to a peer whose direct path is cut; nil if there is none. good: the present
-// detour d, which may be nil, is as good. strays: d goes over a node that must not pass messages on.
+// detour d, which may be nil, is as good. strays: d goes over a node that must not pass messages
+// on.
 func (o *Overlay) wayTo(p *peer, d *detour, now time.Duration) (path []base.NodeID, took time.Duration, good, strays bool) {
 	between := o.roundTrips()
 	o.linkMu.Lock()
