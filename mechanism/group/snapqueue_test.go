@@ -90,7 +90,7 @@ func TestSnapshotToAnOlderBuild(t *testing.T) {
 			c.start(3)
 			c.converge(testGroup)
 			time.Sleep(5 * time.Second) // the sender knows
-			if s := c.nodes[1].host.stats; s.snapSent.Load() != 1 || s.snapFailed.Load() != 0 {
+			if s := &c.nodes[1].host.stats; s.snapSent.Load() != 1 || s.snapFailed.Load() != 0 {
 				t.Errorf("chunks of %d bytes: %d snapshots were sent, %d failed", chunk, s.snapSent.Load(), s.snapFailed.Load())
 			}
 		})
