@@ -13,6 +13,7 @@ import (
 	"github.com/godwitdb/godwit/owner/route"
 	"github.com/godwitdb/godwit/txn/background"
 	"github.com/godwitdb/godwit/txn/lately"
+	"github.com/godwitdb/godwit/txn/slottime"
 	"github.com/godwitdb/godwit/txn/touched"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -38,8 +39,8 @@ type DB struct {
 
 	// What commits have taught about the time that the next ones need.
 	horizon lately.Horizon // for the schema to be known ahead
-	slots   voteTimes      // by slot: for votes to be cast and back
-	leads   leadTimes      // by timestamp: for votes to arrive
+	slots   slottime.Votes // by slot: for votes to be cast and back
+	leads   slottime.Leads // by timestamp: for votes to arrive
 
 	slotNames slotNames
 }

@@ -391,10 +391,10 @@ type timestampCommit struct {
 func (c *timestampCommit) voted(_ *proposal, r base.RegionID, resp *wire.CommitResponse, took time.Duration) {
 	switch base.CodeOf(owner.ErrorOf(resp.Status)) {
 	case base.CodeTooLate:
-		c.t.db.leads.tooShort(r)
+		c.t.db.leads.TooShort(r)
 	case base.CodeOther:
 		// The way there, and what it takes to be replicated at the other end.
-		c.t.db.leads.answered(r, took/2)
+		c.t.db.leads.Answered(r, took/2)
 	}
 }
 
@@ -456,7 +456,7 @@ func (c *timestampCommit) plan(ctx context.Context) (*proposal, error) {
 	}
 	p.snapshot = t.readTS
 	if groups := p.groups(); c.ahead && len(groups) > 1 {
-		c.target = max(c.target, t.db.clock.Now().Add(t.db.leads.delay(groups, t.db.cfg.Region)))
+		c.target = max(c.target, t.db.clock.Now().Add(t.db.leads.Delay(groups, t.db.cfg.Region)))
 	}
 	for i := range t.pins {
 		t.pins[i].at = min(t.pins[i].at, t.readTS)

@@ -8,6 +8,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/kv/patch"
+	"github.com/godwitdb/godwit/txn/slottime"
 	"github.com/godwitdb/godwit/txn/writes"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -160,7 +161,7 @@ type slotNames struct {
 const slotUnit = 1 << 16
 
 // fresh reports whether slots of a former life of the process may still be ahead.
-func (n *slotNames) fresh() bool { return time.Since(n.since) < 2*maxSlot }
+func (n *slotNames) fresh() bool { return time.Since(n.since) < 2*slottime.Max }
 
 // next is a slot at or above ts, and below bound if that is not 0; false: there is none.
 func (n *slotNames) next(ts, bound base.Timestamp, self base.NodeID) (base.Timestamp, bool) {

@@ -11,6 +11,7 @@ import (
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/txn/slottime"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -29,11 +30,8 @@ type crossing struct {
 }
 
 const (
-	maxReads    = 1 << 16 // spans that a transaction remembers as read
-	maxSlots    = 6       // slots proposed for one transaction
-	firstSlot   = 250 * time.Millisecond
-	maxSlot     = 1500 * time.Millisecond // well below the length of a lease
-	slotSlack   = 3 * time.Millisecond
+	maxReads    = 1 << 16               // spans that a transaction remembers as read
+	maxSlots    = 6                     // slots proposed for one transaction
 	slotHorizon = 20 * time.Millisecond // by which the schema must be known to hold beyond the slot
 )
 
@@ -183,9 +181,9 @@ func (c *slotCommit) voted(p *proposal, r base.RegionID, resp *wire.CommitRespon
 	waited := time.Duration(resp.WaitedNs)
 	switch base.CodeOf(owner.ErrorOf(resp.Status)) {
 	case base.CodeTooLate:
-		c.t.db.slots.missed(r, c.ahead, base.Timestamp(resp.NeedTs).Sub(p.slot), waited)
+		c.t.db.slots.Missed(r, c.ahead, base.Timestamp(resp.NeedTs).Sub(p.slot), waited)
 	case base.CodeOther:
-		c.t.db.slots.answered(r, took, waited)
+		c.t.db.slots.Answered(r, took, waited)
 	}
 }
 
@@ -240,8 +238,8 @@ func (c *slotCommit) commit(ctx context.Context) (ts base.Timestamp, err error) 
 // propose chooses the slot of one try: later tries take more time.
 func (c *slotCommit) propose(ctx context.Context, p *proposal, groups []base.GroupID, try int) error {
 	t, db := c.t, c.t.db
-	delay := db.slots.delay(groups, db.cfg.Region)
-	c.ahead = min(delay+delay*time.Duration(try)/2, maxSlot)
+	delay := db.slots.Delay(groups, db.cfg.Region)
+	c.ahead = min(delay+delay*time.Duration(try)/2, slottime.Max)
 	bound, err := t.holdPins(ctx, c.ahead+slotHorizon)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package txn
+package slottime
 
 import (
 	"testing"
@@ -13,37 +13,37 @@ import (
 func TestVoteTimes(t *testing.T) {
 	const ms = time.Millisecond
 	near, far := base.DataGroup(1, 1), base.DataGroup(1, 2)
-	var s voteTimes
+	var s Votes
 	delay := func(want time.Duration, gs ...base.GroupID) {
 		t.Helper()
-		if got := s.delay(gs, 1); got != want+slotSlack {
-			t.Errorf("slots lie %v ahead, not %v", got, want+slotSlack)
+		if got := s.Delay(gs, 1); got != want+slack {
+			t.Errorf("slots lie %v ahead, not %v", got, want+slack)
 		}
 	}
 	delay(0, near)
-	delay(firstSlot, near, far)
-	s.answered(2, 100*ms, 0)
+	delay(First, near, far)
+	s.Answered(2, 100*ms, 0)
 	delay(100*ms, near, far)
 	for range voteWindow {
-		s.answered(2, 80*ms, 0)
-		s.answered(1, 20*ms, 0)
+		s.Answered(2, 80*ms, 0)
+		s.Answered(1, 20*ms, 0)
 	}
 	delay(80*ms, near, far)
 	delay(20*ms, near)
-	s.answered(2, 400*ms, 320*ms) // it waited for a lock
-	s.answered(2, 300*ms, 0)
+	s.Answered(2, 400*ms, 320*ms) // it waited for a lock
+	s.Answered(2, 300*ms, 0)
 	delay(80*ms, near, far)
-	s.missed(2, 83*ms, 50*ms, 90*ms) // so did this one
+	s.Missed(2, 83*ms, 50*ms, 90*ms) // so did this one
 	delay(80*ms, near, far)
-	s.missed(2, 83*ms, 20*ms, 0) // it arrived only after the slot: the way has become longer
+	s.Missed(2, 83*ms, 20*ms, 0) // it arrived only after the slot: the way has become longer
 	delay(206*ms, near, far)
 	for range voteWindow {
-		s.answered(2, 90*ms, 0)
+		s.Answered(2, 90*ms, 0)
 	}
 	delay(90*ms, near, far)
-	s.answered(2, time.Minute, 0)
-	s.answered(2, time.Minute, 0)
-	delay(maxSlot-slotSlack, near, far)
+	s.Answered(2, time.Minute, 0)
+	s.Answered(2, time.Minute, 0)
+	delay(Max-slack, near, far)
 }
 
 // What a slow link has taught is forgotten in a few seconds, by however few votes.
@@ -52,22 +52,22 @@ func TestVoteTimesForget(t *testing.T) {
 	for _, every := range []time.Duration{ms, 100 * ms, time.Second, 3 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			far := []base.GroupID{base.DataGroup(1, 2)}
-			var s voteTimes
-			var l leadTimes
+			var s Votes
+			var l Leads
 			for range voteWindow {
-				s.answered(2, 1400*ms, 0)
-				s.missed(2, 100*ms, 1300*ms, 0)
-				l.answered(2, 1400*ms)
-				l.tooShort(2)
+				s.Answered(2, 1400*ms, 0)
+				s.Missed(2, 100*ms, 1300*ms, 0)
+				l.Answered(2, 1400*ms)
+				l.TooShort(2)
 			}
 			for began := time.Now(); time.Since(began) < 6*time.Second; time.Sleep(every) {
-				s.answered(2, 80*ms, 0)
-				l.answered(2, 80*ms)
+				s.Answered(2, 80*ms, 0)
+				l.Answered(2, 80*ms)
 			}
-			if got := s.delay(far, 1); got > 90*ms {
+			if got := s.Delay(far, 1); got > 90*ms {
 				t.Errorf("with a vote each %v slots still lie %v ahead", every, got)
 			}
-			if got := l.delay(far, 1); got > 95*ms {
+			if got := l.Delay(far, 1); got > 95*ms {
 				t.Errorf("with a vote each %v timestamps still lie %v ahead", every, got)
 			}
 		})

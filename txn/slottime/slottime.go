@@ -1,4 +1,6 @@
-package txn
+// Package slottime tells how far ahead of now the slots of transactions across regions have to be,
+// and the timestamps of those that are ordered by them: by what the last votes took.
+package slottime
 
 import (
 	"slices"
@@ -9,12 +11,12 @@ import (
 	"github.com/godwitdb/godwit/txn/lately"
 )
 
-// voteTimes tells how far ahead of now slots have to be: by region, how long the last votes took
+// Votes tells how far ahead of now slots have to be: by region, how long the last votes took
 // until they were back, without their waits for locks. (One that waited long for a lock says
 // nothing of the next one.) A slot that lies too far ahead holds up those that write what its
 // transaction has read; one that lies too near has readers wait for the outcome, and one that is
 // past when a vote arrives costs another round trip.
-type voteTimes struct {
+type Votes struct {
 	mu sync.Mutex
 	by map[base.RegionID]*recentVotes
 }
@@ -25,6 +27,14 @@ type recentVotes struct {
 	at   [voteWindow]time.Time
 	n    int
 }
+
+const (
+	// First is expected of a region of which no vote is known.
+	First = 250 * time.Millisecond
+	// Max is the most that a slot lies ahead: well below the length of a lease.
+	Max   = 1500 * time.Millisecond
+	slack = 3 * time.Millisecond
+)
 
 const (
 	voteWindow = 16               // votes that are remembered,
@@ -55,8 +65,8 @@ func (v *recentVotes) expected() time.Duration {
 	return seen[len(seen)-1-voteLonger]
 }
 
-// delay is how long all votes of the groups will take.
-func (s *voteTimes) delay(groups []base.GroupID, self base.RegionID) time.Duration {
+// Delay is how long all votes of the groups will take.
+func (s *Votes) Delay(groups []base.GroupID, self base.RegionID) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := time.Duration(0)
@@ -65,22 +75,22 @@ func (s *voteTimes) delay(groups []base.GroupID, self base.RegionID) time.Durati
 		case v != nil:
 			d = max(d, v.expected())
 		case g.Region() != self:
-			d = max(d, firstSlot)
+			d = max(d, First)
 		}
 	}
-	return min(d+slotSlack, maxSlot)
+	return min(d+slack, Max)
 }
 
-// answered notes a vote: took until it was back, waited of that for locks.
-func (s *voteTimes) answered(r base.RegionID, took, waited time.Duration) {
+// Answered notes a vote: took until it was back, waited of that for locks.
+func (s *Votes) Answered(r base.RegionID, took, waited time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.of(r).add(max(took-waited, 0))
 }
 
-// missed notes a vote that was refused because the slot, proposed so long ahead of when it was
+// Missed notes a vote that was refused because the slot, proposed so long ahead of when it was
 // sent, was past: by late, and after it had waited for locks.
-func (s *voteTimes) missed(r base.RegionID, ahead, late, waited time.Duration) {
+func (s *Votes) Missed(r base.RegionID, ahead, late, waited time.Duration) {
 	there := ahead + late - waited // about when it arrived
 	if there <= ahead {
 		return // the locks were to blame
@@ -89,11 +99,11 @@ func (s *voteTimes) missed(r base.RegionID, ahead, late, waited time.Duration) {
 	defer s.mu.Unlock()
 	v := s.of(r)
 	for range voteLonger + 1 { // often enough that expected does not leave it out
-		v.add(min(2*there, maxSlot))
+		v.add(min(2*there, Max))
 	}
 }
 
-func (s *voteTimes) of(r base.RegionID) *recentVotes {
+func (s *Votes) of(r base.RegionID) *recentVotes {
 	if s.by == nil {
 		s.by = map[base.RegionID]*recentVotes{}
 	}
@@ -103,10 +113,10 @@ func (s *voteTimes) of(r base.RegionID) *recentVotes {
 	return s.by[r]
 }
 
-// leadTimes are how far ahead of now votes have to be asked for, by region: a little longer than it
+// Leads are how far ahead of now votes have to be asked for, by region: a little longer than it
 // lately took until they arrived. They rise fast. They fall by the time that has passed, so that
 // they have come down as soon with few votes as with many.
-type leadTimes struct {
+type Leads struct {
 	mu sync.Mutex
 	by map[base.RegionID]leadTime
 }
@@ -116,23 +126,23 @@ type leadTime struct {
 	at time.Time // of the newest vote
 }
 
-// delay is how long all votes of the groups will take.
-func (s *leadTimes) delay(groups []base.GroupID, self base.RegionID) time.Duration {
+// Delay is how long all votes of the groups will take.
+func (s *Leads) Delay(groups []base.GroupID, self base.RegionID) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := time.Duration(0)
 	for _, g := range groups {
 		e, ok := s.by[g.Region()]
 		if !ok && g.Region() != self {
-			e.d = firstSlot
+			e.d = First
 		}
 		d = max(d, e.d)
 	}
-	return min(d+d/16+slotSlack, maxSlot)
+	return min(d+d/16+slack, Max)
 }
 
-// answered notes how long one vote took.
-func (s *leadTimes) answered(r base.RegionID, d time.Duration) {
+// Answered notes how long one vote took.
+func (s *Leads) Answered(r base.RegionID, d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -147,14 +157,14 @@ func (s *leadTimes) answered(r base.RegionID, d time.Duration) {
 	s.set(r, leadTime{d, now})
 }
 
-// tooShort makes the next slots of a region longer.
-func (s *leadTimes) tooShort(r base.RegionID) {
+// TooShort makes the next slots of a region longer.
+func (s *Leads) TooShort(r base.RegionID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.set(r, leadTime{min(2*max(s.by[r].d, slotSlack), maxSlot), time.Now()})
+	s.set(r, leadTime{min(2*max(s.by[r].d, slack), Max), time.Now()})
 }
 
-func (s *leadTimes) set(r base.RegionID, t leadTime) {
+func (s *Leads) set(r base.RegionID, t leadTime) {
 	if s.by == nil {
 		s.by = map[base.RegionID]leadTime{}
 	}
