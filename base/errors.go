@@ -57,8 +57,8 @@ func (c Code) String() string {
 	return fmt.Sprintf("code %d", c)
 }
 
-// Error is an error with a kind. Node is the hinted leader for CodeNotLeader;
-// Key is the key for CodeExists.
+// Error is an error with a kind. Node is the hinted leader for CodeNotLeader; Key is the key for
+// CodeExists, and the one that others have changed for CodeAborted, if it is known ([Changed]).
 type Error struct {
 	Code Code
 	Msg  string
@@ -76,6 +76,22 @@ func (e *Error) Error() string { return e.Code.String() + ": " + e.Msg }
 // the user can do something, what.
 func Errorf(c Code, format string, args ...any) *Error {
 	return &Error{Code: c, Msg: fmt.Sprintf(format, args...)}
+}
+
+// Changed is the error of a transaction that has relied on a row which others have changed since;
+// how says what it did with it ("read", "updates").
+func Changed(txn any, how string, key Key) *Error {
+	return &Error{Code: CodeAborted, Key: key,
+		Msg: fmt.Sprintf("transaction %v %s %v, which has been changed since: retry", txn, how, key)}
+}
+
+// KeyOf is the key that err or an error it wraps names; nil if there is none.
+func KeyOf(err error) Key {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Key
+	}
+	return nil
 }
 
 // CodeOf is the kind of err or of an error it wraps; CodeOther if it has none.

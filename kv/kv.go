@@ -52,6 +52,11 @@ type Options struct {
 	// touches rows of a second region it reads one snapshot, which is validated when it commits
 	// (docs/protocol.md, REL).
 	Relay bool
+	// Careful, with Relay, says that the client has not asked for it (transaction.tier = auto): the
+	// transaction shall not lose what it would not have lost with locks, as far as that can be
+	// foreseen. It shows its client no Draft, locks where transactions without locks have lost
+	// lately, and once it has lost itself at a slot (docs/protocol.md, REL-16).
+	Careful bool
 	// Touched, if not nil, is shared by all attempts of a transaction. Attempts with Relay note in
 	// it the single keys for which they ask a lock, whether they get one or read a snapshot. An
 	// attempt that has to lock across regions begins by locking all of these at once.
@@ -71,6 +76,12 @@ func (o *Options) Version() base.ClusterVersion {
 		return 0
 	}
 	return o.Needs()
+}
+
+// MayRelay reports whether the next attempt may cross regions without locks (Relay), after so many
+// that were aborted.
+func (o *Options) MayRelay(aborts int) bool {
+	return o.Relay && aborts < RelayTries && !o.Touched.MustLock()
 }
 
 // Forwarded is a statement that another gateway has forwarded (docs/protocol.md, FWD). However

@@ -37,7 +37,7 @@ func run(ctx context.Context, db DB, opts Options, fn func(Txn) error) (base.Tim
 		}
 		if base.CodeOf(err) == base.CodeAborted {
 			aborts++
-			opts.Relay = opts.Relay && aborts < RelayTries && !opts.Touched.MustLock()
+			opts.Relay = opts.MayRelay(aborts)
 		}
 		select {
 		case <-ctx.Done():

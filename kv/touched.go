@@ -45,6 +45,15 @@ func (t *Touched) MustLock() bool { return t != nil && t.must }
 // Empty reports whether nothing was noted.
 func (t *Touched) Empty() bool { return t == nil || len(t.locks) == 0 }
 
+// Has reports whether a key was noted.
+func (t *Touched) Has(k base.Key) bool {
+	if t == nil {
+		return false
+	}
+	_, ok := t.locks[string(k)]
+	return ok
+}
+
 // Keys lists the keys for which a lock was asked for.
 func (t *Touched) Keys(lock LockMode) (out []base.Key) {
 	if t.Empty() {

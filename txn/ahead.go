@@ -115,7 +115,9 @@ func (t *Txn) Forget() { t.ahead = kept.Rows{} }
 // foresee makes an attempt that locks across regions begin by locking all keys that the attempts
 // before it have noted (kv.Options.Touched). So it holds its locks for one trip and the commit, and
 // not for a trip for each statement.
-func (t *Txn) foresee(ctx context.Context) error {
+//
+// One that begins with other keys is another transaction: its client has not repeated what was lost.
+func (t *Txn) foresee(ctx context.Context, spans []base.Span) error {
 	if t.opts.Touched.Empty() || t.mode != byLocks || t.foreseen {
 		return nil
 	}
@@ -123,6 +125,9 @@ func (t *Txn) foresee(ctx context.Context) error {
 		return nil // the next read that may wait does it
 	}
 	t.foreseen = true
+	if !slices.ContainsFunc(spans, func(s base.Span) bool { return s.IsPoint() && t.opts.Touched.Has(s.Start) }) {
+		return nil
+	}
 	for _, lock := range []kv.LockMode{kv.LockExclusive, kv.LockShared} {
 		if keys := t.opts.Touched.Keys(lock); len(keys) > 0 {
 			if _, err := t.Ahead(ctx, keys, nil, lock); err != nil {
@@ -136,7 +141,7 @@ func (t *Txn) foresee(ctx context.Context) error {
 // runAhead takes the spans that were read ahead, and runs the fetch for the others.
 func (f *fetch) runAhead(ctx context.Context, t *Txn) error {
 	if f.lock != kv.LockNone {
-		if err := t.foresee(ctx); err != nil {
+		if err := t.foresee(ctx, f.spans); err != nil {
 			return err
 		}
 	}

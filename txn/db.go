@@ -12,6 +12,7 @@ import (
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/owner/route"
 	"github.com/godwitdb/godwit/txn/background"
+	"github.com/godwitdb/godwit/txn/contended"
 	"github.com/godwitdb/godwit/txn/lately"
 	"github.com/godwitdb/godwit/txn/slottime"
 	"github.com/godwitdb/godwit/txn/touched"
@@ -43,6 +44,7 @@ type DB struct {
 	leads   slottime.Leads // by timestamp: for votes to arrive
 
 	slotNames slotNames
+	contended contended.Rows
 }
 
 var _ kv.DB = (*DB)(nil)

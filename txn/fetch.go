@@ -115,7 +115,7 @@ func (f *fetch) askOwners(ctx context.Context, t *Txn) error {
 		if f.lock == kv.LockNone {
 			f.choose(t, todo)
 		} else if t.far(todo) {
-			if t.mayCross() {
+			if t.crosses(todo) {
 				if err := t.cross(ctx); err != nil {
 					return err
 				}

@@ -62,6 +62,38 @@ func (t *Txn) mayCross() bool {
 	return t.mode == crossable && !t.buf.Meta() && t.buf.Bytes <= l.OnceBytes && t.buf.Len() <= l.OnceWrites
 }
 
+// crosses decides how the transaction goes on, which needs rows of a second region: at a slot, or
+// under locks, also where it would be likely to lose at a slot (REL-16).
+func (t *Txn) crosses(todo []piece) bool {
+	if t.mayCross() && !(t.opts.Careful && t.contends(todo)) {
+		return true
+	}
+	t.lockOnly()
+	return false
+}
+
+// contends reports whether the transaction has read, or is about to, what others have changed under
+// transactions that did not lock it; or is about to read ranges, in all of which nothing would have
+// to change up to the slot.
+func (t *Txn) contends(todo []piece) bool {
+	now, rows := time.Now(), &t.db.contended
+	return slices.ContainsFunc(t.reads, func(s base.Span) bool { return s.IsPoint() && rows.Has(s.Start, now) }) ||
+		slices.ContainsFunc(todo, func(p piece) bool { return !p.span.IsPoint() || rows.Has(p.span.Start, now) })
+}
+
+// noteContention notes how a commit at a slot has ended, for the transactions that come.
+func (t *Txn) noteContention(err error) {
+	if t.program || base.CodeOf(err) != base.CodeAborted {
+		return
+	}
+	if t.opts.Careful {
+		t.opts.Touched.Lock()
+	}
+	if key := base.KeyOf(err); key != nil {
+		t.db.contended.Lost(key, time.Now())
+	}
+}
+
 // cross makes the transaction one of several regions.
 func (t *Txn) cross(ctx context.Context) error {
 	s, err := t.now(ctx)
@@ -202,6 +234,7 @@ func (c *slotCommit) commit(ctx context.Context) (ts base.Timestamp, err error) 
 		c.as = t.renamed()
 	}
 	defer func() {
+		t.noteContention(err)
 		if c.as != &t.attempt {
 			if err == nil {
 				c.as.end(false)
@@ -215,7 +248,12 @@ func (c *slotCommit) commit(ctx context.Context) (ts base.Timestamp, err error) 
 		p.snapshot = t.crossing.valid
 		groups := p.groups()
 		if len(groups) == 1 && !t.program {
-			return c.commitIn(ctx, p, groups[0])
+			if ts, err = c.commitIn(ctx, p, groups[0]); base.CodeOf(err) != base.CodeWrongOwner || try == maxSlots-1 {
+				return ts, refusal(err)
+			}
+			c.as.release(false, false)
+			c.as = t.renamed()
+			continue
 		}
 		if err := c.propose(ctx, p, groups, try); err != nil {
 			return 0, err
@@ -224,15 +262,24 @@ func (c *slotCommit) commit(ctx context.Context) (ts base.Timestamp, err error) 
 		switch {
 		case r.err == nil:
 			return r.ts, t.settled(ctx, r.ts)
-		case base.CodeOf(r.err) != base.CodeTooLate:
+		case !triesAgain(r.err):
 			return 0, refusal(r.err)
 		case try == maxSlots-1:
 			return 0, retry(r.err)
 		}
-		t.db.stats.SlotsMissed.Add(1)
+		if base.CodeOf(r.err) == base.CodeTooLate {
+			t.db.stats.SlotsMissed.Add(1)
+		}
 		c.as = t.renamed()
 	}
 	return 0, nil
+}
+
+// triesAgain reports whether the transaction proposes another slot after a refusal: the slot was
+// past, or rows were not where they were looked for (REL-2).
+func triesAgain(err error) bool {
+	code := base.CodeOf(err)
+	return code == base.CodeTooLate || code == base.CodeWrongOwner
 }
 
 // propose chooses the slot of one try: later tries take more time.
@@ -278,10 +325,10 @@ func (c *slotCommit) commitIn(ctx context.Context, p *proposal, g base.GroupID) 
 		switch code := base.CodeOf(r.err); {
 		case r.err == nil && r.asked:
 			return r.ts, t.settled(ctx, r.ts)
-		case code == base.CodeTooLate && try < maxSlots:
 		case code == base.CodeWrongOwner:
 			t.db.hints.note(r.foreign)
-			return 0, retry(r.err)
+			return 0, r.err
+		case code == base.CodeTooLate && try < maxSlots:
 		case code == base.CodeTooLate:
 			return 0, retry(r.err)
 		default:

@@ -100,7 +100,7 @@ func (t *Txn) glance(ctx context.Context, key base.Key) (row kv.Row, at base.Tim
 // the transaction has not locked or read it.
 func (t *Txn) mayDraft(key base.Key) bool {
 	switch {
-	case t.opts.ReadOnly, t.mode != crossable && t.mode != bySlot, key.Shard() == base.MetaShard, t.db.cfg.Reads.OwnersOnly:
+	case t.opts.ReadOnly, t.opts.Careful, t.mode != crossable && t.mode != bySlot, key.Shard() == base.MetaShard, t.db.cfg.Reads.OwnersOnly:
 		return false
 	case t.buf.Get(key) != nil, t.rows.Shown[string(key)] != nil, t.hasRead(key), t.buf.Meta():
 		return false
@@ -152,5 +152,5 @@ func (t *Txn) confirm(ctx context.Context, w *writes.Write) error {
 			return nil
 		}
 	}
-	return t.failed(base.Errorf(base.CodeAborted, "transaction %v updates %v, which has been changed since: retry", t.id, w.Key))
+	return t.failed(base.Changed(t.id, "updates", w.Key))
 }

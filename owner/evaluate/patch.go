@@ -24,8 +24,7 @@ func (l *look) patched(w *wire.Write, p *view.Place, there bool) (*wire.Write, e
 			return &wire.Write{Kind: w.Kind, Key: w.Key, Value: value, Label: w.Label}, nil
 		}
 	}
-	return nil, base.Errorf(base.CodeAborted, "transaction %v updates %v, which has been changed since: retry",
-		l.Request.Txn.Id, base.Key(w.Key))
+	return nil, base.Changed(l.Request.Txn.Id, "updates", w.Key)
 }
 
 // Stacked is a patch that may be pending beside others of its row, and the newest value of the row.

@@ -57,7 +57,7 @@ func (v *validation) all() error {
 
 // stale is the error of an attempt that has read a key which has been changed since.
 func (v *validation) stale(k base.Key) error {
-	return base.Errorf(base.CodeAborted, "transaction %v read %v, which has been changed since: retry", v.Request.Txn.Id, k)
+	return base.Changed(v.Request.Txn.Id, "read", k)
 }
 
 func (v *validation) key(key base.Key) error {

@@ -77,8 +77,11 @@ type Policy struct {
 	crossed int
 	made    []Decision // newest last; never empty
 
-	now atomic.Bool // of the decision in force: each transaction asks
+	now atomic.Pointer[inForce] // each transaction asks
 }
+
+// inForce is what a transaction asks for.
+type inForce struct{ relay, auto bool }
 
 // New makes a policy with the default parameters.
 func New(now time.Time) *Policy {
@@ -118,7 +121,7 @@ func (p *Policy) note(d Decision) {
 		p.made = append(p.made[:0], p.made[maxDecisions/2:]...)
 	}
 	p.made = append(p.made, d)
-	p.now.Store(d.Relay)
+	p.now.Store(&inForce{relay: d.Relay, auto: d.Setting == Auto})
 }
 
 func (p *Policy) restart(now time.Time) { p.begun, p.all, p.crossed = now, 0, 0 }
@@ -154,8 +157,12 @@ func (p *Policy) Committed(crossed bool, now time.Time) {
 	p.restart(now)
 }
 
-// Relay reports whether transactions that begin now cross in a tier of their own.
-func (p *Policy) Relay() bool { return p.now.Load() }
+// Relay reports whether transactions that begin now cross in a tier of their own, and whether the
+// policy has decided that (Auto) or the operator.
+func (p *Policy) Relay() (relay, auto bool) {
+	now := p.now.Load()
+	return now.relay, now.auto
+}
 
 // Decisions are the newest ones, the one in force last.
 func (p *Policy) Decisions() []Decision {

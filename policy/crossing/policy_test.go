@@ -65,7 +65,8 @@ func TestScripts(t *testing.T) {
 				}
 				return b.String()
 			}
-			return fmt.Sprintf("relay=%v", p.Relay())
+			relay, _ := p.Relay()
+			return fmt.Sprintf("relay=%v", relay)
 		})
 	})
 }
@@ -143,7 +144,7 @@ func TestDecisionsAreBounded(t *testing.T) {
 	if n := len(p.Decisions()); n > maxDecisions {
 		t.Errorf("%d decisions are remembered", n)
 	}
-	if p.Relay() {
+	if relay, _ := p.Relay(); relay {
 		t.Error("the last word was strict")
 	}
 }

@@ -19,8 +19,8 @@ type Env struct {
 	// Reads chooses snapshots for reads that may be old; nil: all read the present.
 	Reads Reads
 	// Relay says whether the transactions of sessions that have not chosen cross regions in a tier
-	// of their own; nil: they do not.
-	Relay func() bool
+	// of their own, and whether somebody has asked for it (kv.Options.Careful); nil: they do not.
+	Relay func() (relays, asked bool)
 	// Memory makes the budget of a session's temporary tables; nil: they have none.
 	Memory func() Budget
 	// Ended is called when a session has ended.

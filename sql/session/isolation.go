@@ -56,7 +56,16 @@ func (s *Session) readConsistency(ctx *sql.Context) {
 
 // Crosses reports whether a transaction that begins now crosses regions in a tier of its own.
 func (s *Session) Crosses() bool {
-	return s.consistency == relay || s.consistency == ofCluster && s.env.Relay != nil && s.env.Relay()
+	relay, _ := s.crosses()
+	return relay
+}
+
+// crosses is that, and whether somebody has asked for it.
+func (s *Session) crosses() (relays, asked bool) {
+	if s.consistency != ofCluster || s.env.Relay == nil {
+		return s.consistency == relay, true
+	}
+	return s.env.Relay()
 }
 
 // IsolationNames are the levels by the values of the variable.

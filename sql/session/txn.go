@@ -114,11 +114,13 @@ func (t *Txn) Begin(ctx *sql.Context) (kv.Txn, error) {
 			t.Session.attempt.touched = &kv.Touched{}
 		}
 		t.Home = t.Session.Home()
-		t.KV = t.Session.env.DB.Begin(kv.Options{ReadOnly: t.Snapshot, ReadTS: at, Age: t.Session.attempt.age,
-			Source: t.Home, Trace: t.Session.Trace,
-			Relay:     t.Session.attempt.tries < kv.RelayTries && !t.Session.attempt.touched.MustLock() && t.Session.Crosses(),
+		relay, asked := t.Session.crosses()
+		opts := kv.Options{ReadOnly: t.Snapshot, ReadTS: at, Age: t.Session.attempt.age,
+			Source: t.Home, Trace: t.Session.Trace, Relay: relay, Careful: relay && !asked,
 			Touched:   t.Session.attempt.touched,
-			Statement: t.Session.forwarded.statement, LockTimeout: t.Session.lockTimeout()})
+			Statement: t.Session.forwarded.statement, LockTimeout: t.Session.lockTimeout()}
+		opts.Relay = opts.MayRelay(t.Session.attempt.tries)
+		t.KV = t.Session.env.DB.Begin(opts)
 		if t.Session.HasTemporary() {
 			t.route()
 		}

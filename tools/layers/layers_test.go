@@ -110,14 +110,14 @@ var allowed = map[string][]string{
 		"owner/gauge", "owner/held", "owner/homing", "owner/inorder", "owner/recall", "owner/tuning", "owner/waits",
 	}, mechanisms...),
 	// what a transaction has read and written at its gateway: no owner is asked
-	"txn/background": nil, "txn/kept": nil, "txn/runs": nil, "txn/known": nil, "txn/lately": nil, "txn/touched": nil,
+	"txn/background": nil, "txn/contended": nil, "txn/kept": nil, "txn/runs": nil, "txn/known": nil, "txn/lately": nil, "txn/touched": nil,
 	"txn/slottime": {"txn/lately"},
 	// what is asked twice changes nothing, whoever is asked
 	"txn/hedge":   {"policy/replica"},
 	"txn/staging": nil,
 	// what does not fit into memory goes to files that nobody else can read
 	"txn/writes": {"base/sealed"},
-	"txn": append([]string{"owner", "owner/homing", "owner/route", "txn/background", "txn/hedge", "txn/kept", "txn/known", "txn/lately",
+	"txn": append([]string{"owner", "owner/homing", "owner/route", "txn/background", "txn/contended", "txn/hedge", "txn/kept", "txn/known", "txn/lately",
 		"txn/runs", "txn/slottime", "txn/staging", "txn/touched", "txn/writes"}, mechanisms...),
 	// how well a node is follows from facts that it is told
 	"cluster/health": nil,

@@ -153,7 +153,10 @@ func (w *tierWorld) run(l tierLoad) (*tierResult, error) {
 	kinds, err := clients.run(func(ctx context.Context, c *worker) (int, error) {
 		kind, ops := w.next(c.rng, c.region, l.cross, draw)
 		one, gateway := l, gateways[c.region]
-		one.relay = l.relay && (!l.auto || gateway.Relay())
+		if l.auto {
+			relay, _ := gateway.Relay()
+			one.relay = l.relay && relay
+		}
 		err := w.transact(ctx, c, one, kind, ops)
 		if err == nil {
 			gateway.Committed(kind == 1, time.Now())
@@ -206,7 +209,7 @@ func (w *tierWorld) next(rng *rand.Rand, region int, cross float64, draw func(*r
 // round trip inside the region, and the database does not know its keys in advance.
 func (w *tierWorld) transact(ctx context.Context, c *worker, l tierLoad, kind int, ops []tierOp) error {
 	db, inside := w.DBs[c.region], w.m.RTT[c.region][c.region]
-	opts := kv.Options{Policy: l.policy, Relay: l.relay, Age: db.Clock(), Touched: &kv.Touched{}}
+	opts := kv.Options{Policy: l.policy, Relay: l.relay, Careful: l.auto, Age: db.Clock(), Touched: &kv.Touched{}}
 	aborts := 0
 	if l.oneShot {
 		time.Sleep(inside)
@@ -222,7 +225,7 @@ func (w *tierWorld) transact(ctx context.Context, c *worker, l tierLoad, kind in
 		func(err error, wait time.Duration) time.Duration {
 			if base.CodeOf(err) == base.CodeAborted { // as in kv.Run
 				aborts++
-				opts.Relay = opts.Relay && aborts < kv.RelayTries
+				opts.Relay = opts.MayRelay(aborts)
 			}
 			return kv.Pause(err, wait, db.Clock())
 		})

@@ -1,0 +1,63 @@
+package contended
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+)
+
+// A row is contended for 10 s after a loss, and twice as long whenever it is lost on again soon. What
+// is used in peace for that long is forgotten.
+func TestContended(t *testing.T) {
+	var s Rows
+	now := time.Unix(1000, 0)
+	hot, cold := base.Key("hot"), base.Key("cold")
+	expect := func(key base.Key, want bool) {
+		t.Helper()
+		if got := s.Has(key, now); got != want {
+			t.Errorf("%s is contended: %v", key, got)
+		}
+	}
+	expect(hot, false)
+	for span := First; span <= 16*First; span *= 2 {
+		s.Lost(hot, now)
+		s.Lost(hot, now.Add(time.Second)) // of a transaction that had begun before
+		expect(hot, true)
+		expect(cold, false)
+		now = now.Add(span - time.Millisecond)
+		expect(hot, true)
+		now = now.Add(2 * time.Millisecond)
+		expect(hot, false)
+	}
+	for range 3 {
+		s.Lost(hot, now)
+		now = now.Add(Longest - time.Millisecond)
+		expect(hot, true)
+		now = now.Add(2 * time.Millisecond)
+		expect(hot, false)
+	}
+	now = now.Add(Longest)
+	s.Lost(hot, now)
+	now = now.Add(First)
+	expect(hot, false)
+}
+
+// The memory is bounded, and makes room for new rows once old ones are forgotten.
+func TestBound(t *testing.T) {
+	var s Rows
+	now := time.Unix(1000, 0)
+	key := func(i int) base.Key { return base.Key(fmt.Sprint("row", i)) }
+	for i := range most + 10 {
+		s.Lost(key(i), now)
+	}
+	if len(s.by) != most || !s.Has(key(most-1), now) || s.Has(key(most), now) {
+		t.Errorf("%d rows are remembered", len(s.by))
+	}
+	now = now.Add(3 * First)
+	s.Lost(key(most), now)
+	if !s.Has(key(most), now) || len(s.by) != 1 {
+		t.Errorf("%d rows are remembered in the end", len(s.by))
+	}
+}
