@@ -49,6 +49,11 @@ func WithSkip(ctx context.Context, most int) context.Context {
 	return context.WithValue(ctx, waitKey{}, waiting{WaitSkip, most})
 }
 
+// WithoutWait takes back what [WithNoWait] or [WithSkip] has set.
+func WithoutWait(ctx context.Context) context.Context {
+	return context.WithValue(ctx, waitKey{}, waiting{})
+}
+
 // WaitOf is what [WithNoWait] or [WithSkip] has set; WaitDefault if neither was called.
 func WaitOf(ctx context.Context) (w Wait, most int) {
 	x, _ := ctx.Value(waitKey{}).(waiting)

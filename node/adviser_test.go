@@ -23,6 +23,7 @@ type trial struct {
 	regions int
 	// kind and do find the advice: its kind, and with what its statement ends.
 	kind, do string
+	tier     string // transaction.tier; empty: strict
 }
 
 const table = "CREATE TABLE t (id INT PRIMARY KEY, v INT, code INT)"
@@ -164,6 +165,10 @@ var trials = []trial{
 func TestAdviceComesTrue(t *testing.T) {
 	for _, x := range trials {
 		t.Run(x.name, func(t *testing.T) { bubble(t, x.run) })
+		if x.kind == "index" { // where transactions cross regions
+			x.tier = "auto"
+			t.Run(x.name+", auto", func(t *testing.T) { bubble(t, x.run) })
+		}
 	}
 }
 
@@ -173,6 +178,7 @@ func (x trial) run(t *testing.T) {
 	for i, n := range l.Nodes() {
 		c := openSQL(t, n, "")
 		if i == 0 {
+			mustExec(t, c, "SET CLUSTER SETTING transaction.tier = '"+cmp.Or(x.tier, "strict")+"'")
 			mustExec(t, c, "CREATE DATABASE d")
 		}
 		mustExec(t, c, "USE d")

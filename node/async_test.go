@@ -31,12 +31,17 @@ func untilRTTs(t *testing.T, c *sql.Conn, q string, want float64) {
 
 // TestAsynchronousTables: what SQL says of them, commits without a WAN trip, rows that move,
 // transactions with synchronous ones.
-func TestAsynchronousTables(t *testing.T) { bubble(t, asynchronousTables) }
+func TestAsynchronousTables(t *testing.T) {
+	for _, tier := range []string{"strict", "auto"} {
+		t.Run(tier, func(t *testing.T) { bubble(t, func(t *testing.T) { asynchronousTables(t, tier) }) })
+	}
+}
 
-func asynchronousTables(t *testing.T) {
+func asynchronousTables(t *testing.T, tier string) {
 	t.Helper()
 	l := startLocal(t, 3, 1)
 	a, b := openSQL(t, l.Nodes()[0], ""), openSQL(t, l.Nodes()[1], "")
+	mustExec(t, a, "SET CLUSTER SETTING transaction.tier = '"+tier+"'")
 	mustExec(t, a, "CREATE DATABASE d")
 	mustExec(t, a, "USE d")
 	mustExec(t, b, "USE d")

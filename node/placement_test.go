@@ -15,13 +15,18 @@ import (
 const canary = "canary-7f3a"
 
 // TestPlacement: a table whose rows lie in three of five regions, used from all of them.
-func TestPlacement(t *testing.T) { bubble(t, placementOfThree) }
+func TestPlacement(t *testing.T) {
+	for _, tier := range []string{"strict", "auto"} {
+		t.Run(tier, func(t *testing.T) { bubble(t, func(t *testing.T) { placementOfThree(t, tier) }) })
+	}
+}
 
-func placementOfThree(t *testing.T) {
+func placementOfThree(t *testing.T, tier string) {
 	t.Helper()
 	l := startLocal(t, 5, 1)
 	names := l.Regions()
 	in, out := openSQL(t, l.Nodes()[2], ""), openSQL(t, l.Nodes()[4], "")
+	mustExec(t, in, "SET CLUSTER SETTING transaction.tier = '"+tier+"'")
 	mustExec(t, in, "CREATE DATABASE d")
 	for _, c := range []*sql.Conn{in, out} {
 		mustExec(t, c, "USE d")

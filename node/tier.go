@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -72,6 +73,9 @@ func (n *Node) consistencyRows(context.Context) (rows [][]any) {
 		mode := "strict"
 		if d.Relay {
 			mode = "relay"
+		}
+		if relays, _ := n.relays(); d.Relay && !relays && i == len(made)-1 {
+			mode, d.Why = "strict", fmt.Sprintf("%s, once the cluster acts by version %d", d.Why, base.VersionSlots)
 		}
 		rows = append(rows, []any{d.At.UTC(), string(d.Setting), mode, d.Why, d.Transactions, d.Crossed, i == len(made)-1})
 	}

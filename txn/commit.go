@@ -84,6 +84,11 @@ func (t *Txn) commit(ctx context.Context) (base.Timestamp, error) {
 	if err := t.named(ctx, t.Wrote()); err != nil {
 		return 0, err
 	}
+	if t.mode == bySlot && t.needsLocks() {
+		if err := t.lockAfterAll(ctx); err != nil {
+			return 0, err
+		}
+	}
 	if err := t.aboveEnds(ctx); err != nil {
 		return 0, err
 	}

@@ -84,10 +84,9 @@ func (f *fetch) runHere(ctx context.Context, t *Txn) error {
 // runLocking locks what it reads, unless the transaction has turned to several regions.
 func (f *fetch) runLocking(ctx context.Context, t *Txn) error {
 	if t.mode != byLocks && f.meta() {
-		if t.mode == bySlot {
-			return t.mustLock(metaCrosses)
+		if err := t.lockAfterAll(ctx); err != nil {
+			return err
 		}
-		t.lockOnly()
 	}
 	if t.mode == bySlot {
 		return f.readCrossing(ctx, t)
@@ -101,7 +100,7 @@ func (f *fetch) runLocking(ctx context.Context, t *Txn) error {
 	if err := f.askOwners(ctx, t); err != nil || t.mode != crossable {
 		return err
 	}
-	return t.noteReads(f)
+	return t.noteReads(ctx, f)
 }
 
 // askOwners asks the guessed owners in parallel, and then those that they name, a bounded number of

@@ -2,7 +2,6 @@ package txn
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -56,7 +55,7 @@ func (t *Txn) atOnce() bool { return t.mode == bySlot || t.db.ordered || t.buf.M
 // most is the most that the transaction may write.
 func (t *Txn) most() (bytes, count int) {
 	l := &t.db.cfg.Limits
-	if t.mode == bySlot || t.db.ordered {
+	if t.program || t.db.ordered {
 		return l.OnceBytes, l.OnceWrites
 	}
 	return l.WriteBytes, l.Writes
@@ -80,9 +79,6 @@ func (t *Txn) mayCommit() error {
 func (t *Txn) tooLarge() error {
 	bytes, count := t.most()
 	why := "commit in smaller pieces (split a file for LOAD DATA; give UPDATE and DELETE a range of the key, or LIMIT)"
-	if t.mode == bySlot && t.opts.Touched != nil {
-		return t.mustLock(fmt.Sprintf("writes more than %d MiB or %d rows and entries of indexes", bytes>>20, count))
-	}
 	return base.Errorf(base.CodeInvalid, "the transaction writes more than %d MiB or %d rows and entries of indexes: %s",
 		bytes>>20, count, why)
 }

@@ -41,7 +41,7 @@ func (db *DB) modeOf(t *Txn) mode {
 // here on stays locked.
 func (t *Txn) lockOnly() {
 	if t.mode == crossable {
-		t.mode = byLocks
+		t.mode, t.foreseen = byLocks, true // it has noted itself what would be foreseen
 	}
 }
 

@@ -142,7 +142,7 @@ func (f *fetch) runOrdered(ctx context.Context, t *Txn) error {
 	case t.turned():
 		return nil
 	case len(t.reads)+len(f.spans) <= maxReads:
-		return t.noteOrdered(f)
+		return t.noteOrdered(ctx, f)
 	case t.opts.ReadOnly:
 		t.order.overflow = true // it can go on as long as its timestamp stays
 		return nil
@@ -183,9 +183,9 @@ func (f *fetch) readStable(ctx context.Context, t *Txn) error {
 }
 
 // noteOrdered remembers what was read; a key that is read again only once.
-func (t *Txn) noteOrdered(f *fetch) error {
+func (t *Txn) noteOrdered(ctx context.Context, f *fetch) error {
 	n := len(t.reads)
-	if err := t.noteReads(f); err != nil {
+	if err := t.noteReads(ctx, f); err != nil {
 		return err
 	}
 	added := t.reads[n:]

@@ -3,7 +3,6 @@ package txn
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -35,16 +34,6 @@ const (
 	slotHorizon = 20 * time.Millisecond // by which the schema must be known to hold beyond the slot
 )
 
-// mustLock is the error of a transaction that cannot go on at a slot. Its next attempt locks from
-// the start (REL-7).
-func (t *Txn) mustLock(why string) error {
-	t.opts.Touched.Lock()
-	return base.Errorf(base.CodeAborted, "transaction %v reads a snapshot of several regions, and %s: retry, locking", t.id, why)
-}
-
-// metaCrosses: the meta group commits ahead of now, where no slot can be.
-const metaCrosses = "locks or writes definitions, or rows of GLOBAL tables"
-
 // far reports whether one of the pieces is led in another region.
 func (t *Txn) far(todo []piece) bool {
 	for _, p := range todo {
@@ -60,6 +49,68 @@ func (t *Txn) far(todo []piece) bool {
 func (t *Txn) mayCross() bool {
 	l := &t.db.cfg.Limits
 	return t.mode == crossable && !t.buf.Meta() && t.buf.Bytes <= l.OnceBytes && t.buf.Len() <= l.OnceWrites
+}
+
+// needsLocks reports whether what was written cannot be committed at a slot: the meta group commits
+// ahead of now, where no slot can be, and a vote is one entry.
+func (t *Txn) needsLocks() bool {
+	l := &t.db.cfg.Limits
+	return !t.program && (t.buf.Meta() || t.buf.Bytes > l.OnceBytes || t.buf.Len() > l.OnceWrites)
+}
+
+// lockAfterAll goes on with locks, because no slot can be where the transaction comes to (REL-7). It
+// takes those of all that was read, which must not have changed since, and nothing is left to owners
+// to evaluate any more. So it is as if it had locked from the start. If something has changed it is
+// aborted, and its next attempt locks from the start.
+func (t *Txn) lockAfterAll(ctx context.Context) error {
+	if t.mode != bySlot {
+		t.lockOnly()
+		return nil
+	}
+	for _, w := range t.buf.All() {
+		t.dependOn(w)
+	}
+	c, since, spans := t.crossing, t.crossing.valid, t.reads
+	for key, at := range c.drafts {
+		spans, since = append(spans, base.PointSpan(base.Key(key))), min(since, at)
+	}
+	if c.released { // for owners whose locks it has given back, it has ended
+		t.id = t.db.newID(t.id.Start())
+	}
+	t.mode, t.foreseen, t.crossing, t.reads, t.meta.Crt = byLocks, true, nil, nil, true
+	changed, err := t.lockAll(ctx, spans, since)
+	if changed {
+		err = base.Errorf(base.CodeAborted, "transaction %v has to lock what it has read, and that has been changed since: retry", t.id)
+	}
+	if base.CodeOf(err) == base.CodeAborted {
+		t.opts.Touched.Lock()
+	}
+	return err
+}
+
+// lockAll locks spans, all at once, and reports whether they have changed since.
+func (t *Txn) lockAll(ctx context.Context, spans []base.Span, since base.Timestamp) (changed bool, err error) {
+	ctx = kv.WithoutWait(ctx)
+	seen := t.maxTS
+	for spans = disjoint(slices.Clone(spans)); len(spans) > 0 && err == nil && !changed; {
+		f := fetch{spans: spans, lock: kv.LockShared}
+		t.maxTS = 0
+		err = f.run(ctx, t)
+		changed, seen = t.maxTS > since, max(seen, t.maxTS)
+		var rest []base.Span
+		for i, g := range f.got {
+			if g.cut != nil {
+				s := spans[i]
+				if !s.IsPoint() {
+					s.Start = g.cut
+				}
+				rest = append(rest, s)
+			}
+		}
+		spans = rest
+	}
+	t.maxTS = seen
+	return changed, err
 }
 
 // crosses decides how the transaction goes on, which needs rows of a second region: at a slot, or
@@ -142,7 +193,7 @@ func (f *fetch) readCrossing(ctx context.Context, t *Txn) error {
 			t.guessOwner(r)
 		}
 	}
-	return t.noteReads(f)
+	return t.noteReads(ctx, f)
 }
 
 // guessOwner remembers a row that was read without a lock, and who seems to own it.
@@ -159,7 +210,8 @@ func (t *Txn) guessOwner(r *wire.KV) {
 }
 
 // noteReads remembers what was read, as far as it was read.
-func (t *Txn) noteReads(f *fetch) error {
+func (t *Txn) noteReads(ctx context.Context, f *fetch) error {
+	full := false
 	for i, s := range f.spans {
 		s, any := f.complete(s, f.got[i].cut)
 		if !any || f.wait == kv.WaitSkip && len(f.got[i].rows) == 0 { // skipped
@@ -171,12 +223,15 @@ func (t *Txn) noteReads(f *fetch) error {
 				t.reads = nil
 				return nil
 			}
-			return t.mustLock(fmt.Sprintf("reads more than %d keys and ranges", most))
+			full = true
 		}
 		t.reads = append(t.reads, s)
 		if s.IsPoint() {
 			t.opts.Touched.Note(s.Start, f.lock)
 		}
+	}
+	if full {
+		return t.lockAfterAll(ctx)
 	}
 	return nil
 }
@@ -223,9 +278,6 @@ func (c *slotCommit) commit(ctx context.Context) (ts base.Timestamp, err error) 
 	t := c.t
 	ctx, cancel := context.WithTimeout(ctx, t.db.cfg.Limits.Commit)
 	defer cancel()
-	if t.buf.Meta() {
-		return 0, t.mustLock(metaCrosses)
-	}
 	if err := t.readGone(ctx); err != nil {
 		return 0, err
 	}

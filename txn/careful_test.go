@@ -1,0 +1,134 @@
+package txn
+
+import (
+	"testing"
+	"time"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/kv/patch"
+)
+
+// setTo is an update of a row that sets it, as SQL makes it: of a draft, if there is one.
+func setTo(t *testing.T, x kv.Txn, k base.Key, value string) error {
+	row, ok, err := x.Draft(ctx(t), k)
+	if err == nil && !ok {
+		var rows []kv.Row
+		if rows, err = x.Get(ctx(t), []base.Key{k}, kv.LockExclusive); err == nil {
+			row = rows[0]
+		}
+	}
+	if err != nil || string(row.Value) == value {
+		return err // nothing would change: no row is updated
+	}
+	x.Update(k, []byte(value), patch.Set([]byte(value)))
+	return nil
+}
+
+// TestCarefulAlone: a transaction across regions that nobody works beside is not lost, if it is
+// careful: another region has just set the row to the same value, and the copy here does not show
+// that yet. One that is not careful makes its update of that copy, and loses (REL-16).
+func TestCarefulAlone(t *testing.T) {
+	bubble(t, 2, 1, func(t *testing.T, c *cluster) {
+		a, b := key(1, 1, 1, "a"), key(1, 2, 2, "b")
+		for _, careful := range []bool{false, true} {
+			put(t, c.db(1), a, "0")
+			put(t, c.db(2), b, "old")
+			time.Sleep(2 * time.Second)
+			put(t, c.db(2), b, "new")
+			_, err := do(ctx(t), c.db(1), kv.Options{Relay: true, Careful: careful}, func(x kv.Txn) error {
+				x.Put(a, []byte("1"), 0)
+				return setTo(t, x, b, "new")
+			})
+			if lost := base.CodeOf(err) == base.CodeAborted; lost == careful || err != nil && !lost {
+				t.Errorf("careful %v: %v", careful, err)
+			}
+		}
+	})
+}
+
+// TestSlotAfterMove: a row has just moved, and its transaction asks the former owner. It proposes
+// another slot to the new one, and its client hears nothing of it (REL-2).
+func TestSlotAfterMove(t *testing.T) {
+	for _, several := range []bool{true, false} {
+		bubble(t, 3, 1, func(t *testing.T, c *cluster) {
+			a, b, d := key(1, 1, 1, "a"), key(1, 2, 2, "b"), key(1, 2, 2, "d")
+			put(t, c.db(1), a, "0")
+			put(t, c.db(2), b, "0", d, "0")
+			time.Sleep(2 * time.Second)
+			_, err := do(ctx(t), c.db(1), kv.Options{Relay: true}, func(x kv.Txn) error {
+				if _, err := x.Get(ctx(t), []base.Key{d}, kv.LockExclusive); err != nil {
+					return err
+				}
+				_, err := kv.Run(ctx(t), c.db(3), kv.Options{}, func(m kv.Txn) error {
+					m.Move(b, 3, kv.MoveOptions{})
+					return nil
+				})
+				must(t, err)
+				c.db(1).hints.set(b, hint{group: base.DataGroup(1, 2)}) // what region 1 knows is older
+				x.Put(b, []byte("1"), 0)
+				if several {
+					x.Put(a, []byte("1"), 0)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Errorf("several groups %v: %v", several, err)
+			}
+			if v := get(t, c.db(3), b); v != "1" {
+				t.Errorf("several groups %v: the row is %q", several, v)
+			}
+		})
+	}
+}
+
+// TestCarefulLocks: once a transaction has lost because of a row that it had not locked, careful
+// ones of the gateway lock there, and so does its own next attempt. So do those that read ranges of
+// another region. Others go on at slots.
+func TestCarefulLocks(t *testing.T) {
+	bubble(t, 2, 1, func(t *testing.T, c *cluster) {
+		a, hot, cold := key(1, 1, 1, "a"), key(1, 2, 2, "hot"), key(1, 2, 2, "cold")
+		put(t, c.db(1), a, "0")
+		put(t, c.db(2), hot, "0", cold, "0")
+		time.Sleep(2 * time.Second)
+		var touched kv.Touched
+		begin := func(careful bool) kv.Options { return kv.Options{Relay: true, Careful: careful, Touched: &touched} }
+		run := func(opts kv.Options, far base.Span, beside func()) (mode, error) {
+			var m mode
+			_, err := do(ctx(t), c.db(1), opts, func(x kv.Txn) error {
+				_, err := x.Get(ctx(t), []base.Key{a}, kv.LockExclusive)
+				if err == nil {
+					_, err = x.Scan(ctx(t), kv.ScanRequest{Spans: []base.Span{far}, Lock: kv.LockExclusive})
+				}
+				x.Put(a, []byte("1"), 0)
+				beside()
+				m = x.(*Txn).mode
+				return err
+			})
+			return m, err
+		}
+		expect := func(what string, careful bool, far base.Span, want mode) {
+			t.Helper()
+			touched = kv.Touched{}
+			if m, err := run(begin(careful), far, func() {}); err != nil || m != want {
+				t.Errorf("%s: mode %d, want %d (%v)", what, m, want, err)
+			}
+		}
+		all := base.Span{Start: cold, End: append(hot.Clone(), 0)}
+		expect("before", true, base.PointSpan(hot), bySlot)
+		m, err := run(begin(true), base.PointSpan(hot), func() { put(t, c.db(2), hot, "1") })
+		if m != bySlot || base.CodeOf(err) != base.CodeAborted {
+			t.Fatalf("beside another update: mode %d, %v", m, err)
+		}
+		if o := begin(true); o.MayRelay(1) {
+			t.Error("the next attempt does not lock")
+		}
+		expect("the hot row", true, base.PointSpan(hot), byLocks)
+		expect("another row", true, base.PointSpan(cold), bySlot)
+		expect("the hot row, asked for", false, base.PointSpan(hot), bySlot)
+		expect("a range", true, all, byLocks)
+		expect("a range, asked for", false, all, bySlot)
+		time.Sleep(11 * time.Second)
+		expect("the row that was hot", true, base.PointSpan(hot), bySlot)
+	})
+}
