@@ -66,9 +66,9 @@ func TestRollingUpgrade(t *testing.T) {
 	versions(old, lines(6, 6, 6, 6)...)
 	tier := func(p *proc, want string) {
 		t.Helper()
-		var got string
+		c := p.sql(t)
 		until(t, "transaction.tier = auto", func() string {
-			if got = rowsOf(t, p.sql(t), "SELECT setting, mode FROM godwit.consistency WHERE in_force")[0]; got != want {
+			if got := rowsOf(t, c, "SELECT setting, mode FROM godwit.consistency WHERE in_force")[0]; got != want {
 				return got + ", not " + want
 			}
 			return ""

@@ -54,6 +54,11 @@ func TestLocksWhereNoSlotCanBe(t *testing.T) {
 				x.Put(metaKey("m"), []byte("1"), 0)
 				return err
 			}},
+			{"the meta shard, behind an own row that was locked, behind a far row", false, func(x kv.Txn) error {
+				err := errOr(read(x, 1, 1), read(x, 2, 1))
+				x.Put(metaKey("m"), []byte("1"), 0)
+				return err
+			}},
 			{"a lock in the meta shard, behind a far row", false, func(x kv.Txn) error {
 				err := errOr(read(x, 2, 1), write(x, 1, 1))
 				if err == nil {
