@@ -33,8 +33,8 @@ const (
 	// VersionRowPlaced has tables whose rows lie in several placements: older builds take a row's
 	// key for that of an index entry, and do not know who owns the gap in front of it.
 	VersionRowPlaced ClusterVersion = 7
-	// VersionSlots lets transaction.tier = auto cross regions at slots without having been asked: the
-	// last builds that say nothing of versions may give two of them the same slot.
+	// VersionSlots lets transaction.tier = auto cross regions at slots without having been asked:
+	// the last builds that say nothing of versions may give two of them the same slot.
 	VersionSlots ClusterVersion = 7
 	// VersionVoters has placements in which not all regions vote: older builds would make voters of
 	// read replicas, and look for rows in other shards.

@@ -116,7 +116,8 @@ func (t *Txn) Forget() { t.ahead = kept.Rows{} }
 // before it have noted (kv.Options.Touched). So it holds its locks for one trip and the commit, and
 // not for a trip for each statement.
 //
-// One that begins with other keys is another transaction: its client has not repeated what was lost.
+// One that begins with other keys is another transaction: its client has not repeated what was
+// lost.
 func (t *Txn) foresee(ctx context.Context, spans []base.Span) error {
 	if t.opts.Touched.Empty() || t.mode != byLocks || t.foreseen {
 		return nil

@@ -58,10 +58,10 @@ func (t *Txn) needsLocks() bool {
 	return !t.program && (t.buf.Meta() || t.buf.Bytes > l.OnceBytes || t.buf.Len() > l.OnceWrites)
 }
 
-// lockAfterAll goes on with locks, because no slot can be where the transaction comes to (REL-7). It
-// takes those of all that was read, which must not have changed since, and nothing is left to owners
-// to evaluate any more. So it is as if it had locked from the start. If something has changed it is
-// aborted, and its next attempt locks from the start.
+// lockAfterAll goes on with locks, because no slot can be where the transaction comes to (REL-7).
+// It takes those of all that was read, which must not have changed since, and nothing is left to
+// owners to evaluate any more. So it is as if it had locked from the start. If something has
+// changed it is aborted, and its next attempt locks from the start.
 func (t *Txn) lockAfterAll(ctx context.Context) error {
 	if t.mode != bySlot {
 		t.lockOnly()

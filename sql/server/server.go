@@ -63,8 +63,8 @@ type Config struct {
 	// MaxForwarded bounds the statements of other gateways in execution here; 0 is 256.
 	MaxForwarded int
 	// Relay says whether transactions of sessions that have not chosen cross regions in a tier of
-	// their own (kv.Options.Relay), and whether somebody has asked for it (kv.Options.Careful); nil:
-	// they do not.
+	// their own (kv.Options.Relay), and whether somebody has asked for it (kv.Options.Careful);
+	// nil: they do not.
 	Relay func() (relays, asked bool)
 	// Settings are what SET CLUSTER SETTING can change; nil: there are none.
 	Settings Settings

@@ -1,6 +1,6 @@
 // Package contended remembers which rows transactions across regions have lost to others when they
-// did not lock them, so that the next ones do (docs/protocol.md, REL-16). It is what one gateway has
-// seen of its own transactions, and bounded. A wrong guess costs time and nothing else.
+// did not lock them, so that the next ones do (docs/protocol.md, REL-16). It is what one gateway
+// has seen of its own transactions, and bounded. A wrong guess costs time and nothing else.
 package contended
 
 import (
@@ -15,8 +15,8 @@ const (
 	// most is how many rows are remembered.
 	most = 4096
 	// First is for how long a row is contended. Then it is used again without locks. If that fails
-	// soon, it is contended for twice as long, up to Longest: so a row that stays hot costs few lost
-	// transactions, and one that has cooled down is not locked for ever.
+	// soon, it is contended for twice as long, up to Longest: so a row that stays hot costs few
+	// lost transactions, and one that has cooled down is not locked for ever.
 	First   = 10 * time.Second
 	Longest = 5 * time.Minute
 )

@@ -8,8 +8,8 @@ import (
 	"github.com/godwitdb/godwit/base"
 )
 
-// A row is contended for 10 s after a loss, and twice as long whenever it is lost on again soon. What
-// is used in peace for that long is forgotten.
+// A row is contended for 10 s after a loss, and twice as long whenever it is lost on again soon.
+// What is used in peace for that long is forgotten.
 func TestContended(t *testing.T) {
 	var s Rows
 	now := time.Unix(1000, 0)
