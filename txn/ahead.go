@@ -126,7 +126,7 @@ func (t *Txn) foresee(ctx context.Context, spans []base.Span) error {
 		return nil // the next read that may wait does it
 	}
 	t.foreseen = true
-	if !slices.ContainsFunc(spans, func(s base.Span) bool { return s.IsPoint() && t.opts.Touched.Has(s.Start) }) {
+	if !slices.ContainsFunc(spans, func(s base.Span) bool { return !s.IsPoint() || t.opts.Touched.Has(s.Start) }) {
 		return nil
 	}
 	for _, lock := range []kv.LockMode{kv.LockExclusive, kv.LockShared} {

@@ -56,7 +56,7 @@ func TestSlotAfterMove(t *testing.T) {
 			put(t, c.db(1), a, "0")
 			put(t, c.db(2), b, "0", d, "0")
 			time.Sleep(2 * time.Second)
-			_, err := do(ctx(t), c.db(1), kv.Options{Relay: true}, func(x kv.Txn) error {
+			_, err := do(ctx(t), c.db(1), kv.Options{Relay: true, Careful: true}, func(x kv.Txn) error {
 				if _, err := x.Get(ctx(t), []base.Key{d}, kv.LockExclusive); err != nil {
 					return err
 				}

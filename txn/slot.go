@@ -31,6 +31,7 @@ type crossing struct {
 const (
 	maxReads    = 1 << 16               // spans that a transaction remembers as read
 	maxSlots    = 6                     // slots proposed for one transaction
+	maxStrayed  = 2                     // of them because of rows that had moved
 	slotHorizon = 20 * time.Millisecond // by which the schema must be known to hold beyond the slot
 )
 
@@ -262,6 +263,8 @@ type slotCommit struct {
 	t     *Txn
 	as    *attempt      // of the present try
 	ahead time.Duration // how far ahead of now its slot was proposed
+	// strayed counts tries in which a group did not own what it was asked for.
+	strayed int
 }
 
 func (c *slotCommit) voted(p *proposal, r base.RegionID, resp *wire.CommitResponse, took time.Duration) {
@@ -300,7 +303,7 @@ func (c *slotCommit) commit(ctx context.Context) (ts base.Timestamp, err error) 
 		p.snapshot = t.crossing.valid
 		groups := p.groups()
 		if len(groups) == 1 && !t.program {
-			if ts, err = c.commitIn(ctx, p, groups[0]); base.CodeOf(err) != base.CodeWrongOwner || try == maxSlots-1 {
+			if ts, err = c.commitIn(ctx, p, groups[0]); base.CodeOf(err) != base.CodeWrongOwner || !c.triesAgain(err) {
 				return ts, refusal(err)
 			}
 			c.as.release(false, false)
@@ -314,7 +317,7 @@ func (c *slotCommit) commit(ctx context.Context) (ts base.Timestamp, err error) 
 		switch {
 		case r.err == nil:
 			return r.ts, t.settled(ctx, r.ts)
-		case !triesAgain(r.err):
+		case !c.triesAgain(r.err):
 			return 0, refusal(r.err)
 		case try == maxSlots-1:
 			return 0, retry(r.err)
@@ -328,10 +331,17 @@ func (c *slotCommit) commit(ctx context.Context) (ts base.Timestamp, err error) 
 }
 
 // triesAgain reports whether the transaction proposes another slot after a refusal: the slot was
-// past, or rows were not where they were looked for (REL-2).
-func triesAgain(err error) bool {
-	code := base.CodeOf(err)
-	return code == base.CodeTooLate || code == base.CodeWrongOwner
+// past, or rows were not where a careful transaction has looked for them (REL-2). Others are
+// aborted then: two more rounds hold up whoever waits for their votes.
+func (c *slotCommit) triesAgain(err error) bool {
+	switch base.CodeOf(err) {
+	case base.CodeTooLate:
+		return true
+	case base.CodeWrongOwner:
+		c.strayed++
+		return c.strayed <= maxStrayed && c.t.opts.Careful && !c.t.program
+	}
+	return false
 }
 
 // propose chooses the slot of one try: later tries take more time.
