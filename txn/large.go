@@ -31,7 +31,7 @@ type largeCommit struct {
 type pieceLog struct {
 	proposal
 	*staging.Stager
-	room []wire.Write // for the next writes of pieces
+	room writes.Room[wire.Write]
 }
 
 func (t *Txn) newPieceLog() *pieceLog {
@@ -175,11 +175,7 @@ func (p *pieceLog) add(ctx context.Context, walk *known.Walk, w *writes.Write, s
 		g = guessed.group
 		p.plan.require(g, guessed.need)
 	}
-	if len(p.room) == 0 {
-		p.room = make([]wire.Write, manyWrites)
-	}
-	m := &p.room[0]
-	p.room = p.room[1:]
+	m := p.room.New(p.t.buf.Len())
 	w.Fill(m, false)
 	return p.Add(ctx, g, m, size)
 }

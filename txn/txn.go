@@ -21,7 +21,7 @@ type Txn struct {
 	blank    bool           // it began when its node knew nothing of the time: see named
 	err      error          // ended the transaction; every later call returns it
 	commitTS base.Timestamp // 0: not committed
-	room     []writes.Write // for the next ones
+	room     writes.Room[writes.Write]
 
 	snapshots
 	locking
@@ -150,7 +150,7 @@ func (t *Txn) Rollback(context.Context) {
 
 // Put implements kv.Txn.
 func (t *Txn) Put(key base.Key, value []byte, home base.RegionID) {
-	w := t.newWrite()
+	w := t.room.New(t.buf.Len())
 	*w = writes.Write{Key: key, Kind: wire.WriteKind_PUT, Val: value, Home: t.home(key, home)}
 	old := t.buf.Old(key)
 	if old != nil {
@@ -194,7 +194,7 @@ func (t *Txn) Move(key base.Key, to base.RegionID, opts kv.MoveOptions) {
 
 // Insert implements kv.Txn.
 func (t *Txn) Insert(key base.Key, value []byte, home base.RegionID) error {
-	w := t.newWrite()
+	w := t.room.New(t.buf.Len())
 	*w = writes.Write{Key: key, Kind: wire.WriteKind_INSERT, Val: value, Home: t.home(key, home)}
 	old := t.buf.Old(key)
 	if old.Content() {
@@ -217,26 +217,9 @@ func exists(key base.Key) error {
 	return e
 }
 
-// newWrite is room for a write: that of a transaction with many is made for several at once.
-func (t *Txn) newWrite() *writes.Write {
-	if len(t.room) == 0 {
-		n := 1
-		if t.buf.Len() >= manyWrites {
-			n = manyWrites
-		}
-		t.room = make([]writes.Write, n)
-	}
-	w := &t.room[0]
-	t.room = t.room[1:]
-	return w
-}
-
-// manyWrites is from how many on room is made for as many at once.
-const manyWrites = 64
-
 // Delete implements kv.Txn.
 func (t *Txn) Delete(key base.Key) {
-	w := t.newWrite()
+	w := t.room.New(t.buf.Len())
 	*w = writes.Write{Key: key, Kind: wire.WriteKind_DELETE}
 	old := t.buf.Old(key)
 	if old != nil {

@@ -17,19 +17,19 @@ var (
 	errFiles = mysql.NewSQLError(1290, "HY000",
 		"The server reads and writes no files of its own (--secure-file-priv): use LOAD DATA LOCAL INFILE, "+
 			"and let the client write what it selects")
-	errPartitions = mysql.NewSQLError(1178, "42000", "The storage engine for the table doesn't support native partitioning: "+
+	ErrPartitions = mysql.NewSQLError(1178, "42000", "The storage engine for the table doesn't support native partitioning: "+
 		"leave the partitions out, rows are spread over shards and regions by themselves")
 	errNoPartition = mysql.NewSQLError(1747, "HY000", "PARTITION () clause on non partitioned table")
-	errReadLock    = notYet("FLUSH TABLES WITH READ LOCK", "START TRANSACTION READ ONLY reads one moment of all tables "+
+	errReadLock    = NotYet("FLUSH TABLES WITH READ LOCK", "START TRANSACTION READ ONLY reads one moment of all tables "+
 		"(--single-transaction for dumps), and BACKUP saves one of all regions")
-	errProxy      = notYet("PROXY users", "grant a role, which SET ROLE makes active")
-	errEncryption = notYet("ENCRYPTION of tables and databases", "godwit start --encryption-key encrypts the whole store")
-	errKeyColumn  = notYet("DROP COLUMN of a column of the primary key",
+	errProxy      = NotYet("PROXY users", "grant a role, which SET ROLE makes active")
+	errEncryption = NotYet("ENCRYPTION of tables and databases", "godwit start --encryption-key encrypts the whole store")
+	errKeyColumn  = NotYet("DROP COLUMN of a column of the primary key",
 		"first ALTER TABLE ... DROP PRIMARY KEY, or DROP PRIMARY KEY, ADD PRIMARY KEY (...) without the column")
 )
 
-// notYet is the refusal of what MySQL can do, and what to do instead.
-func notYet(what, instead string) error {
+// NotYet is the refusal of what MySQL can do, and what to do instead.
+func NotYet(what, instead string) error {
 	return mysql.NewSQLError(1235, "42000", "This version of Godwit doesn't yet support '%s': %s", what, instead)
 }
 
@@ -48,7 +48,7 @@ func Refused(stmt sqlparser.Statement, text string) error {
 		switch strings.ToLower(s.Charset) {
 		case "", "utf8", "utf8mb3", "utf8mb4", "ascii", "binary":
 		default:
-			return notYet("LOAD DATA in the character set "+s.Charset, "convert the file to UTF-8 before (iconv)")
+			return NotYet("LOAD DATA in the character set "+s.Charset, "convert the file to UTF-8 before (iconv)")
 		}
 		return usesPartition(len(s.Partition) > 0)
 	case *sqlparser.Flush:
@@ -67,7 +67,7 @@ func Refused(stmt sqlparser.Statement, text string) error {
 		return refusedDefinition(s, text)
 	case *sqlparser.AlterTable:
 		if len(s.PartitionSpecs) > 0 || len(s.Statements) == 0 || partitions(text) {
-			return errPartitions
+			return ErrPartitions
 		}
 		if encrypts(text) {
 			return errEncryption
@@ -102,7 +102,7 @@ func Refused(stmt sqlparser.Statement, text string) error {
 func refusedDefinition(s *sqlparser.DDL, text string) error {
 	switch {
 	case s.PartitionSpec != nil || s.TableSpec != nil && s.TableSpec.PartitionOpt != nil:
-		return errPartitions
+		return ErrPartitions
 	case s.TableSpec != nil:
 		for _, o := range s.TableSpec.TableOpts {
 			if err := refusedOption(strings.ToLower(o.Name), strings.Trim(o.Value, `'"`)); err != nil {
@@ -129,7 +129,7 @@ func refusedOption(name, value string) error {
 			return mysql.NewSQLError(1286, "42000", "Unknown storage engine '%s'", value)
 		}
 	case "connection", "data directory", "index directory", "tablespace", "union":
-		return notYet(strings.ToUpper(name)+" of a table", "SET LOCALITY says where rows lie")
+		return NotYet(strings.ToUpper(name)+" of a table", "SET LOCALITY says where rows lie")
 	}
 	return nil
 }

@@ -16,9 +16,9 @@ import (
 // in the text.
 
 var (
-	errInvisible  = notYet("INVISIBLE columns and indexes", "leave the word out, and name the columns that a SELECT is to show")
-	errUnions     = notYet("more than 200 UNIONs in a statement of this kind", "split it")
-	errTablespace = notYet("DISCARD and IMPORT TABLESPACE", "mysqldump and BACKUP move tables")
+	errInvisible  = NotYet("INVISIBLE columns and indexes", "leave the word out, and name the columns that a SELECT is to show")
+	errUnions     = NotYet("more than 200 UNIONs in a statement of this kind", "split it")
+	errTablespace = NotYet("DISCARD and IMPORT TABLESPACE", "mysqldump and BACKUP move tables")
 )
 
 // mostUnions is how many set operations a statement has at most that go-mysql-server runs: it

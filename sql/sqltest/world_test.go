@@ -67,7 +67,8 @@ func (w *world) serve(n base.NodeID) {
 	s, err := server.New(server.Config{
 		DB: &recorder{DB: w.names.db.Gateway(base.RegionID(n)), j: w.j, names: w.names}, Listener: w.lns[r],
 		Logger:    slog.New(slog.DiscardHandler),
-		Forwarder: w, Settings: &knobs{}, Relay: w.relay.Load,
+		Forwarder: w, Settings: &knobs{},
+		Relay: func() (relays, asked bool) { on := w.relay.Load(); return on, on },
 	})
 	if err != nil {
 		w.t.Fatal(err)
