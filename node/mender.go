@@ -97,6 +97,7 @@ func (m *mender) run() {
 		case <-time.After(pause):
 		}
 		pause = menderEvery
+		m.n.noteRoom()
 		if err := m.step(ctx); err != nil && ctx.Err() == nil {
 			m.n.log.Error("the damaged store cannot be repaired yet", "err", err)
 			m.say(err.Error())

@@ -29,7 +29,8 @@ func (n *Node) meterSources() meter.Sources {
 
 func (n *Node) meterStorage() meter.Storage {
 	m, u := n.store.Metrics(), n.store.DiskUse()
-	return meter.Storage{DiskBytes: m.DiskBytes, MemtableBytes: m.MemtableBytes, WALBytes: m.WALBytes, DebtBytes: m.DebtBytes,
+	free, total, _ := n.noteRoom()
+	return meter.Storage{DiskBytes: m.DiskBytes, FreeBytes: free, TotalBytes: total, MemtableBytes: m.MemtableBytes, WALBytes: m.WALBytes, DebtBytes: m.DebtBytes,
 		Files: m.Files, Level0Files: m.Level0Files, Level0Sublevels: m.Level0Sublevels, ReadAmp: m.ReadAmp, Flushes: m.Flushes,
 		Compactions: m.Compactions, CompactedBytes: m.CompactedBytes, WrittenBytes: m.WrittenBytes, Stalls: m.Stalls,
 		CacheHits: m.CacheHits, CacheMisses: m.CacheMisses, CacheBytes: m.CacheBytesUsed, Syncs: u.Syncs, SyncTime: u.Took}

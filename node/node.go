@@ -30,6 +30,7 @@ import (
 	"github.com/godwitdb/godwit/node/knobs"
 	"github.com/godwitdb/godwit/node/meter"
 	"github.com/godwitdb/godwit/node/residency"
+	"github.com/godwitdb/godwit/node/room"
 	"github.com/godwitdb/godwit/node/shards"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/obs/audit"
@@ -59,6 +60,7 @@ type Node struct {
 	stats *obs.Statements
 	turns *admit.Pool // of SQL statements that compute for long
 	began time.Time
+	room  room.Forecast // of the store's disk
 	// samples are counts of the time server's answers; nil: there is none.
 	samples func() map[string]uint64
 	// metrics are shown to Prometheus, and knobs the cluster settings; nil until they are there.
@@ -297,11 +299,20 @@ func (n *Node) peerReached(peer base.NodeID) {
 	}
 }
 
+// noteRoom is how much of the disk is free, its size, and in how long it is full, for all who ask:
+// package room.
+func (n *Node) noteRoom() (free, total int64, full time.Duration) {
+	if free, total = n.store.Room(); total > 0 {
+		full = n.room.Note(time.Now(), free)
+	}
+	return free, total, full
+}
+
 func (n *Node) describe(s *cluster.NodeStatus) {
 	s.Statements = n.stats.Count()
 	s.Uptime = time.Since(n.began)
 	s.DiskBytes = int64(n.store.Stats().DiskBytes)
-	s.DiskFree, s.DiskTotal = n.store.Room()
+	s.DiskFree, s.DiskTotal, s.DiskFullIn = n.noteRoom()
 	s.Version = n.build()
 	s.MemBytes = obs.MemoryBytes()
 	srv, err := n.server()

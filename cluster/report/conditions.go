@@ -28,6 +28,7 @@ var conditions = []condition{
 	{"node-down", (*examination).nodesDown},
 	{"path-cut", (*examination).pathsCut},
 	{"node-sick", (*examination).nodesSick},
+	{"disk-filling", (*examination).disksFilling},
 	{"clock", (*examination).clocks}, // see sourceConditions
 	{"led-away-from-home", (*examination).standIns},
 	{"promoted-away-from-home", (*examination).promotedGroups},

@@ -51,6 +51,9 @@ type NodeStatus struct {
 	DiskBytes  int64         `json:"disk_bytes"`
 	DiskFree   int64         `json:"disk_free,omitempty"`  // of the file system of the store
 	DiskTotal  int64         `json:"disk_total,omitempty"` // its size; 0: it is not known
+	// DiskFullIn is in how long nothing of it is free, as it is being used; 0: it is not known, or
+	// never.
+	DiskFullIn time.Duration `json:"disk_full_in_ns,omitempty"`
 	Uptime     time.Duration `json:"uptime_ns"`
 	Version    string        `json:"version"`
 	// Knows is the newest cluster version that the node's build knows; 0: it does not answer.

@@ -13,6 +13,8 @@ import (
 // Storage is what a store does and holds.
 type Storage struct {
 	DiskBytes, MemtableBytes, WALBytes int64
+	// FreeBytes are free in the store's file system, which has TotalBytes; 0: that is not known.
+	FreeBytes, TotalBytes int64
 	// DebtBytes is how much is still to be compacted, Files how many tables there are.
 	DebtBytes, Files int64
 	// Level0Files and Level0Sublevels are of the top level, ReadAmp is how many places a read looks
@@ -96,6 +98,8 @@ var (
 	ready = gauge("ready", "1 while the node serves.")
 
 	storeDisk       = gauge("store_disk_bytes", "Bytes of the store on the disk.")
+	diskFree        = gauge("disk_free_bytes", "Free bytes of the file system of the store; 0: not known.")
+	diskTotal       = gauge("disk_total_bytes", "Bytes of that file system; 0: not known.")
 	storeMemtable   = gauge("store_memtable_bytes", "Bytes of rows that are not yet in tables.")
 	storeWAL        = gauge("store_wal_bytes", "Bytes of the write-ahead log.")
 	storeDebt       = gauge("store_compaction_debt_bytes", "Bytes that are to be compacted.")
@@ -188,7 +192,7 @@ func (c *Collector) storage(ch chan<- prometheus.Metric) {
 		series
 		v int64
 	}{
-		{storeDisk, s.DiskBytes}, {storeMemtable, s.MemtableBytes}, {storeWAL, s.WALBytes}, {storeDebt, s.DebtBytes},
+		{diskFree, s.FreeBytes}, {diskTotal, s.TotalBytes}, {storeDisk, s.DiskBytes}, {storeMemtable, s.MemtableBytes}, {storeWAL, s.WALBytes}, {storeDebt, s.DebtBytes},
 		{storeFiles, s.Files}, {storeL0, s.Level0Files}, {storeL0Sub, s.Level0Sublevels}, {storeReadAmp, s.ReadAmp},
 		{storeFlushes, s.Flushes}, {storeCompacts, s.Compactions}, {storeCompacted, s.CompactedBytes},
 		{storeWritten, s.WrittenBytes}, {storeStalls, s.Stalls}, {storeHits, s.CacheHits}, {storeMisses, s.CacheMisses},

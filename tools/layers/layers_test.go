@@ -279,8 +279,8 @@ var allowed = map[string][]string{
 	// residency reads a store, and trusts nothing that the node believes
 	"node/shards":    {"owner/gauge", "policy/split", "sql/ddl/sharding", "sql/schema"},
 	"node/residency": {"cluster/join", "mechanism/store"},
-	// memory knows the machine
-	"node/memory": nil,
+	// memory knows the machine, and room how its disk fills
+	"node/memory": nil, "node/room": nil,
 	// knobs makes cluster settings of parameter structs that it is given
 	"node/knobs": {"sql/server"},
 	// early talks to clients before there is SQL
@@ -292,7 +292,7 @@ var allowed = map[string][]string{
 	// the adviser reads which tables the text of a digest names
 	"node": append([]string{"node/spare",
 		"sql/bind/tree", "sql/describe", "sql/schema",
-		"node/bundle", "node/console", "node/early", "node/evacuate", "node/knobs", "node/memory", "node/meter", "node/residency", "node/shards", "node/web",
+		"node/bundle", "node/console", "node/early", "node/evacuate", "node/knobs", "node/memory", "node/meter", "node/residency", "node/room", "node/shards", "node/web",
 		"sql/ddl/sharding", "owner", "owner/gauge", "owner/homing", "owner/rewind", "owner/view", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "cluster/placed", "cluster/replace", "cluster/upgrade", "obs/audit", "obs/otlp",
 		"cluster/join", "kv/hold", "sql/admit", "sql/backup", "sql/backup/place", "sql/changefeed/sink", "sql/digest", "sql/server", "policy/advice", "policy/epoch", "policy/placement", "policy/plan", "policy/split",
 		"mechanism/wan/overlay", "mechanism/ident",
