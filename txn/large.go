@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/owner"
@@ -180,8 +182,13 @@ func (p *pieceLog) add(ctx context.Context, walk *known.Walk, w *writes.Write, s
 	return p.Add(ctx, g, m, size)
 }
 
-// Piece implements staging.Host.
-func (p *pieceLog) Piece(g base.GroupID) *wire.CommitRequest { return p.request(g) }
+// Piece implements staging.Host. The transaction may go on to another region while the piece is on
+// its way, which its meta says from then on.
+func (p *pieceLog) Piece(g base.GroupID) *wire.CommitRequest {
+	q := p.request(g)
+	q.Txn = proto.CloneOf(q.Txn)
+	return q
+}
 
 // Log implements staging.Host.
 func (p *pieceLog) Log(ctx context.Context, q *wire.CommitRequest) ([]*wire.Foreign, error) {

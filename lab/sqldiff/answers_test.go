@@ -108,6 +108,7 @@ func TestRulesThatAsk(t *testing.T) {
 	null := change("INSERT INTO t VALUES (IF(5 = 'two', 1, 2), NULL)")
 	zero := change("UPDATE t SET c = 1 WHERE $ = 0", node(Int, "($ % $)", leaf(Int, "a"), leaf(Int, "b")))
 	div := &Statement{Root: node(Query, "SELECT $ UNION ALL SELECT c", node(Int, "($ DIV $)", leaf(Int, "a"), leaf(Int, "1")))}
+	product := &Statement{Root: node(Query, "SELECT $", node(Decimal, "($ * $)", leaf(Decimal, "a"), leaf(Decimal, "b")))}
 	digits := func(v string) *Result { return &Result{Types: []Kind{Int}, Rows: [][]string{{v}}} }
 	warnings := func(codes ...string) *Result {
 		r := &Result{Types: []Kind{Text, Int, Text}}
@@ -199,6 +200,18 @@ func TestRulesThatAsk(t *testing.T) {
 		{name: "another quotient", rule: "DIV has all digits of its dividend, also in a UNION with an unsigned integer", st: div,
 			class: Rows, got: digits("-2147483648"), want: digits("7"),
 			here: func([]string) *Result { return digits("-2147483648") }, ref: func([]string) *Result { return digits("7") }},
+		{name: "a product", rule: "a product of long factors is exact, up to 65 and 30 digits", st: product, class: Rows,
+			got: digits("450053345677.5"), want: digits("438942234666.4"),
+			here: func([]string) *Result { return digits("450053345677.5") },
+			ref: func(ran []string) *Result {
+				if strings.Contains(last(ran), "(CAST(a AS DECIMAL(50,9)) * CAST(b AS DECIMAL(50,9)))") {
+					return digits("450053345677.5")
+				}
+				return digits("438942234666.4")
+			}, holds: true},
+		{name: "another product", rule: "a product of long factors is exact, up to 65 and 30 digits", st: product, class: Rows,
+			got: digits("450053345677.5"), want: digits("7"),
+			here: func([]string) *Result { return digits("450053345677.5") }, ref: func([]string) *Result { return digits("7") }},
 		{name: "a plan, and the sign of a zero", sts: []*Statement{zero}, st: zero, class: ErrorHere, got: failed(1365),
 			rule: "the plan decides which values are computed: without strict mode, written as other rules have it, all is the same",
 			want: affected(0), here: func(ran []string) *Result {

@@ -574,6 +574,8 @@ func allRules() []rule {
 			alikeRows(map[string]string{"decimal integer GREATEST($, $)": "GREATEST(CAST($1 AS DECIMAL(50,10)), $2)"})},
 		{"a product has the digits of both factors, up to 65 and 30", "12.21.2",
 			alikeRows(map[string]string{"decimal decimal ($ * $)": "CAST($1 * $2 AS DECIMAL(60,10))"})},
+		{"a product of long factors is exact, up to 65 and 30 digits", "12.21.2",
+			alikeRows(map[string]string{"decimal decimal ($ * $)": "(CAST($1 AS DECIMAL(50,9)) * CAST($2 AS DECIMAL(50,9)))"})},
 		{"the last digits of a DOUBLE tell values apart that are shown alike", "B.3.4.8",
 			alikeRows(map[string]string{"ATAN2($, $)": "ROUND(ATAN2($1, $2), 9)"})},
 		{"a change fails where MariaDB warns", "5.1.11, Strict SQL Mode", warned},
