@@ -100,6 +100,9 @@ type node struct {
 	join                   string
 	args                   []string // more of them
 	program                string   // another build; empty: this one
+	// apart: in a session of its own, so that clients share the processors with the node, and not
+	// with each of its threads.
+	apart bool
 
 	cmd         *exec.Cmd
 	out, errs   *output
@@ -117,6 +120,9 @@ func (n *node) start(t testing.TB) {
 		n.cmd.Path = n.program
 	}
 	n.cmd.Stdout, n.cmd.Stderr = n.out, n.errs
+	if n.apart {
+		n.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	}
 	if err := n.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
