@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -208,6 +209,21 @@ func TestOrderedSlowClock(t *testing.T) {
 			}, byTimestamps(how), func(c *cluster) { c.skew = 240 * time.Millisecond })
 		})
 	}
+}
+
+// TestOrderedReadsBound: what a transaction that orders by timestamps remembers to have read is
+// bounded, as that of one at a slot, and no locks can take its place.
+func TestOrderedReadsBound(t *testing.T) {
+	bubble(t, 2, 1, func(t *testing.T, c *cluster) {
+		x := c.db(1).Begin(kv.Options{})
+		defer x.Rollback(ctx(t))
+		for i := range 9 {
+			_, err := x.Get(ctx(t), []base.Key{key(1, 1, 1, fmt.Sprint(i))}, kv.LockShared)
+			if full := i >= 8; full != (base.CodeOf(err) == base.CodeAborted) || !full && err != nil {
+				t.Errorf("read %d of at most 8: %v", i+1, err)
+			}
+		}
+	}, byTimestamps(base.ByTimestamp), func(c *cluster) { c.tc = func(tc *Config) { tc.Limits.Reads = 8 } })
 }
 
 // TestTimestampManager is the anomaly that Relay excludes and CockroachDB does not: T1 and T2 use

@@ -224,7 +224,9 @@ func (t *Txn) noteReads(ctx context.Context, f *fetch) error {
 				t.reads = nil
 				return nil
 			}
-			full = true
+			if full = true; t.mode != bySlot || t.program { // no lock does in the place of a timestamp, or of the slot
+				return retry(base.Errorf(base.CodeAborted, "transaction %v reads more than %d keys and ranges", t.id, most))
+			}
 		}
 		t.reads = append(t.reads, s)
 		if s.IsPoint() {
