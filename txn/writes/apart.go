@@ -25,6 +25,7 @@ type apart struct {
 	indexes []base.IndexID
 	entries []*entries // by section, in the order in which they came
 	bytes   int        // of entries
+	crowded bool       // there were entries of too many sections: no more are kept apart
 	// chunks are entries that came before, the oldest first.
 	chunks []*chunk
 	// Rewrites has a key that was taken written again, for tests of STAGE-7.
@@ -55,7 +56,7 @@ func (b *Buffer) Apart(table base.TableID, indexes []base.IndexID, rewrites bool
 
 // entry reports whether a key is one of an entry that is kept apart.
 func (a *apart) entry(key base.Key) bool {
-	return len(a.indexes) > 0 && key.Table() == a.table && key.Shard() != base.MetaShard &&
+	return len(a.indexes) > 0 && !a.crowded && key.Table() == a.table && key.Shard() != base.MetaShard &&
 		slices.Contains(a.indexes, key.Index())
 }
 

@@ -149,15 +149,29 @@ func TestEntriesInOrder(t *testing.T) {
 	}
 }
 
-// TestManySections: entries of more sections than are told apart are kept with the other writes.
+// TestManySections: from entries of more sections than are told apart on, all are kept with the
+// other writes, also when a chunk has made room. So the last write of a key is the one that counts.
 func TestManySections(t *testing.T) {
-	a := &apart{}
-	for i := range maxSections {
-		if a.section(rowKey(i+1, 1)) == nil {
-			t.Fatalf("section %d is not kept", i)
-		}
+	entry := func(shard int) base.Key { return rowKey(shard, 1) }
+	b := &Buffer{SpillAt: maxSections * 2 * overhead}
+	b.Apart(rowKey(1, 0).Table(), []base.IndexID{rowKey(1, 0).Index()}, false)
+	write := func(shard int, kind wire.WriteKind) {
+		k := entry(shard)
+		b.Set(b.Old(k), &Write{Key: k, Kind: kind})
 	}
-	if a.section(rowKey(maxSections+1, 1)) != nil || a.section(rowKey(1, 2)) == nil {
-		t.Error("the bound does not hold, or what is there is not found")
+	for shard := 1; shard <= maxSections+1; shard++ {
+		write(shard, wire.WriteKind_PUT)
+	}
+	for shard := 1; shard <= maxSections+1; shard++ {
+		write(shard, wire.WriteKind_DELETE)
+	}
+	all := b.All()
+	if len(all) != maxSections+1 {
+		t.Errorf("%d keys, want %d", len(all), maxSections+1)
+	}
+	for _, w := range all {
+		if w.Kind != wire.WriteKind_DELETE {
+			t.Errorf("%v: the first write is left", w.Key)
+		}
 	}
 }

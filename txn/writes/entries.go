@@ -35,7 +35,8 @@ type sortBlock struct {
 // blockLen is how many entries a block has.
 const blockLen = 1 << 14
 
-// section is where entries like this one are kept; nil: there are too many sections.
+// section is where entries like this one are kept; nil: there are too many sections. From then on
+// all are kept with the other writes, which are newer than those apart.
 func (a *apart) section(key base.Key) *entries {
 	s := key.Section()
 	for _, e := range a.entries {
@@ -43,7 +44,7 @@ func (a *apart) section(key base.Key) *entries {
 			return e
 		}
 	}
-	if len(a.entries) == maxSections {
+	if a.crowded = len(a.entries) == maxSections; a.crowded {
 		return nil
 	}
 	e := &entries{section: s.Clone()}
