@@ -42,13 +42,18 @@ const (
 	// VersionOwnShards has tables with shards of their own: older builds drop these from the
 	// topology, and look for rows in the shards that all tables share.
 	VersionOwnShards ClusterVersion = 9
+	// VersionPrepared has transactions that XA prepares: older builds let others change what these
+	// have locked.
+	VersionPrepared ClusterVersion = 10
 	// VersionNewest is the newest that this build knows.
-	VersionNewest ClusterVersion = 9
+	VersionNewest ClusterVersion = 10
 )
 
 // Brings says, for people, what a cluster can do from a version on; empty for the first.
 func (v ClusterVersion) Brings() string {
 	switch v {
+	case VersionPrepared:
+		return "XA prepares transactions"
 	case VersionOwnShards:
 		return "tables have shards of their own, as many as they need (ALTER TABLE ... SPLIT INTO)"
 	case VersionVoters:

@@ -68,6 +68,9 @@ type Options struct {
 	// Needs is asked, as the transaction commits, for the cluster version that what it writes
 	// needs: a replica that does not know it stops (docs/protocol.md, VERSION-3). Nil: none.
 	Needs func() base.ClusterVersion
+	// Prepare, if not nil, may have Commit prepare the transaction. It does not cross regions
+	// without locks then.
+	Prepare *Preparation
 }
 
 // Version is the cluster version that what the transaction writes needs; 0: none.

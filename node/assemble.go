@@ -21,6 +21,7 @@ import (
 	"github.com/godwitdb/godwit/policy/home"
 	"github.com/godwitdb/godwit/sql/backup/place"
 	"github.com/godwitdb/godwit/txn"
+	"github.com/godwitdb/godwit/txn/mover"
 	"github.com/godwitdb/godwit/txn/multimaster"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -307,7 +308,7 @@ func (a *assembly) startGateway() {
 	n.both = multimaster.NewDB(n.db, n.epochs)
 	n.closeFirst(func() error { n.db.Close(); return nil })
 	n.mu.Lock()
-	n.mover = txn.NewMover(n.db, n.expand)
+	n.mover = mover.New(n.db, &n.db.Stats().Moved, n.expand)
 	n.mu.Unlock()
 	n.closeFirst(func() error { n.mover.Close(); return nil })
 	n.cluster.Start(n.db)

@@ -128,6 +128,8 @@ func (n *Node) canMove(t *base.Topology, sql bool, k base.Key) bool {
 	switch {
 	case len(t.Regions) < 2:
 		return false // there is no other region, so do not count
+	case k.Table() == base.PreparedTable:
+		return false
 	case k.Table().IsSpace():
 		return true
 	}

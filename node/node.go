@@ -40,6 +40,7 @@ import (
 	"github.com/godwitdb/godwit/sql/backup"
 	"github.com/godwitdb/godwit/sql/server"
 	"github.com/godwitdb/godwit/txn"
+	"github.com/godwitdb/godwit/txn/mover"
 	"github.com/godwitdb/godwit/txn/multimaster"
 )
 
@@ -97,7 +98,7 @@ type machinery struct {
 	epochs   *multimaster.Engine
 	db       *txn.DB
 	both     *multimaster.DB // db with the rows of epochs
-	mover    *txn.Mover
+	mover    *mover.Mover
 	port     net.Listener // for other nodes; nil: there is none
 	holds    holds
 	gateway  atomic.Pointer[txn.DB] // db, once it is there

@@ -280,7 +280,11 @@ func (r *Replica) serve() bool {
 		l.Floor = l.Announced
 	}
 	l.Ends = tscache.Ends{Low: l.Floor}
-	if err := r.LockPrepared(&r.view, r.rep.Prepared, l.Acquisition.Began); err != nil {
+	err := r.LockPrepared(&r.view, r.rep.Prepared, r.standing(), l.Acquisition.Began)
+	if err == nil {
+		err = r.LockStanding(r.standing())
+	}
+	if err != nil {
 		r.cfg.Logger.Error("prepared transactions cannot be locked: this leader does not serve", "group", r.id, "err", err)
 		return false
 	}
@@ -292,7 +296,7 @@ func (r *Replica) serve() bool {
 // stop drops everything that lives only as long as a leader serves. What is prepared stays in rep.
 // mu is held.
 func (r *Replica) stop(err error) {
-	r.failWaits(err)
+	r.FailWaits(err)
 	for _, x := range r.ByID {
 		r.End(x)
 	}
@@ -300,19 +304,10 @@ func (r *Replica) stop(err error) {
 	r.wake()
 }
 
-func (r *Replica) failWaits(err error) {
-	for _, x := range r.ByID {
-		for _, w := range x.Waits {
-			w.Finish(err)
-		}
-		x.Waits = nil
-	}
-}
-
 // forget makes anew what lives only as long as a leader serves. mu is held.
 func (r *Replica) forget() {
 	r.Table = txns.NewTable(r.cfg.Limits)
-	r.Patient = r.async()
+	r.Patient, r.Brief = r.async(), r.cfg.NoLasting
 	if r.byTime() {
 		r.order = tscache.New(r.cfg.NoMarks, func() int { return tscache.EraRoom(r.set.table.Len()) })
 	}

@@ -81,9 +81,7 @@ func (r *Replica) Applied(index uint64) {
 		r.heardClosed(base.Timestamp(c))
 	}
 	r.closeTo(c)
-	if r.waiting > 0 {
-		r.wake()
-	}
+	r.wakeWaiting()
 }
 
 // SnapshotInstalled implements group.StateMachine.

@@ -153,9 +153,7 @@ func (s *Set) HeldChanged() {
 	for _, r := range s.Replicas() {
 		if r.async() {
 			r.mu.Lock()
-			if r.waiting > 0 {
-				r.wake()
-			}
+			r.wakeWaiting()
 			r.mu.Unlock()
 		}
 	}

@@ -16,7 +16,13 @@ import (
 // to the group, above the floor.
 type byLock struct{}
 
-func (byLock) check(r *Replica, q *wire.CommitRequest) error { return r.checkPieces(q) }
+func (byLock) check(r *Replica, q *wire.CommitRequest) error {
+	if len(q.GetTxn().GetPrepares()) > 0 && r.async() {
+		return base.Errorf(base.CodeInvalid, "XA prepares no transaction that uses tables with REPLICATION ASYNC: a promotion "+
+			"would lose it. Commit it with XA COMMIT ... ONE PHASE")
+	}
+	return r.checkPieces(q)
+}
 
 // Only a vote ends before the lease does: a commit that is proposed in the term stands.
 func (byLock) leased(q *wire.CommitRequest) bool { return q.Prepare }
@@ -51,6 +57,9 @@ func (byLock) assign(e *evaluation) error {
 	if err := e.hasStaged(q.Pieces); err != nil {
 		return err
 	}
+	if err := e.stand(); err != nil {
+		return err
+	}
 	if err := e.assignAboveFloor(); err != nil {
 		return err
 	}
@@ -82,7 +91,7 @@ func (byLock) assign(e *evaluation) error {
 // logged here (OWN-2), and that of a vote without writes just above what it has read.
 func (e *evaluation) assignAboveFloor() error {
 	r, q, x := e.r, e.q, e.x
-	if len(q.Writes) == 0 && q.Pieces == 0 && q.Prepare {
+	if len(q.Writes) == 0 && len(e.Writes) == 0 && q.Pieces == 0 && q.Prepare {
 		// The transaction only read here. Its locks make the reads true at any time above what was
 		// read (TXN-7).
 		e.ts = base.Timestamp(q.MinTs).Next()

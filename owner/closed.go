@@ -159,9 +159,7 @@ func (r *Replica) closeTo(c uint64) {
 		return
 	}
 	r.closed.Store(c)
-	if r.waiting > 0 {
-		r.wake()
-	}
+	r.wakeWaiting()
 	r.set.closedRose()
 }
 

@@ -415,7 +415,8 @@ func (e *evaluation) notLogged(err error) error {
 	e.r.mu.Lock()
 	defer e.r.mu.Unlock()
 	if e.x.Phase != txns.Prepared {
-		e.r.unpend(e.x)
+		e.r.Unpend(e.x)
+		e.r.wakeWaiting()
 	}
 	e.r.leave(e.x)
 	return err
@@ -469,9 +470,7 @@ func (e *evaluation) finishCommit(ctx context.Context, index uint64, resp *wire.
 	r.delay.Took(time.Since(e.proposed))
 	// It lies before the applied index: it need not hold back what is closed as of that index.
 	e.x.Index = index
-	if r.waiting > 0 {
-		r.wake()
-	}
+	r.wakeWaiting()
 	r.mu.Unlock()
 	if err := e.by.committed(ctx, e); err != nil {
 		return err
@@ -504,21 +503,6 @@ func (r *Replica) settleLate(x *txns.Txn, ts base.Timestamp) {
 		r.mu.Lock()
 		r.release(x, false)
 		r.mu.Unlock()
-	}
-}
-
-// unpend takes back that x was proposed, because it certainly was not; mu is held.
-func (r *Replica) unpend(x *txns.Txn) {
-	x.Phase, x.Keys, x.Handover, x.Patches, x.TS, x.Hi = txns.Active, nil, nil, nil, 0, 0
-	delete(r.Pending, x)
-	delete(r.Slots, x)
-	r.LockTable.Ending(x.ID, false)
-	if x.Gone != nil && !x.Ended {
-		close(x.Gone)
-		x.Gone = nil
-	}
-	if r.waiting > 0 {
-		r.wake()
 	}
 }
 

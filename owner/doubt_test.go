@@ -23,7 +23,7 @@ func TestUnknownOutcome(t *testing.T) {
 			id := base.MakeTxnID(base.Timestamp(time.Now().UnixNano()), 1, n)
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			return r.register(id, &wire.TxnMeta{Id: id[:]})
+			return r.Register(id, &wire.TxnMeta{Id: id[:]}, r.lead.Term, r.cfg.LockTimeout)
 		}
 		waits := func(f func() error) (time.Duration, base.Code) {
 			began := time.Now()

@@ -53,7 +53,7 @@ func (e *evaluation) lookWrites(ctx context.Context) error {
 		if again {
 			continue
 		}
-		if len(missing.Gaps) == 0 && len(missing.Soft) == 0 {
+		if len(missing.Gaps) == 0 && len(missing.Soft) == 0 || e.r.cfg.PointsOnly && len(e.q.Txn.Prepares) > 0 {
 			return nil
 		}
 		if len(missing.Gaps) > 0 {

@@ -314,23 +314,8 @@ func (r *Replica) expire(now time.Time) (stale []*wire.Vote, term uint64) {
 			r.set.spawn(func(ctx context.Context) { _, _ = r.refuse(ctx, id, term) })
 		}
 	}
-	r.forgetLate(now)
+	r.ForgetLate(now, r.clock.Latest(), finishedMemory)
 	return stale, r.lead.Term
-}
-
-// forgetLate drops what was remembered for late requests and late notices. mu is held.
-func (r *Replica) forgetLate(now time.Time) {
-	for id, n := range r.Notices {
-		if now.Sub(n.At) > finishedMemory {
-			delete(r.Notices, id)
-		}
-	}
-	horizon := r.clock.Latest().Add(-finishedMemory)
-	for id, at := range r.Finished {
-		if at < horizon {
-			delete(r.Finished, id)
-		}
-	}
 }
 
 // resolveAgain is the pause before an outcome that could not be learned is asked for anew. A change

@@ -65,9 +65,7 @@ func (r *Replica) heardHold(held base.Timestamp) {
 		return
 	}
 	r.held.Store(uint64(held))
-	if r.waiting > 0 {
-		r.wake()
-	}
+	r.wakeWaiting()
 }
 
 // closedOver is the timestamp up to which all changes are known here: of the catalog alone, or of

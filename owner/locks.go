@@ -43,21 +43,13 @@ func (r *Replica) admit(m *wire.TxnMeta, lockTerm uint64) (*txns.Txn, error) {
 	if len(r.ByID) >= r.cfg.MaxTxns {
 		return nil, base.Errorf(base.CodeOverloaded, "group %v: %d transactions are active; retry later", r.id, len(r.ByID))
 	}
-	return r.register(id, m), nil
-}
-
-// register adds a transaction that is new here; mu is held.
-func (r *Replica) register(id base.TxnID, m *wire.TxnMeta) *txns.Txn {
-	x := &txns.Txn{ID: id, Born: r.lead.Term, Age: base.Timestamp(m.Age), Policy: lock.Policy(m.Policy),
-		Timeout: time.Duration(m.LockTimeoutNs), Activity: txns.Activity{Calls: 1, Last: time.Now()}}
-	if x.Age == 0 {
-		x.Age = id.Start()
+	x = r.Register(id, m, r.lead.Term, r.cfg.LockTimeout)
+	if r.Adopt(x, m, r.standing()) {
+		delete(r.ByID, id)
+		return nil, base.Errorf(base.CodeUnavailable, "group %v: the prepared transaction that %v is to end is being prepared, "+
+			"or ended by another one: retry", r.id, id)
 	}
-	if x.Timeout <= 0 {
-		x.Timeout = r.cfg.LockTimeout
-	}
-	r.ByID[id] = x
-	return x
+	return x, nil
 }
 
 // leave ends a request of a transaction; mu is held.
@@ -200,19 +192,7 @@ func (r *Replica) mayWait(ctx context.Context, w *waits.Wait, table *lock.Table,
 }
 
 // settle wakes the requests whose waits have ended; mu is held.
-func (r *Replica) settle(ev lock.Events) {
-	for _, w := range ev.Granted {
-		if lw, ok := w.Data.(*txns.LockWait); ok {
-			lw.Finish(nil)
-		}
-	}
-	for _, w := range ev.Died {
-		r.stats.Died.Add(1)
-		if lw, ok := w.Data.(*txns.LockWait); ok {
-			lw.Finish(base.Errorf(base.CodeAborted, "transaction %v gave way to an older one, to end a deadlock: retry", w.Txn()))
-		}
-	}
-}
+func (r *Replica) settle(ev lock.Events) { r.stats.Died.Add(int64(txns.Settle(ev))) }
 
 // release ends a transaction here: its locks are free and its requests fail.
 // remember keeps late requests of it out. mu is held.
@@ -231,16 +211,14 @@ func (r *Replica) release(x *txns.Txn, remember bool) {
 	delete(r.ByID, x.ID)
 	delete(r.Pending, x)
 	delete(r.Slots, x)
-	ev := r.LockTable.Release(x.ID)
+	ev := r.Free(x, r.standing())
 	for _, w := range x.Waits {
 		w.Finish(r.lost(x, r.lead.Term))
 	}
 	x.Waits = nil
 	r.End(x)
 	r.settle(ev)
-	if r.waiting > 0 {
-		r.wake()
-	}
+	r.wakeWaiting()
 }
 
 // unknown is the error of a request that has waited for an outcome for long enough. What it has

@@ -150,6 +150,13 @@ func (r *Replica) wake() {
 	r.changed = make(chan struct{})
 }
 
+// wakeWaiting is wake if any request waits; mu is held.
+func (r *Replica) wakeWaiting() {
+	if r.waiting > 0 {
+		r.wake()
+	}
+}
+
 // notLeader is the answer of a replica that cannot serve; mu is held.
 func (r *Replica) notLeader() *base.Error {
 	e := base.Errorf(base.CodeNotLeader, "node %d does not lead group %v", r.cfg.Self, r.id)

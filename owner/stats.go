@@ -56,3 +56,10 @@ func (r *Replica) Staged() int {
 	defer r.mu.Unlock()
 	return len(r.rep.Staged)
 }
+
+// Standing is how many transactions stand prepared here.
+func (r *Replica) Standing() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.rep.Standing)
+}

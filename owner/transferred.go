@@ -47,7 +47,7 @@ func (r *Replica) sendWaitsTo(t *lead.Transfer) {
 	for _, x := range r.ByID {
 		waits = append(waits, x.Waits...)
 	}
-	r.failWaits(t.Err)
+	r.FailWaits(t.Err)
 	for _, w := range waits {
 		r.settle(r.LockTable.Cancel(w.In))
 	}

@@ -86,7 +86,7 @@ func (a *attempt) end(lost bool) {
 		a.db.live.remove(a)
 	}
 	if a.inGate {
-		a.db.gate.leave(lost)
+		a.db.gate.Leave(lost)
 	}
 }
 
@@ -94,7 +94,7 @@ func (a *attempt) end(lost bool) {
 func (a *attempt) quitGate() {
 	if a.inGate {
 		a.inGate = false
-		a.db.gate.quit()
+		a.db.gate.Quit()
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 //
 //	lockCommit       locks.go     under locks: one group decides alone, or several prepare
 //	largeCommit      large.go     the same, of what does not fit into one entry of a log
+//	preparation      prepared.go  under locks, which it keeps: records in place of the writes
 //	lockEnd          locks.go     nothing was written
 //	slotCommit       slot.go      after a snapshot, at a slot that the coordinator proposes
 //	timestampCommit  order.go     at the transaction's own timestamp
@@ -31,6 +32,10 @@ type protocol interface {
 // protocol is the transaction's.
 func (t *Txn) protocol() protocol {
 	switch {
+	case t.ends != nil:
+		return t.ends
+	case t.prepares():
+		return &preparation{lockCommit{proposal: proposal{t: t, as: &t.attempt}}}
 	case t.mode == byTimestamp:
 		return &timestampCommit{t: t}
 	case t.mode == bySlot && t.Wrote():
@@ -81,7 +86,7 @@ func (t *Txn) commit(ctx context.Context) (base.Timestamp, error) {
 			return 0, err
 		}
 	}
-	if err := t.named(ctx, t.Wrote()); err != nil {
+	if err := t.named(ctx, t.Wrote() || t.ends != nil); err != nil {
 		return 0, err
 	}
 	if t.mode == bySlot && t.needsLocks() {

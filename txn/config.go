@@ -181,7 +181,7 @@ type Stats struct {
 	// With timestamp ordering: reads that moved to a later timestamp, commits that had to.
 	MovedUp, Pushed atomic.Int64
 	Ambiguous       atomic.Int64 // commits whose outcome had to be asked for
-	Moved           atomic.Int64 // rows moved by the mover
+	Moved           atomic.Int64 // rows moved by package mover
 
 	// Snapshot reads: by replicas here at once, and after a wait for the closed timestamp; of
 	// shards that are not held here, by other nodes' replicas; requests to owners; waits for the

@@ -13,6 +13,7 @@ import (
 	"github.com/godwitdb/godwit/owner/route"
 	"github.com/godwitdb/godwit/txn/background"
 	"github.com/godwitdb/godwit/txn/contended"
+	"github.com/godwitdb/godwit/txn/gate"
 	"github.com/godwitdb/godwit/txn/lately"
 	"github.com/godwitdb/godwit/txn/slottime"
 	"github.com/godwitdb/godwit/txn/touched"
@@ -32,7 +33,7 @@ type DB struct {
 	managed bool // and its regions have timestamp managers
 
 	live    liveTxns
-	gate    gate
+	gate    gate.Gate
 	touches touched.Rows
 	hints   hints
 	tasks   background.Tasks

@@ -129,6 +129,11 @@ func (w *worker) one(ctx context.Context, db *DB) {
 	snapshot := w.rng.IntN(4) == 0
 	opts.ReadOnly = snapshot
 	opts.Policy = []kv.Policy{kv.NoWait, kv.WaitDie, kv.Detect}[w.rng.IntN(3)]
+	if w.c.prepares && !snapshot && w.rng.IntN(2) == 0 {
+		opts.Prepare = &kv.Preparation{}
+	} else if w.c.relays {
+		opts.Relay = w.rng.IntN(4) > 0
+	}
 	x := db.Begin(opts)
 	wrote := map[string]bool{}
 	err := func() error {
@@ -196,7 +201,9 @@ func (w *worker) one(ctx context.Context, db *DB) {
 		return nil
 	}()
 	var ts base.Timestamp
-	if err == nil {
+	if err == nil && opts.Prepare != nil {
+		ts, err = w.prepare(ctx, x, opts.Prepare, a.ID())
+	} else if err == nil {
 		ts, err = x.Commit(ctx)
 	}
 	x.Rollback(ctx)
@@ -302,6 +309,7 @@ func violation(t *testing.T, seed uint64, more int, tune ...func(*cluster)) erro
 	// Everything is mended: in-doubt transactions must come to an end by themselves.
 	last, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
+	c.endPrepared(last)
 	_, err := kv.Run(last, c.db(1), kv.Options{}, func(x kv.Txn) error {
 		clear(final)
 		rows, err := x.Get(last, keys, kv.LockShared)

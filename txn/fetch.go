@@ -92,7 +92,7 @@ func (f *fetch) runLocking(ctx context.Context, t *Txn) error {
 		return f.readCrossing(ctx, t)
 	}
 	if !t.inGate && !t.ended && !t.meta.Crt {
-		if err := t.db.gate.enter(ctx, t.db.tasks.Stopped()); err != nil {
+		if err := t.db.gate.Enter(ctx, t.db.tasks.Stopped()); err != nil {
 			return err
 		}
 		t.inGate = true

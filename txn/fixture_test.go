@@ -51,6 +51,9 @@ type cluster struct {
 	// crashable file systems can lose what was not synced.
 	crashable bool
 	calm      bool          // nothing is broken
+	broken    bool          // a rule is left out: what breaks is for the checkers
+	prepares  bool          // half of the transactions are prepared, and ended later
+	relays    bool          // most of the others cross regions at slots
 	streams   bool          // random transactions log what they can before they commit
 	skew      time.Duration // of the clocks; half their bound
 	modeless  bool          // clocks of nodes that are started wait to be told a mode
@@ -98,7 +101,7 @@ func newCluster(t testing.TB, regions, shards int, tune ...func(*cluster)) *clus
 		f(c)
 	}
 	c.net = wan.NewNetwork(wan.NetOptions{Seed: 1, WAN: wan.LinkSpec{Delay: oneWay}})
-	c.topo = &base.Topology{Version: 1, Shards: shards}
+	c.topo = &base.Topology{ClusterVersion: base.VersionNewest, Version: 1, Shards: shards}
 	var ids []base.NodeID
 	for r := 1; r <= regions; r++ {
 		c.topo.Regions = append(c.topo.Regions, base.Region{ID: base.RegionID(r), Name: fmt.Sprint("r", r)})
@@ -226,6 +229,9 @@ func (n *node) halt() {
 	n.set.Close()
 	must(n.c.t, n.host.Close())
 	must(n.c.t, n.trans.Close())
+	for n.db.Load() > 0 { // a read may be at the store
+		time.Sleep(time.Millisecond)
+	}
 	must(n.c.t, n.store.Close())
 	n.stop = nil
 }

@@ -30,6 +30,12 @@ func (c *lockCommit) commit(ctx context.Context) (ts base.Timestamp, err error) 
 	if c.plan, err = t.planLocked(ctx); err != nil {
 		return 0, err
 	}
+	return c.commitPlan(ctx)
+}
+
+// commitPlan commits what the plan has.
+func (c *lockCommit) commitPlan(ctx context.Context) (ts base.Timestamp, err error) {
+	t := c.t
 	if _, err := t.open(ctx); err != nil {
 		return 0, err
 	}

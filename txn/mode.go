@@ -31,7 +31,7 @@ func (db *DB) modeOf(t *Txn) mode {
 	switch {
 	case db.ordered && t.opts.ReadTS == 0:
 		return byTimestamp
-	case db.ordered || !t.opts.Relay:
+	case db.ordered || !t.opts.Relay || t.opts.Prepare != nil:
 		return byLocks
 	}
 	return crossable

@@ -12,6 +12,7 @@ import (
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/owner/homing"
+	"github.com/godwitdb/godwit/txn/mover"
 )
 
 // hopsOf runs a transaction and counts the WAN crossings it waited for.
@@ -209,10 +210,10 @@ func (e eager) Moved(m homing.Move) {
 // write where it made one, else in the background; every replica learns of the move and its reason.
 func TestPolicyMoves(t *testing.T) {
 	pol := eager{make(chan homing.Move, 100), new(atomic.Int64)}
-	movers := map[base.NodeID]*Mover{}
+	movers := map[base.NodeID]*mover.Mover{}
 	bubble(t, 3, 2, func(t *testing.T, c *cluster) {
 		for _, n := range c.nodes {
-			movers[n.id] = NewMover(n.db, nil)
+			movers[n.id] = mover.New(n.db, &n.db.stats.Moved, nil)
 			defer movers[n.id].Close()
 		}
 		locked, blind, read := key(1, 1, 1, "locked"), key(1, 1, 1, "blind"), key(2, 1, 1, "read")

@@ -35,6 +35,7 @@ type Txn struct {
 	rows     known.Rows
 	ahead    kept.Rows // what Ahead has read
 	early    *early    // nil: nothing is logged before the commit
+	ends     *ending   // what it ends, if that is a prepared transaction; nil: it is no such end
 }
 
 // snapshots are the timestamps of reads that do not lock.

@@ -575,6 +575,10 @@ type TxnMeta struct {
 	Policy        uint32                 `protobuf:"varint,5,opt,name=policy,proto3" json:"policy,omitempty"` // kv.Policy
 	LockTimeoutNs int64                  `protobuf:"varint,6,opt,name=lock_timeout_ns,json=lockTimeoutNs,proto3" json:"lock_timeout_ns,omitempty"`
 	Crt           bool                   `protobuf:"varint,20,opt,name=crt,proto3" json:"crt,omitempty"` // cross-region transaction: it holds locks in several regions
+	// under is the name under which a transaction that XA has prepared stands, and which this one ends:
+	// its locks are this one's (docs/protocol.md, XA).
+	Under         []byte `protobuf:"bytes,21,opt,name=under,proto3" json:"under,omitempty"`
+	Prepares      []byte `protobuf:"bytes,22,opt,name=prepares,proto3" json:"prepares,omitempty"` // the name under which this transaction stands once it has committed
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -656,6 +660,20 @@ func (x *TxnMeta) GetCrt() bool {
 		return x.Crt
 	}
 	return false
+}
+
+func (x *TxnMeta) GetUnder() []byte {
+	if x != nil {
+		return x.Under
+	}
+	return nil
+}
+
+func (x *TxnMeta) GetPrepares() []byte {
+	if x != nil {
+		return x.Prepares
+	}
+	return nil
 }
 
 // Read is Get (point spans) or Scan, under locks or at a snapshot.
@@ -2547,6 +2565,183 @@ func (x *Stage) GetWrites() []*Write {
 	return nil
 }
 
+// Standing are the locks that a transaction which XA has prepared holds in a group: the value of its
+// record there, as the group's leader makes it.
+type Standing struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shared        []*Span                `protobuf:"bytes,1,rep,name=shared,proto3" json:"shared,omitempty"`
+	Exclusive     []*Span                `protobuf:"bytes,2,rep,name=exclusive,proto3" json:"exclusive,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Standing) Reset() {
+	*x = Standing{}
+	mi := &file_wire_wire_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Standing) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Standing) ProtoMessage() {}
+
+func (x *Standing) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Standing.ProtoReflect.Descriptor instead.
+func (*Standing) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *Standing) GetShared() []*Span {
+	if x != nil {
+		return x.Shared
+	}
+	return nil
+}
+
+func (x *Standing) GetExclusive() []*Span {
+	if x != nil {
+		return x.Exclusive
+	}
+	return nil
+}
+
+// PreparedWrites are some of the writes of such a transaction in a group: the value of a record
+// behind that of its locks.
+type PreparedWrites struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Writes        []*Write               `protobuf:"bytes,1,rep,name=writes,proto3" json:"writes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PreparedWrites) Reset() {
+	*x = PreparedWrites{}
+	mi := &file_wire_wire_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreparedWrites) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreparedWrites) ProtoMessage() {}
+
+func (x *PreparedWrites) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreparedWrites.ProtoReflect.Descriptor instead.
+func (*PreparedWrites) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *PreparedWrites) GetWrites() []*Write {
+	if x != nil {
+		return x.Writes
+	}
+	return nil
+}
+
+// PreparedName is the value of its name, in the meta shard.
+type PreparedName struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`                 // under which it stands
+	Groups        []uint32               `protobuf:"varint,2,rep,packed,name=groups,proto3" json:"groups,omitempty"` // in which it stands
+	At            uint64                 `protobuf:"varint,3,opt,name=at,proto3" json:"at,omitempty"`                // when it was prepared
+	User          string                 `protobuf:"bytes,4,opt,name=user,proto3" json:"user,omitempty"`
+	Gateway       uint32                 `protobuf:"varint,5,opt,name=gateway,proto3" json:"gateway,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PreparedName) Reset() {
+	*x = PreparedName{}
+	mi := &file_wire_wire_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreparedName) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreparedName) ProtoMessage() {}
+
+func (x *PreparedName) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreparedName.ProtoReflect.Descriptor instead.
+func (*PreparedName) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *PreparedName) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *PreparedName) GetGroups() []uint32 {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+func (x *PreparedName) GetAt() uint64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+func (x *PreparedName) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *PreparedName) GetGateway() uint32 {
+	if x != nil {
+		return x.Gateway
+	}
+	return 0
+}
+
 // Settle makes rows of one piece of a vote that has committed at ts. The last piece is the decision.
 type Settle struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2559,7 +2754,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_wire_wire_proto_msgTypes[25]
+	mi := &file_wire_wire_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2571,7 +2766,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[25]
+	mi := &file_wire_wire_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2584,7 +2779,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{25}
+	return file_wire_wire_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Settle) GetTxn() []byte {
@@ -2622,7 +2817,7 @@ type Decide struct {
 
 func (x *Decide) Reset() {
 	*x = Decide{}
-	mi := &file_wire_wire_proto_msgTypes[26]
+	mi := &file_wire_wire_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2634,7 +2829,7 @@ func (x *Decide) String() string {
 func (*Decide) ProtoMessage() {}
 
 func (x *Decide) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[26]
+	mi := &file_wire_wire_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2647,7 +2842,7 @@ func (x *Decide) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decide.ProtoReflect.Descriptor instead.
 func (*Decide) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{26}
+	return file_wire_wire_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Decide) GetTxn() []byte {
@@ -2690,7 +2885,7 @@ type TxnCommit struct {
 
 func (x *TxnCommit) Reset() {
 	*x = TxnCommit{}
-	mi := &file_wire_wire_proto_msgTypes[27]
+	mi := &file_wire_wire_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2702,7 +2897,7 @@ func (x *TxnCommit) String() string {
 func (*TxnCommit) ProtoMessage() {}
 
 func (x *TxnCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[27]
+	mi := &file_wire_wire_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2715,7 +2910,7 @@ func (x *TxnCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnCommit.ProtoReflect.Descriptor instead.
 func (*TxnCommit) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{27}
+	return file_wire_wire_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *TxnCommit) GetTxn() []byte {
@@ -2758,7 +2953,7 @@ type Collect struct {
 
 func (x *Collect) Reset() {
 	*x = Collect{}
-	mi := &file_wire_wire_proto_msgTypes[28]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2770,7 +2965,7 @@ func (x *Collect) String() string {
 func (*Collect) ProtoMessage() {}
 
 func (x *Collect) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[28]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2783,7 +2978,7 @@ func (x *Collect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collect.ProtoReflect.Descriptor instead.
 func (*Collect) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{28}
+	return file_wire_wire_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Collect) GetKeys() [][]byte {
@@ -2815,7 +3010,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2827,7 +3022,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2840,7 +3035,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{29}
+	return file_wire_wire_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Lease) GetHolder() uint32 {
@@ -2888,7 +3083,7 @@ type ClockOrder struct {
 
 func (x *ClockOrder) Reset() {
 	*x = ClockOrder{}
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2900,7 +3095,7 @@ func (x *ClockOrder) String() string {
 func (*ClockOrder) ProtoMessage() {}
 
 func (x *ClockOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2913,7 +3108,7 @@ func (x *ClockOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockOrder.ProtoReflect.Descriptor instead.
 func (*ClockOrder) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{30}
+	return file_wire_wire_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ClockOrder) GetMode() uint32 {
@@ -2974,7 +3169,7 @@ type ClockOrders struct {
 
 func (x *ClockOrders) Reset() {
 	*x = ClockOrders{}
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2986,7 +3181,7 @@ func (x *ClockOrders) String() string {
 func (*ClockOrders) ProtoMessage() {}
 
 func (x *ClockOrders) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2999,7 +3194,7 @@ func (x *ClockOrders) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockOrders.ProtoReflect.Descriptor instead.
 func (*ClockOrders) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{31}
+	return file_wire_wire_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ClockOrders) GetOrders() []*ClockOrder {
@@ -3036,7 +3231,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3048,7 +3243,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3061,7 +3256,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{32}
+	return file_wire_wire_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Command) GetTs() uint64 {
@@ -3191,7 +3386,7 @@ type LeaseTransfer struct {
 
 func (x *LeaseTransfer) Reset() {
 	*x = LeaseTransfer{}
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3203,7 +3398,7 @@ func (x *LeaseTransfer) String() string {
 func (*LeaseTransfer) ProtoMessage() {}
 
 func (x *LeaseTransfer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3216,7 +3411,7 @@ func (x *LeaseTransfer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseTransfer.ProtoReflect.Descriptor instead.
 func (*LeaseTransfer) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{33}
+	return file_wire_wire_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *LeaseTransfer) GetTarget() uint32 {
@@ -3264,7 +3459,7 @@ type HandoverRequest struct {
 
 func (x *HandoverRequest) Reset() {
 	*x = HandoverRequest{}
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3276,7 +3471,7 @@ func (x *HandoverRequest) String() string {
 func (*HandoverRequest) ProtoMessage() {}
 
 func (x *HandoverRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3289,7 +3484,7 @@ func (x *HandoverRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoverRequest.ProtoReflect.Descriptor instead.
 func (*HandoverRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{34}
+	return file_wire_wire_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *HandoverRequest) GetGroup() uint32 {
@@ -3336,7 +3531,7 @@ type HandoverResponse struct {
 
 func (x *HandoverResponse) Reset() {
 	*x = HandoverResponse{}
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3348,7 +3543,7 @@ func (x *HandoverResponse) String() string {
 func (*HandoverResponse) ProtoMessage() {}
 
 func (x *HandoverResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3361,7 +3556,7 @@ func (x *HandoverResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoverResponse.ProtoReflect.Descriptor instead.
 func (*HandoverResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{35}
+	return file_wire_wire_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *HandoverResponse) GetStatus() *Status {
@@ -3385,7 +3580,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_wire_wire_proto_msgTypes[36]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3397,7 +3592,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[36]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3410,7 +3605,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{36}
+	return file_wire_wire_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ReleaseRequest) GetGroup() uint32 {
@@ -3453,7 +3648,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_wire_wire_proto_msgTypes[37]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3465,7 +3660,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[37]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3478,7 +3673,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{37}
+	return file_wire_wire_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ReleaseResponse) GetStatus() *Status {
@@ -3521,7 +3716,7 @@ type GroupRelease struct {
 
 func (x *GroupRelease) Reset() {
 	*x = GroupRelease{}
-	mi := &file_wire_wire_proto_msgTypes[38]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3533,7 +3728,7 @@ func (x *GroupRelease) String() string {
 func (*GroupRelease) ProtoMessage() {}
 
 func (x *GroupRelease) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[38]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3546,7 +3741,7 @@ func (x *GroupRelease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupRelease.ProtoReflect.Descriptor instead.
 func (*GroupRelease) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{38}
+	return file_wire_wire_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *GroupRelease) GetGroup() uint32 {
@@ -3616,7 +3811,7 @@ type TransferredState struct {
 
 func (x *TransferredState) Reset() {
 	*x = TransferredState{}
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3628,7 +3823,7 @@ func (x *TransferredState) String() string {
 func (*TransferredState) ProtoMessage() {}
 
 func (x *TransferredState) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3641,7 +3836,7 @@ func (x *TransferredState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferredState.ProtoReflect.Descriptor instead.
 func (*TransferredState) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{39}
+	return file_wire_wire_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *TransferredState) GetIndex() uint64 {
@@ -3730,13 +3925,15 @@ type HeldTxn struct {
 	Staged        uint32                 `protobuf:"varint,18,opt,name=staged,proto3" json:"staged,omitempty"`                              // pieces staged
 	StagedSince   uint64                 `protobuf:"varint,19,opt,name=staged_since,json=stagedSince,proto3" json:"staged_since,omitempty"` // the newest version that made this group the owner of what they write
 	StagedSpans   []*Span                `protobuf:"bytes,20,rep,name=staged_spans,json=stagedSpans,proto3" json:"staged_spans,omitempty"`
+	Under         []byte                 `protobuf:"bytes,21,opt,name=under,proto3" json:"under,omitempty"` // see TxnMeta
+	Prepares      []byte                 `protobuf:"bytes,22,opt,name=prepares,proto3" json:"prepares,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HeldTxn) Reset() {
 	*x = HeldTxn{}
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3748,7 +3945,7 @@ func (x *HeldTxn) String() string {
 func (*HeldTxn) ProtoMessage() {}
 
 func (x *HeldTxn) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3761,7 +3958,7 @@ func (x *HeldTxn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldTxn.ProtoReflect.Descriptor instead.
 func (*HeldTxn) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{40}
+	return file_wire_wire_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *HeldTxn) GetId() []byte {
@@ -3904,6 +4101,20 @@ func (x *HeldTxn) GetStagedSpans() []*Span {
 	return nil
 }
 
+func (x *HeldTxn) GetUnder() []byte {
+	if x != nil {
+		return x.Under
+	}
+	return nil
+}
+
+func (x *HeldTxn) GetPrepares() []byte {
+	if x != nil {
+		return x.Prepares
+	}
+	return nil
+}
+
 // Oracle raises the counter of GTM mode above min; the leader of the meta group answers.
 type OracleRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3915,7 +4126,7 @@ type OracleRequest struct {
 
 func (x *OracleRequest) Reset() {
 	*x = OracleRequest{}
-	mi := &file_wire_wire_proto_msgTypes[41]
+	mi := &file_wire_wire_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3927,7 +4138,7 @@ func (x *OracleRequest) String() string {
 func (*OracleRequest) ProtoMessage() {}
 
 func (x *OracleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[41]
+	mi := &file_wire_wire_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3940,7 +4151,7 @@ func (x *OracleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OracleRequest.ProtoReflect.Descriptor instead.
 func (*OracleRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{41}
+	return file_wire_wire_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *OracleRequest) GetGroup() uint32 {
@@ -3967,7 +4178,7 @@ type OracleResponse struct {
 
 func (x *OracleResponse) Reset() {
 	*x = OracleResponse{}
-	mi := &file_wire_wire_proto_msgTypes[42]
+	mi := &file_wire_wire_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3979,7 +4190,7 @@ func (x *OracleResponse) String() string {
 func (*OracleResponse) ProtoMessage() {}
 
 func (x *OracleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[42]
+	mi := &file_wire_wire_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3992,7 +4203,7 @@ func (x *OracleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OracleResponse.ProtoReflect.Descriptor instead.
 func (*OracleResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{42}
+	return file_wire_wire_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *OracleResponse) GetStatus() *Status {
@@ -4030,7 +4241,7 @@ type GroupLead struct {
 
 func (x *GroupLead) Reset() {
 	*x = GroupLead{}
-	mi := &file_wire_wire_proto_msgTypes[43]
+	mi := &file_wire_wire_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4042,7 +4253,7 @@ func (x *GroupLead) String() string {
 func (*GroupLead) ProtoMessage() {}
 
 func (x *GroupLead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[43]
+	mi := &file_wire_wire_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4055,7 +4266,7 @@ func (x *GroupLead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupLead.ProtoReflect.Descriptor instead.
 func (*GroupLead) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{43}
+	return file_wire_wire_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *GroupLead) GetGroup() uint32 {
@@ -4144,7 +4355,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_wire_wire_proto_msgTypes[44]
+	mi := &file_wire_wire_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4156,7 +4367,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[44]
+	mi := &file_wire_wire_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4169,7 +4380,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{44}
+	return file_wire_wire_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Heartbeat) GetNode() uint32 {
@@ -4327,7 +4538,7 @@ type Health struct {
 
 func (x *Health) Reset() {
 	*x = Health{}
-	mi := &file_wire_wire_proto_msgTypes[45]
+	mi := &file_wire_wire_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4339,7 +4550,7 @@ func (x *Health) String() string {
 func (*Health) ProtoMessage() {}
 
 func (x *Health) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[45]
+	mi := &file_wire_wire_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4352,7 +4563,7 @@ func (x *Health) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Health.ProtoReflect.Descriptor instead.
 func (*Health) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{45}
+	return file_wire_wire_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Health) GetSick() uint32 {
@@ -4412,7 +4623,7 @@ type Closed struct {
 
 func (x *Closed) Reset() {
 	*x = Closed{}
-	mi := &file_wire_wire_proto_msgTypes[46]
+	mi := &file_wire_wire_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4424,7 +4635,7 @@ func (x *Closed) String() string {
 func (*Closed) ProtoMessage() {}
 
 func (x *Closed) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[46]
+	mi := &file_wire_wire_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4437,7 +4648,7 @@ func (x *Closed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closed.ProtoReflect.Descriptor instead.
 func (*Closed) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{46}
+	return file_wire_wire_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Closed) GetNode() uint32 {
@@ -4487,7 +4698,7 @@ type Touched struct {
 
 func (x *Touched) Reset() {
 	*x = Touched{}
-	mi := &file_wire_wire_proto_msgTypes[47]
+	mi := &file_wire_wire_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4499,7 +4710,7 @@ func (x *Touched) String() string {
 func (*Touched) ProtoMessage() {}
 
 func (x *Touched) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[47]
+	mi := &file_wire_wire_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4512,7 +4723,7 @@ func (x *Touched) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Touched.ProtoReflect.Descriptor instead.
 func (*Touched) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{47}
+	return file_wire_wire_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Touched) GetRegion() uint32 {
@@ -4538,7 +4749,7 @@ type TouchedResponse struct {
 
 func (x *TouchedResponse) Reset() {
 	*x = TouchedResponse{}
-	mi := &file_wire_wire_proto_msgTypes[48]
+	mi := &file_wire_wire_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4550,7 +4761,7 @@ func (x *TouchedResponse) String() string {
 func (*TouchedResponse) ProtoMessage() {}
 
 func (x *TouchedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[48]
+	mi := &file_wire_wire_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4563,7 +4774,7 @@ func (x *TouchedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TouchedResponse.ProtoReflect.Descriptor instead.
 func (*TouchedResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{48}
+	return file_wire_wire_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *TouchedResponse) GetStatus() *Status {
@@ -4588,7 +4799,7 @@ type Consistency struct {
 
 func (x *Consistency) Reset() {
 	*x = Consistency{}
-	mi := &file_wire_wire_proto_msgTypes[49]
+	mi := &file_wire_wire_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4600,7 +4811,7 @@ func (x *Consistency) String() string {
 func (*Consistency) ProtoMessage() {}
 
 func (x *Consistency) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[49]
+	mi := &file_wire_wire_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4613,7 +4824,7 @@ func (x *Consistency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Consistency.ProtoReflect.Descriptor instead.
 func (*Consistency) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{49}
+	return file_wire_wire_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Consistency) GetNode() uint32 {
@@ -4680,7 +4891,7 @@ type ServeRequest struct {
 
 func (x *ServeRequest) Reset() {
 	*x = ServeRequest{}
-	mi := &file_wire_wire_proto_msgTypes[50]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4692,7 +4903,7 @@ func (x *ServeRequest) String() string {
 func (*ServeRequest) ProtoMessage() {}
 
 func (x *ServeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[50]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4705,7 +4916,7 @@ func (x *ServeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeRequest.ProtoReflect.Descriptor instead.
 func (*ServeRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{50}
+	return file_wire_wire_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ServeRequest) GetReadTs() uint64 {
@@ -4795,7 +5006,7 @@ type ServedSpan struct {
 
 func (x *ServedSpan) Reset() {
 	*x = ServedSpan{}
-	mi := &file_wire_wire_proto_msgTypes[51]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4807,7 +5018,7 @@ func (x *ServedSpan) String() string {
 func (*ServedSpan) ProtoMessage() {}
 
 func (x *ServedSpan) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[51]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4820,7 +5031,7 @@ func (x *ServedSpan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServedSpan.ProtoReflect.Descriptor instead.
 func (*ServedSpan) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{51}
+	return file_wire_wire_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ServedSpan) GetRows() []*KV {
@@ -4850,7 +5061,7 @@ type ServeResponse struct {
 
 func (x *ServeResponse) Reset() {
 	*x = ServeResponse{}
-	mi := &file_wire_wire_proto_msgTypes[52]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4862,7 +5073,7 @@ func (x *ServeResponse) String() string {
 func (*ServeResponse) ProtoMessage() {}
 
 func (x *ServeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[52]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4875,7 +5086,7 @@ func (x *ServeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeResponse.ProtoReflect.Descriptor instead.
 func (*ServeResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{52}
+	return file_wire_wire_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ServeResponse) GetStatus() *Status {
@@ -4926,7 +5137,7 @@ type GroupHeld struct {
 
 func (x *GroupHeld) Reset() {
 	*x = GroupHeld{}
-	mi := &file_wire_wire_proto_msgTypes[53]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4938,7 +5149,7 @@ func (x *GroupHeld) String() string {
 func (*GroupHeld) ProtoMessage() {}
 
 func (x *GroupHeld) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[53]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4951,7 +5162,7 @@ func (x *GroupHeld) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupHeld.ProtoReflect.Descriptor instead.
 func (*GroupHeld) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{53}
+	return file_wire_wire_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *GroupHeld) GetGroup() uint32 {
@@ -5000,7 +5211,7 @@ type Copies struct {
 
 func (x *Copies) Reset() {
 	*x = Copies{}
-	mi := &file_wire_wire_proto_msgTypes[54]
+	mi := &file_wire_wire_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5012,7 +5223,7 @@ func (x *Copies) String() string {
 func (*Copies) ProtoMessage() {}
 
 func (x *Copies) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[54]
+	mi := &file_wire_wire_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5025,7 +5236,7 @@ func (x *Copies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Copies.ProtoReflect.Descriptor instead.
 func (*Copies) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{54}
+	return file_wire_wire_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Copies) GetNode() uint32 {
@@ -5092,7 +5303,7 @@ type ClockReport struct {
 
 func (x *ClockReport) Reset() {
 	*x = ClockReport{}
-	mi := &file_wire_wire_proto_msgTypes[55]
+	mi := &file_wire_wire_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5104,7 +5315,7 @@ func (x *ClockReport) String() string {
 func (*ClockReport) ProtoMessage() {}
 
 func (x *ClockReport) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[55]
+	mi := &file_wire_wire_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5117,7 +5328,7 @@ func (x *ClockReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockReport.ProtoReflect.Descriptor instead.
 func (*ClockReport) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{55}
+	return file_wire_wire_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ClockReport) GetMode() uint32 {
@@ -5273,7 +5484,7 @@ type SnapshotChunk struct {
 
 func (x *SnapshotChunk) Reset() {
 	*x = SnapshotChunk{}
-	mi := &file_wire_wire_proto_msgTypes[56]
+	mi := &file_wire_wire_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5285,7 +5496,7 @@ func (x *SnapshotChunk) String() string {
 func (*SnapshotChunk) ProtoMessage() {}
 
 func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[56]
+	mi := &file_wire_wire_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5298,7 +5509,7 @@ func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotChunk.ProtoReflect.Descriptor instead.
 func (*SnapshotChunk) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{56}
+	return file_wire_wire_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *SnapshotChunk) GetGroup() uint32 {
@@ -5396,7 +5607,7 @@ type SnapshotAck struct {
 
 func (x *SnapshotAck) Reset() {
 	*x = SnapshotAck{}
-	mi := &file_wire_wire_proto_msgTypes[57]
+	mi := &file_wire_wire_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5408,7 +5619,7 @@ func (x *SnapshotAck) String() string {
 func (*SnapshotAck) ProtoMessage() {}
 
 func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[57]
+	mi := &file_wire_wire_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5421,7 +5632,7 @@ func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotAck.ProtoReflect.Descriptor instead.
 func (*SnapshotAck) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{57}
+	return file_wire_wire_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *SnapshotAck) GetStatus() *Status {
@@ -5457,7 +5668,7 @@ type RaftBatch struct {
 
 func (x *RaftBatch) Reset() {
 	*x = RaftBatch{}
-	mi := &file_wire_wire_proto_msgTypes[58]
+	mi := &file_wire_wire_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5469,7 +5680,7 @@ func (x *RaftBatch) String() string {
 func (*RaftBatch) ProtoMessage() {}
 
 func (x *RaftBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[58]
+	mi := &file_wire_wire_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5482,7 +5693,7 @@ func (x *RaftBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftBatch.ProtoReflect.Descriptor instead.
 func (*RaftBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{58}
+	return file_wire_wire_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *RaftBatch) GetGroups() []uint32 {
@@ -5519,7 +5730,7 @@ type RaftBundle struct {
 
 func (x *RaftBundle) Reset() {
 	*x = RaftBundle{}
-	mi := &file_wire_wire_proto_msgTypes[59]
+	mi := &file_wire_wire_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5531,7 +5742,7 @@ func (x *RaftBundle) String() string {
 func (*RaftBundle) ProtoMessage() {}
 
 func (x *RaftBundle) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[59]
+	mi := &file_wire_wire_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5544,7 +5755,7 @@ func (x *RaftBundle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftBundle.ProtoReflect.Descriptor instead.
 func (*RaftBundle) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{59}
+	return file_wire_wire_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *RaftBundle) GetRuns() [][]byte {
@@ -5583,7 +5794,7 @@ type RaftShare struct {
 
 func (x *RaftShare) Reset() {
 	*x = RaftShare{}
-	mi := &file_wire_wire_proto_msgTypes[60]
+	mi := &file_wire_wire_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5595,7 +5806,7 @@ func (x *RaftShare) String() string {
 func (*RaftShare) ProtoMessage() {}
 
 func (x *RaftShare) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[60]
+	mi := &file_wire_wire_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5608,7 +5819,7 @@ func (x *RaftShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftShare.ProtoReflect.Descriptor instead.
 func (*RaftShare) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{60}
+	return file_wire_wire_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *RaftShare) GetTo() uint32 {
@@ -5664,7 +5875,7 @@ type Parcel struct {
 
 func (x *Parcel) Reset() {
 	*x = Parcel{}
-	mi := &file_wire_wire_proto_msgTypes[61]
+	mi := &file_wire_wire_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5676,7 +5887,7 @@ func (x *Parcel) String() string {
 func (*Parcel) ProtoMessage() {}
 
 func (x *Parcel) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[61]
+	mi := &file_wire_wire_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5689,7 +5900,7 @@ func (x *Parcel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Parcel.ProtoReflect.Descriptor instead.
 func (*Parcel) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{61}
+	return file_wire_wire_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Parcel) GetOrigin() uint32 {
@@ -5766,7 +5977,7 @@ type ParcelNotice struct {
 
 func (x *ParcelNotice) Reset() {
 	*x = ParcelNotice{}
-	mi := &file_wire_wire_proto_msgTypes[62]
+	mi := &file_wire_wire_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5778,7 +5989,7 @@ func (x *ParcelNotice) String() string {
 func (*ParcelNotice) ProtoMessage() {}
 
 func (x *ParcelNotice) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[62]
+	mi := &file_wire_wire_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5791,7 +6002,7 @@ func (x *ParcelNotice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ParcelNotice.ProtoReflect.Descriptor instead.
 func (*ParcelNotice) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{62}
+	return file_wire_wire_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ParcelNotice) GetWhat() uint32 {
@@ -5872,7 +6083,7 @@ type LinkReport struct {
 
 func (x *LinkReport) Reset() {
 	*x = LinkReport{}
-	mi := &file_wire_wire_proto_msgTypes[63]
+	mi := &file_wire_wire_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5884,7 +6095,7 @@ func (x *LinkReport) String() string {
 func (*LinkReport) ProtoMessage() {}
 
 func (x *LinkReport) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[63]
+	mi := &file_wire_wire_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5897,7 +6108,7 @@ func (x *LinkReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkReport.ProtoReflect.Descriptor instead.
 func (*LinkReport) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{63}
+	return file_wire_wire_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *LinkReport) GetNode() uint32 {
@@ -5956,7 +6167,7 @@ type Detour struct {
 
 func (x *Detour) Reset() {
 	*x = Detour{}
-	mi := &file_wire_wire_proto_msgTypes[64]
+	mi := &file_wire_wire_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5968,7 +6179,7 @@ func (x *Detour) String() string {
 func (*Detour) ProtoMessage() {}
 
 func (x *Detour) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[64]
+	mi := &file_wire_wire_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5981,7 +6192,7 @@ func (x *Detour) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Detour.ProtoReflect.Descriptor instead.
 func (*Detour) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{64}
+	return file_wire_wire_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Detour) GetOrigin() uint32 {
@@ -6031,7 +6242,7 @@ type DetourAnswer struct {
 
 func (x *DetourAnswer) Reset() {
 	*x = DetourAnswer{}
-	mi := &file_wire_wire_proto_msgTypes[65]
+	mi := &file_wire_wire_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6043,7 +6254,7 @@ func (x *DetourAnswer) String() string {
 func (*DetourAnswer) ProtoMessage() {}
 
 func (x *DetourAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[65]
+	mi := &file_wire_wire_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6056,7 +6267,7 @@ func (x *DetourAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DetourAnswer.ProtoReflect.Descriptor instead.
 func (*DetourAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{65}
+	return file_wire_wire_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *DetourAnswer) GetFailed() uint32 {
@@ -6092,7 +6303,7 @@ type SuspectRequest struct {
 
 func (x *SuspectRequest) Reset() {
 	*x = SuspectRequest{}
-	mi := &file_wire_wire_proto_msgTypes[66]
+	mi := &file_wire_wire_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6104,7 +6315,7 @@ func (x *SuspectRequest) String() string {
 func (*SuspectRequest) ProtoMessage() {}
 
 func (x *SuspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[66]
+	mi := &file_wire_wire_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6117,7 +6328,7 @@ func (x *SuspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspectRequest.ProtoReflect.Descriptor instead.
 func (*SuspectRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{66}
+	return file_wire_wire_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *SuspectRequest) GetGroup() uint32 {
@@ -6155,7 +6366,7 @@ type SuspectResponse struct {
 
 func (x *SuspectResponse) Reset() {
 	*x = SuspectResponse{}
-	mi := &file_wire_wire_proto_msgTypes[67]
+	mi := &file_wire_wire_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6167,7 +6378,7 @@ func (x *SuspectResponse) String() string {
 func (*SuspectResponse) ProtoMessage() {}
 
 func (x *SuspectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[67]
+	mi := &file_wire_wire_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6180,7 +6391,7 @@ func (x *SuspectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspectResponse.ProtoReflect.Descriptor instead.
 func (*SuspectResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{67}
+	return file_wire_wire_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *SuspectResponse) GetKnown() bool {
@@ -6236,7 +6447,7 @@ type AskRequest struct {
 
 func (x *AskRequest) Reset() {
 	*x = AskRequest{}
-	mi := &file_wire_wire_proto_msgTypes[68]
+	mi := &file_wire_wire_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6248,7 +6459,7 @@ func (x *AskRequest) String() string {
 func (*AskRequest) ProtoMessage() {}
 
 func (x *AskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[68]
+	mi := &file_wire_wire_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6261,7 +6472,7 @@ func (x *AskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRequest.ProtoReflect.Descriptor instead.
 func (*AskRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{68}
+	return file_wire_wire_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *AskRequest) GetName() string {
@@ -6288,7 +6499,7 @@ type AskResponse struct {
 
 func (x *AskResponse) Reset() {
 	*x = AskResponse{}
-	mi := &file_wire_wire_proto_msgTypes[69]
+	mi := &file_wire_wire_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6300,7 +6511,7 @@ func (x *AskResponse) String() string {
 func (*AskResponse) ProtoMessage() {}
 
 func (x *AskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[69]
+	mi := &file_wire_wire_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6313,7 +6524,7 @@ func (x *AskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskResponse.ProtoReflect.Descriptor instead.
 func (*AskResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{69}
+	return file_wire_wire_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *AskResponse) GetStatus() *Status {
@@ -6342,7 +6553,7 @@ type BoundValue struct {
 
 func (x *BoundValue) Reset() {
 	*x = BoundValue{}
-	mi := &file_wire_wire_proto_msgTypes[70]
+	mi := &file_wire_wire_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6354,7 +6565,7 @@ func (x *BoundValue) String() string {
 func (*BoundValue) ProtoMessage() {}
 
 func (x *BoundValue) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[70]
+	mi := &file_wire_wire_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6367,7 +6578,7 @@ func (x *BoundValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoundValue.ProtoReflect.Descriptor instead.
 func (*BoundValue) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{70}
+	return file_wire_wire_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *BoundValue) GetType() int32 {
@@ -6397,7 +6608,7 @@ type SessionVariable struct {
 
 func (x *SessionVariable) Reset() {
 	*x = SessionVariable{}
-	mi := &file_wire_wire_proto_msgTypes[71]
+	mi := &file_wire_wire_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6409,7 +6620,7 @@ func (x *SessionVariable) String() string {
 func (*SessionVariable) ProtoMessage() {}
 
 func (x *SessionVariable) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[71]
+	mi := &file_wire_wire_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6422,7 +6633,7 @@ func (x *SessionVariable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionVariable.ProtoReflect.Descriptor instead.
 func (*SessionVariable) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{71}
+	return file_wire_wire_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *SessionVariable) GetName() string {
@@ -6461,7 +6672,7 @@ type SessionState struct {
 
 func (x *SessionState) Reset() {
 	*x = SessionState{}
-	mi := &file_wire_wire_proto_msgTypes[72]
+	mi := &file_wire_wire_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6473,7 +6684,7 @@ func (x *SessionState) String() string {
 func (*SessionState) ProtoMessage() {}
 
 func (x *SessionState) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[72]
+	mi := &file_wire_wire_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6486,7 +6697,7 @@ func (x *SessionState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionState.ProtoReflect.Descriptor instead.
 func (*SessionState) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{72}
+	return file_wire_wire_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *SessionState) GetUser() string {
@@ -6550,7 +6761,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_wire_wire_proto_msgTypes[73]
+	mi := &file_wire_wire_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6562,7 +6773,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[73]
+	mi := &file_wire_wire_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6575,7 +6786,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{73}
+	return file_wire_wire_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ForwardRequest) GetQuery() string {
@@ -6659,7 +6870,7 @@ type ForwardWarning struct {
 
 func (x *ForwardWarning) Reset() {
 	*x = ForwardWarning{}
-	mi := &file_wire_wire_proto_msgTypes[74]
+	mi := &file_wire_wire_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6671,7 +6882,7 @@ func (x *ForwardWarning) String() string {
 func (*ForwardWarning) ProtoMessage() {}
 
 func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[74]
+	mi := &file_wire_wire_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6684,7 +6895,7 @@ func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardWarning.ProtoReflect.Descriptor instead.
 func (*ForwardWarning) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{74}
+	return file_wire_wire_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *ForwardWarning) GetLevel() string {
@@ -6740,7 +6951,7 @@ type ForwardResponse struct {
 
 func (x *ForwardResponse) Reset() {
 	*x = ForwardResponse{}
-	mi := &file_wire_wire_proto_msgTypes[75]
+	mi := &file_wire_wire_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6752,7 +6963,7 @@ func (x *ForwardResponse) String() string {
 func (*ForwardResponse) ProtoMessage() {}
 
 func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[75]
+	mi := &file_wire_wire_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6765,7 +6976,7 @@ func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardResponse.ProtoReflect.Descriptor instead.
 func (*ForwardResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{75}
+	return file_wire_wire_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ForwardResponse) GetStatus() *Status {
@@ -6955,7 +7166,7 @@ type ForwardField struct {
 
 func (x *ForwardField) Reset() {
 	*x = ForwardField{}
-	mi := &file_wire_wire_proto_msgTypes[76]
+	mi := &file_wire_wire_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6967,7 +7178,7 @@ func (x *ForwardField) String() string {
 func (*ForwardField) ProtoMessage() {}
 
 func (x *ForwardField) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[76]
+	mi := &file_wire_wire_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6980,7 +7191,7 @@ func (x *ForwardField) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardField.ProtoReflect.Descriptor instead.
 func (*ForwardField) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{76}
+	return file_wire_wire_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ForwardField) GetName() string {
@@ -7065,7 +7276,7 @@ type ForwardRow struct {
 
 func (x *ForwardRow) Reset() {
 	*x = ForwardRow{}
-	mi := &file_wire_wire_proto_msgTypes[77]
+	mi := &file_wire_wire_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7077,7 +7288,7 @@ func (x *ForwardRow) String() string {
 func (*ForwardRow) ProtoMessage() {}
 
 func (x *ForwardRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[77]
+	mi := &file_wire_wire_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7090,7 +7301,7 @@ func (x *ForwardRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRow.ProtoReflect.Descriptor instead.
 func (*ForwardRow) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{77}
+	return file_wire_wire_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ForwardRow) GetLengths() []int64 {
@@ -7124,7 +7335,7 @@ type CollectivePart struct {
 
 func (x *CollectivePart) Reset() {
 	*x = CollectivePart{}
-	mi := &file_wire_wire_proto_msgTypes[78]
+	mi := &file_wire_wire_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7136,7 +7347,7 @@ func (x *CollectivePart) String() string {
 func (*CollectivePart) ProtoMessage() {}
 
 func (x *CollectivePart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[78]
+	mi := &file_wire_wire_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7149,7 +7360,7 @@ func (x *CollectivePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectivePart.ProtoReflect.Descriptor instead.
 func (*CollectivePart) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{78}
+	return file_wire_wire_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *CollectivePart) GetOrigin() uint32 {
@@ -7223,7 +7434,7 @@ type CollectiveMsg struct {
 
 func (x *CollectiveMsg) Reset() {
 	*x = CollectiveMsg{}
-	mi := &file_wire_wire_proto_msgTypes[79]
+	mi := &file_wire_wire_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7235,7 +7446,7 @@ func (x *CollectiveMsg) String() string {
 func (*CollectiveMsg) ProtoMessage() {}
 
 func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[79]
+	mi := &file_wire_wire_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7248,7 +7459,7 @@ func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveMsg.ProtoReflect.Descriptor instead.
 func (*CollectiveMsg) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{79}
+	return file_wire_wire_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *CollectiveMsg) GetComm() uint32 {
@@ -7307,7 +7518,7 @@ type CollectiveFrame struct {
 
 func (x *CollectiveFrame) Reset() {
 	*x = CollectiveFrame{}
-	mi := &file_wire_wire_proto_msgTypes[80]
+	mi := &file_wire_wire_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7319,7 +7530,7 @@ func (x *CollectiveFrame) String() string {
 func (*CollectiveFrame) ProtoMessage() {}
 
 func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[80]
+	mi := &file_wire_wire_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7332,7 +7543,7 @@ func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveFrame.ProtoReflect.Descriptor instead.
 func (*CollectiveFrame) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{80}
+	return file_wire_wire_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *CollectiveFrame) GetRoute() []uint32 {
@@ -7372,7 +7583,7 @@ type CollectiveWant struct {
 
 func (x *CollectiveWant) Reset() {
 	*x = CollectiveWant{}
-	mi := &file_wire_wire_proto_msgTypes[81]
+	mi := &file_wire_wire_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7384,7 +7595,7 @@ func (x *CollectiveWant) String() string {
 func (*CollectiveWant) ProtoMessage() {}
 
 func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[81]
+	mi := &file_wire_wire_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7397,7 +7608,7 @@ func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveWant.ProtoReflect.Descriptor instead.
 func (*CollectiveWant) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{81}
+	return file_wire_wire_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *CollectiveWant) GetComm() uint32 {
@@ -7463,7 +7674,7 @@ type EpochWrite struct {
 
 func (x *EpochWrite) Reset() {
 	*x = EpochWrite{}
-	mi := &file_wire_wire_proto_msgTypes[82]
+	mi := &file_wire_wire_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7475,7 +7686,7 @@ func (x *EpochWrite) String() string {
 func (*EpochWrite) ProtoMessage() {}
 
 func (x *EpochWrite) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[82]
+	mi := &file_wire_wire_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7488,7 +7699,7 @@ func (x *EpochWrite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochWrite.ProtoReflect.Descriptor instead.
 func (*EpochWrite) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{82}
+	return file_wire_wire_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *EpochWrite) GetKey() []byte {
@@ -7535,7 +7746,7 @@ type EpochTxn struct {
 
 func (x *EpochTxn) Reset() {
 	*x = EpochTxn{}
-	mi := &file_wire_wire_proto_msgTypes[83]
+	mi := &file_wire_wire_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7547,7 +7758,7 @@ func (x *EpochTxn) String() string {
 func (*EpochTxn) ProtoMessage() {}
 
 func (x *EpochTxn) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[83]
+	mi := &file_wire_wire_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7560,7 +7771,7 @@ func (x *EpochTxn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochTxn.ProtoReflect.Descriptor instead.
 func (*EpochTxn) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{83}
+	return file_wire_wire_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *EpochTxn) GetId() []byte {
@@ -7622,7 +7833,7 @@ type EpochBatch struct {
 
 func (x *EpochBatch) Reset() {
 	*x = EpochBatch{}
-	mi := &file_wire_wire_proto_msgTypes[84]
+	mi := &file_wire_wire_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7634,7 +7845,7 @@ func (x *EpochBatch) String() string {
 func (*EpochBatch) ProtoMessage() {}
 
 func (x *EpochBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[84]
+	mi := &file_wire_wire_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7647,7 +7858,7 @@ func (x *EpochBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochBatch.ProtoReflect.Descriptor instead.
 func (*EpochBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{84}
+	return file_wire_wire_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *EpochBatch) GetTxns() []*EpochTxn {
@@ -7686,7 +7897,7 @@ type EpochFrame struct {
 
 func (x *EpochFrame) Reset() {
 	*x = EpochFrame{}
-	mi := &file_wire_wire_proto_msgTypes[85]
+	mi := &file_wire_wire_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7698,7 +7909,7 @@ func (x *EpochFrame) String() string {
 func (*EpochFrame) ProtoMessage() {}
 
 func (x *EpochFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[85]
+	mi := &file_wire_wire_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7711,7 +7922,7 @@ func (x *EpochFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochFrame.ProtoReflect.Descriptor instead.
 func (*EpochFrame) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{85}
+	return file_wire_wire_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *EpochFrame) GetView() uint64 {
@@ -7805,7 +8016,7 @@ type EpochPing struct {
 
 func (x *EpochPing) Reset() {
 	*x = EpochPing{}
-	mi := &file_wire_wire_proto_msgTypes[86]
+	mi := &file_wire_wire_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7817,7 +8028,7 @@ func (x *EpochPing) String() string {
 func (*EpochPing) ProtoMessage() {}
 
 func (x *EpochPing) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[86]
+	mi := &file_wire_wire_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7830,7 +8041,7 @@ func (x *EpochPing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochPing.ProtoReflect.Descriptor instead.
 func (*EpochPing) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{86}
+	return file_wire_wire_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *EpochPing) GetView() uint64 {
@@ -7873,7 +8084,7 @@ type EpochRecord struct {
 
 func (x *EpochRecord) Reset() {
 	*x = EpochRecord{}
-	mi := &file_wire_wire_proto_msgTypes[87]
+	mi := &file_wire_wire_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7885,7 +8096,7 @@ func (x *EpochRecord) String() string {
 func (*EpochRecord) ProtoMessage() {}
 
 func (x *EpochRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[87]
+	mi := &file_wire_wire_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7898,7 +8109,7 @@ func (x *EpochRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochRecord.ProtoReflect.Descriptor instead.
 func (*EpochRecord) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{87}
+	return file_wire_wire_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *EpochRecord) GetEpoch() uint64 {
@@ -7939,7 +8150,7 @@ type EpochControl struct {
 
 func (x *EpochControl) Reset() {
 	*x = EpochControl{}
-	mi := &file_wire_wire_proto_msgTypes[88]
+	mi := &file_wire_wire_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7951,7 +8162,7 @@ func (x *EpochControl) String() string {
 func (*EpochControl) ProtoMessage() {}
 
 func (x *EpochControl) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[88]
+	mi := &file_wire_wire_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7964,7 +8175,7 @@ func (x *EpochControl) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochControl.ProtoReflect.Descriptor instead.
 func (*EpochControl) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{88}
+	return file_wire_wire_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *EpochControl) GetStep() uint32 {
@@ -8042,7 +8253,7 @@ type EpochAnswer struct {
 
 func (x *EpochAnswer) Reset() {
 	*x = EpochAnswer{}
-	mi := &file_wire_wire_proto_msgTypes[89]
+	mi := &file_wire_wire_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8054,7 +8265,7 @@ func (x *EpochAnswer) String() string {
 func (*EpochAnswer) ProtoMessage() {}
 
 func (x *EpochAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[89]
+	mi := &file_wire_wire_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8067,7 +8278,7 @@ func (x *EpochAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochAnswer.ProtoReflect.Descriptor instead.
 func (*EpochAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{89}
+	return file_wire_wire_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *EpochAnswer) GetView() uint64 {
@@ -8159,7 +8370,7 @@ type EpochRow struct {
 
 func (x *EpochRow) Reset() {
 	*x = EpochRow{}
-	mi := &file_wire_wire_proto_msgTypes[90]
+	mi := &file_wire_wire_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8171,7 +8382,7 @@ func (x *EpochRow) String() string {
 func (*EpochRow) ProtoMessage() {}
 
 func (x *EpochRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[90]
+	mi := &file_wire_wire_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8184,7 +8395,7 @@ func (x *EpochRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochRow.ProtoReflect.Descriptor instead.
 func (*EpochRow) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{90}
+	return file_wire_wire_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *EpochRow) GetKey() []byte {
@@ -8243,7 +8454,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03msg\x18\x02 \x01(\tR\x03msg\x12\x12\n" +
 	"\x04node\x18\x03 \x01(\rR\x04node\x12\x10\n" +
 	"\x03key\x18\x04 \x01(\fR\x03key\x12\x14\n" +
-	"\x05after\x18\x05 \x01(\x04R\x05after\"\xbe\x01\n" +
+	"\x05after\x18\x05 \x01(\x04R\x05after\"\xf0\x01\n" +
 	"\aTxnMeta\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x10\n" +
 	"\x03age\x18\x02 \x01(\x04R\x03age\x12\x18\n" +
@@ -8251,7 +8462,9 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x0egateway_region\x18\x04 \x01(\rR\rgatewayRegion\x12\x16\n" +
 	"\x06policy\x18\x05 \x01(\rR\x06policy\x12&\n" +
 	"\x0flock_timeout_ns\x18\x06 \x01(\x03R\rlockTimeoutNs\x12\x10\n" +
-	"\x03crt\x18\x14 \x01(\bR\x03crt\"\x8a\x04\n" +
+	"\x03crt\x18\x14 \x01(\bR\x03crt\x12\x14\n" +
+	"\x05under\x18\x15 \x01(\fR\x05under\x12\x1a\n" +
+	"\bprepares\x18\x16 \x01(\fR\bprepares\"\x8a\x04\n" +
 	"\vReadRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12&\n" +
 	"\x03txn\x18\x02 \x01(\v2\x14.godwit.wire.TxnMetaR\x03txn\x12\x12\n" +
@@ -8422,7 +8635,18 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x05Stage\x12\x10\n" +
 	"\x03txn\x18\x01 \x01(\fR\x03txn\x12\x14\n" +
 	"\x05piece\x18\x02 \x01(\rR\x05piece\x12*\n" +
-	"\x06writes\x18\x03 \x03(\v2\x12.godwit.wire.WriteR\x06writes\"@\n" +
+	"\x06writes\x18\x03 \x03(\v2\x12.godwit.wire.WriteR\x06writes\"f\n" +
+	"\bStanding\x12)\n" +
+	"\x06shared\x18\x01 \x03(\v2\x11.godwit.wire.SpanR\x06shared\x12/\n" +
+	"\texclusive\x18\x02 \x03(\v2\x11.godwit.wire.SpanR\texclusive\"<\n" +
+	"\x0ePreparedWrites\x12*\n" +
+	"\x06writes\x18\x01 \x03(\v2\x12.godwit.wire.WriteR\x06writes\"t\n" +
+	"\fPreparedName\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x16\n" +
+	"\x06groups\x18\x02 \x03(\rR\x06groups\x12\x0e\n" +
+	"\x02at\x18\x03 \x01(\x04R\x02at\x12\x12\n" +
+	"\x04user\x18\x04 \x01(\tR\x04user\x12\x18\n" +
+	"\agateway\x18\x05 \x01(\rR\agateway\"@\n" +
 	"\x06Settle\x12\x10\n" +
 	"\x03txn\x18\x01 \x01(\fR\x03txn\x12\x0e\n" +
 	"\x02ts\x18\x02 \x01(\x04R\x02ts\x12\x14\n" +
@@ -8513,7 +8737,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x04txns\x18\x06 \x03(\v2\x14.godwit.wire.HeldTxnR\x04txns\x12\x1a\n" +
 	"\bfinished\x18\a \x03(\fR\bfinished\x12\x1c\n" +
 	"\tcommitted\x18\b \x01(\bR\tcommitted\x12\x12\n" +
-	"\x04held\x18\t \x01(\x04R\x04held\"\xae\x04\n" +
+	"\x04held\x18\t \x01(\x04R\x04held\"\xe0\x04\n" +
 	"\aHeldTxn\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x10\n" +
 	"\x03age\x18\x02 \x01(\x04R\x03age\x12\x16\n" +
@@ -8536,7 +8760,9 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\bvoted_ns\x18\x11 \x01(\x04R\avotedNs\x12\x16\n" +
 	"\x06staged\x18\x12 \x01(\rR\x06staged\x12!\n" +
 	"\fstaged_since\x18\x13 \x01(\x04R\vstagedSince\x124\n" +
-	"\fstaged_spans\x18\x14 \x03(\v2\x11.godwit.wire.SpanR\vstagedSpans\"7\n" +
+	"\fstaged_spans\x18\x14 \x03(\v2\x11.godwit.wire.SpanR\vstagedSpans\x12\x14\n" +
+	"\x05under\x18\x15 \x01(\fR\x05under\x12\x1a\n" +
+	"\bprepares\x18\x16 \x01(\fR\bprepares\"7\n" +
 	"\rOracleRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
 	"\x03min\x18\x02 \x01(\x04R\x03min\"M\n" +
@@ -8959,7 +9185,7 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 91)
+var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 94)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
 	(Pin)(0),                     // 1: godwit.wire.Pin
@@ -8990,72 +9216,75 @@ var file_wire_wire_proto_goTypes = []any{
 	(*TxnHeartbeatResponse)(nil), // 26: godwit.wire.TxnHeartbeatResponse
 	(*Vote)(nil),                 // 27: godwit.wire.Vote
 	(*Stage)(nil),                // 28: godwit.wire.Stage
-	(*Settle)(nil),               // 29: godwit.wire.Settle
-	(*Decide)(nil),               // 30: godwit.wire.Decide
-	(*TxnCommit)(nil),            // 31: godwit.wire.TxnCommit
-	(*Collect)(nil),              // 32: godwit.wire.Collect
-	(*Lease)(nil),                // 33: godwit.wire.Lease
-	(*ClockOrder)(nil),           // 34: godwit.wire.ClockOrder
-	(*ClockOrders)(nil),          // 35: godwit.wire.ClockOrders
-	(*Command)(nil),              // 36: godwit.wire.Command
-	(*LeaseTransfer)(nil),        // 37: godwit.wire.LeaseTransfer
-	(*HandoverRequest)(nil),      // 38: godwit.wire.HandoverRequest
-	(*HandoverResponse)(nil),     // 39: godwit.wire.HandoverResponse
-	(*ReleaseRequest)(nil),       // 40: godwit.wire.ReleaseRequest
-	(*ReleaseResponse)(nil),      // 41: godwit.wire.ReleaseResponse
-	(*GroupRelease)(nil),         // 42: godwit.wire.GroupRelease
-	(*TransferredState)(nil),     // 43: godwit.wire.TransferredState
-	(*HeldTxn)(nil),              // 44: godwit.wire.HeldTxn
-	(*OracleRequest)(nil),        // 45: godwit.wire.OracleRequest
-	(*OracleResponse)(nil),       // 46: godwit.wire.OracleResponse
-	(*GroupLead)(nil),            // 47: godwit.wire.GroupLead
-	(*Heartbeat)(nil),            // 48: godwit.wire.Heartbeat
-	(*Health)(nil),               // 49: godwit.wire.Health
-	(*Closed)(nil),               // 50: godwit.wire.Closed
-	(*Touched)(nil),              // 51: godwit.wire.Touched
-	(*TouchedResponse)(nil),      // 52: godwit.wire.TouchedResponse
-	(*Consistency)(nil),          // 53: godwit.wire.Consistency
-	(*ServeRequest)(nil),         // 54: godwit.wire.ServeRequest
-	(*ServedSpan)(nil),           // 55: godwit.wire.ServedSpan
-	(*ServeResponse)(nil),        // 56: godwit.wire.ServeResponse
-	(*GroupHeld)(nil),            // 57: godwit.wire.GroupHeld
-	(*Copies)(nil),               // 58: godwit.wire.Copies
-	(*ClockReport)(nil),          // 59: godwit.wire.ClockReport
-	(*SnapshotChunk)(nil),        // 60: godwit.wire.SnapshotChunk
-	(*SnapshotAck)(nil),          // 61: godwit.wire.SnapshotAck
-	(*RaftBatch)(nil),            // 62: godwit.wire.RaftBatch
-	(*RaftBundle)(nil),           // 63: godwit.wire.RaftBundle
-	(*RaftShare)(nil),            // 64: godwit.wire.RaftShare
-	(*Parcel)(nil),               // 65: godwit.wire.Parcel
-	(*ParcelNotice)(nil),         // 66: godwit.wire.ParcelNotice
-	(*LinkReport)(nil),           // 67: godwit.wire.LinkReport
-	(*Detour)(nil),               // 68: godwit.wire.Detour
-	(*DetourAnswer)(nil),         // 69: godwit.wire.DetourAnswer
-	(*SuspectRequest)(nil),       // 70: godwit.wire.SuspectRequest
-	(*SuspectResponse)(nil),      // 71: godwit.wire.SuspectResponse
-	(*AskRequest)(nil),           // 72: godwit.wire.AskRequest
-	(*AskResponse)(nil),          // 73: godwit.wire.AskResponse
-	(*BoundValue)(nil),           // 74: godwit.wire.BoundValue
-	(*SessionVariable)(nil),      // 75: godwit.wire.SessionVariable
-	(*SessionState)(nil),         // 76: godwit.wire.SessionState
-	(*ForwardRequest)(nil),       // 77: godwit.wire.ForwardRequest
-	(*ForwardWarning)(nil),       // 78: godwit.wire.ForwardWarning
-	(*ForwardResponse)(nil),      // 79: godwit.wire.ForwardResponse
-	(*ForwardField)(nil),         // 80: godwit.wire.ForwardField
-	(*ForwardRow)(nil),           // 81: godwit.wire.ForwardRow
-	(*CollectivePart)(nil),       // 82: godwit.wire.CollectivePart
-	(*CollectiveMsg)(nil),        // 83: godwit.wire.CollectiveMsg
-	(*CollectiveFrame)(nil),      // 84: godwit.wire.CollectiveFrame
-	(*CollectiveWant)(nil),       // 85: godwit.wire.CollectiveWant
-	(*EpochWrite)(nil),           // 86: godwit.wire.EpochWrite
-	(*EpochTxn)(nil),             // 87: godwit.wire.EpochTxn
-	(*EpochBatch)(nil),           // 88: godwit.wire.EpochBatch
-	(*EpochFrame)(nil),           // 89: godwit.wire.EpochFrame
-	(*EpochPing)(nil),            // 90: godwit.wire.EpochPing
-	(*EpochRecord)(nil),          // 91: godwit.wire.EpochRecord
-	(*EpochControl)(nil),         // 92: godwit.wire.EpochControl
-	(*EpochAnswer)(nil),          // 93: godwit.wire.EpochAnswer
-	(*EpochRow)(nil),             // 94: godwit.wire.EpochRow
+	(*Standing)(nil),             // 29: godwit.wire.Standing
+	(*PreparedWrites)(nil),       // 30: godwit.wire.PreparedWrites
+	(*PreparedName)(nil),         // 31: godwit.wire.PreparedName
+	(*Settle)(nil),               // 32: godwit.wire.Settle
+	(*Decide)(nil),               // 33: godwit.wire.Decide
+	(*TxnCommit)(nil),            // 34: godwit.wire.TxnCommit
+	(*Collect)(nil),              // 35: godwit.wire.Collect
+	(*Lease)(nil),                // 36: godwit.wire.Lease
+	(*ClockOrder)(nil),           // 37: godwit.wire.ClockOrder
+	(*ClockOrders)(nil),          // 38: godwit.wire.ClockOrders
+	(*Command)(nil),              // 39: godwit.wire.Command
+	(*LeaseTransfer)(nil),        // 40: godwit.wire.LeaseTransfer
+	(*HandoverRequest)(nil),      // 41: godwit.wire.HandoverRequest
+	(*HandoverResponse)(nil),     // 42: godwit.wire.HandoverResponse
+	(*ReleaseRequest)(nil),       // 43: godwit.wire.ReleaseRequest
+	(*ReleaseResponse)(nil),      // 44: godwit.wire.ReleaseResponse
+	(*GroupRelease)(nil),         // 45: godwit.wire.GroupRelease
+	(*TransferredState)(nil),     // 46: godwit.wire.TransferredState
+	(*HeldTxn)(nil),              // 47: godwit.wire.HeldTxn
+	(*OracleRequest)(nil),        // 48: godwit.wire.OracleRequest
+	(*OracleResponse)(nil),       // 49: godwit.wire.OracleResponse
+	(*GroupLead)(nil),            // 50: godwit.wire.GroupLead
+	(*Heartbeat)(nil),            // 51: godwit.wire.Heartbeat
+	(*Health)(nil),               // 52: godwit.wire.Health
+	(*Closed)(nil),               // 53: godwit.wire.Closed
+	(*Touched)(nil),              // 54: godwit.wire.Touched
+	(*TouchedResponse)(nil),      // 55: godwit.wire.TouchedResponse
+	(*Consistency)(nil),          // 56: godwit.wire.Consistency
+	(*ServeRequest)(nil),         // 57: godwit.wire.ServeRequest
+	(*ServedSpan)(nil),           // 58: godwit.wire.ServedSpan
+	(*ServeResponse)(nil),        // 59: godwit.wire.ServeResponse
+	(*GroupHeld)(nil),            // 60: godwit.wire.GroupHeld
+	(*Copies)(nil),               // 61: godwit.wire.Copies
+	(*ClockReport)(nil),          // 62: godwit.wire.ClockReport
+	(*SnapshotChunk)(nil),        // 63: godwit.wire.SnapshotChunk
+	(*SnapshotAck)(nil),          // 64: godwit.wire.SnapshotAck
+	(*RaftBatch)(nil),            // 65: godwit.wire.RaftBatch
+	(*RaftBundle)(nil),           // 66: godwit.wire.RaftBundle
+	(*RaftShare)(nil),            // 67: godwit.wire.RaftShare
+	(*Parcel)(nil),               // 68: godwit.wire.Parcel
+	(*ParcelNotice)(nil),         // 69: godwit.wire.ParcelNotice
+	(*LinkReport)(nil),           // 70: godwit.wire.LinkReport
+	(*Detour)(nil),               // 71: godwit.wire.Detour
+	(*DetourAnswer)(nil),         // 72: godwit.wire.DetourAnswer
+	(*SuspectRequest)(nil),       // 73: godwit.wire.SuspectRequest
+	(*SuspectResponse)(nil),      // 74: godwit.wire.SuspectResponse
+	(*AskRequest)(nil),           // 75: godwit.wire.AskRequest
+	(*AskResponse)(nil),          // 76: godwit.wire.AskResponse
+	(*BoundValue)(nil),           // 77: godwit.wire.BoundValue
+	(*SessionVariable)(nil),      // 78: godwit.wire.SessionVariable
+	(*SessionState)(nil),         // 79: godwit.wire.SessionState
+	(*ForwardRequest)(nil),       // 80: godwit.wire.ForwardRequest
+	(*ForwardWarning)(nil),       // 81: godwit.wire.ForwardWarning
+	(*ForwardResponse)(nil),      // 82: godwit.wire.ForwardResponse
+	(*ForwardField)(nil),         // 83: godwit.wire.ForwardField
+	(*ForwardRow)(nil),           // 84: godwit.wire.ForwardRow
+	(*CollectivePart)(nil),       // 85: godwit.wire.CollectivePart
+	(*CollectiveMsg)(nil),        // 86: godwit.wire.CollectiveMsg
+	(*CollectiveFrame)(nil),      // 87: godwit.wire.CollectiveFrame
+	(*CollectiveWant)(nil),       // 88: godwit.wire.CollectiveWant
+	(*EpochWrite)(nil),           // 89: godwit.wire.EpochWrite
+	(*EpochTxn)(nil),             // 90: godwit.wire.EpochTxn
+	(*EpochBatch)(nil),           // 91: godwit.wire.EpochBatch
+	(*EpochFrame)(nil),           // 92: godwit.wire.EpochFrame
+	(*EpochPing)(nil),            // 93: godwit.wire.EpochPing
+	(*EpochRecord)(nil),          // 94: godwit.wire.EpochRecord
+	(*EpochControl)(nil),         // 95: godwit.wire.EpochControl
+	(*EpochAnswer)(nil),          // 96: godwit.wire.EpochAnswer
+	(*EpochRow)(nil),             // 97: godwit.wire.EpochRow
 }
 var file_wire_wire_proto_depIdxs = []int32{
 	5,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
@@ -9088,64 +9317,67 @@ var file_wire_wire_proto_depIdxs = []int32{
 	12, // 27: godwit.wire.Vote.writes:type_name -> godwit.wire.Write
 	5,  // 28: godwit.wire.Vote.spans:type_name -> godwit.wire.Span
 	12, // 29: godwit.wire.Stage.writes:type_name -> godwit.wire.Write
-	12, // 30: godwit.wire.TxnCommit.writes:type_name -> godwit.wire.Write
-	34, // 31: godwit.wire.ClockOrders.orders:type_name -> godwit.wire.ClockOrder
-	33, // 32: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
-	4,  // 33: godwit.wire.Command.vector:type_name -> godwit.wire.GroupIndex
-	31, // 34: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
-	27, // 35: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
-	30, // 36: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
-	32, // 37: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
-	34, // 38: godwit.wire.Command.clock:type_name -> godwit.wire.ClockOrder
-	37, // 39: godwit.wire.Command.lease_transfer:type_name -> godwit.wire.LeaseTransfer
-	33, // 40: godwit.wire.Command.ended:type_name -> godwit.wire.Lease
-	28, // 41: godwit.wire.Command.stage:type_name -> godwit.wire.Stage
-	29, // 42: godwit.wire.Command.settle:type_name -> godwit.wire.Settle
-	43, // 43: godwit.wire.HandoverRequest.transferred_state:type_name -> godwit.wire.TransferredState
-	8,  // 44: godwit.wire.HandoverResponse.status:type_name -> godwit.wire.Status
-	8,  // 45: godwit.wire.ReleaseResponse.status:type_name -> godwit.wire.Status
-	44, // 46: godwit.wire.TransferredState.txns:type_name -> godwit.wire.HeldTxn
-	5,  // 47: godwit.wire.HeldTxn.handover:type_name -> godwit.wire.Span
-	5,  // 48: godwit.wire.HeldTxn.shared:type_name -> godwit.wire.Span
-	5,  // 49: godwit.wire.HeldTxn.exclusive:type_name -> godwit.wire.Span
-	5,  // 50: godwit.wire.HeldTxn.staged_spans:type_name -> godwit.wire.Span
-	8,  // 51: godwit.wire.OracleResponse.status:type_name -> godwit.wire.Status
-	47, // 52: godwit.wire.Heartbeat.leads:type_name -> godwit.wire.GroupLead
-	59, // 53: godwit.wire.Heartbeat.clock:type_name -> godwit.wire.ClockReport
-	57, // 54: godwit.wire.Heartbeat.held:type_name -> godwit.wire.GroupHeld
-	49, // 55: godwit.wire.Heartbeat.health:type_name -> godwit.wire.Health
-	42, // 56: godwit.wire.Heartbeat.released:type_name -> godwit.wire.GroupRelease
-	47, // 57: godwit.wire.Closed.leads:type_name -> godwit.wire.GroupLead
-	6,  // 58: godwit.wire.Touched.rows:type_name -> godwit.wire.KV
-	8,  // 59: godwit.wire.TouchedResponse.status:type_name -> godwit.wire.Status
-	5,  // 60: godwit.wire.ServeRequest.spans:type_name -> godwit.wire.Span
-	6,  // 61: godwit.wire.ServedSpan.rows:type_name -> godwit.wire.KV
-	8,  // 62: godwit.wire.ServeResponse.status:type_name -> godwit.wire.Status
-	55, // 63: godwit.wire.ServeResponse.spans:type_name -> godwit.wire.ServedSpan
-	57, // 64: godwit.wire.Copies.held:type_name -> godwit.wire.GroupHeld
-	8,  // 65: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
-	64, // 66: godwit.wire.RaftBundle.shares:type_name -> godwit.wire.RaftShare
-	62, // 67: godwit.wire.RaftShare.batch:type_name -> godwit.wire.RaftBatch
-	67, // 68: godwit.wire.ParcelNotice.links:type_name -> godwit.wire.LinkReport
-	8,  // 69: godwit.wire.DetourAnswer.status:type_name -> godwit.wire.Status
-	8,  // 70: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
-	75, // 71: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
-	74, // 72: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
-	8,  // 73: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
-	78, // 74: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
-	80, // 75: godwit.wire.ForwardResponse.fields:type_name -> godwit.wire.ForwardField
-	81, // 76: godwit.wire.ForwardResponse.rows:type_name -> godwit.wire.ForwardRow
-	82, // 77: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
-	5,  // 78: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
-	86, // 79: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
-	87, // 80: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
-	91, // 81: godwit.wire.EpochAnswer.records:type_name -> godwit.wire.EpochRecord
-	94, // 82: godwit.wire.EpochAnswer.rows:type_name -> godwit.wire.EpochRow
-	83, // [83:83] is the sub-list for method output_type
-	83, // [83:83] is the sub-list for method input_type
-	83, // [83:83] is the sub-list for extension type_name
-	83, // [83:83] is the sub-list for extension extendee
-	0,  // [0:83] is the sub-list for field type_name
+	5,  // 30: godwit.wire.Standing.shared:type_name -> godwit.wire.Span
+	5,  // 31: godwit.wire.Standing.exclusive:type_name -> godwit.wire.Span
+	12, // 32: godwit.wire.PreparedWrites.writes:type_name -> godwit.wire.Write
+	12, // 33: godwit.wire.TxnCommit.writes:type_name -> godwit.wire.Write
+	37, // 34: godwit.wire.ClockOrders.orders:type_name -> godwit.wire.ClockOrder
+	36, // 35: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
+	4,  // 36: godwit.wire.Command.vector:type_name -> godwit.wire.GroupIndex
+	34, // 37: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
+	27, // 38: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
+	33, // 39: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
+	35, // 40: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
+	37, // 41: godwit.wire.Command.clock:type_name -> godwit.wire.ClockOrder
+	40, // 42: godwit.wire.Command.lease_transfer:type_name -> godwit.wire.LeaseTransfer
+	36, // 43: godwit.wire.Command.ended:type_name -> godwit.wire.Lease
+	28, // 44: godwit.wire.Command.stage:type_name -> godwit.wire.Stage
+	32, // 45: godwit.wire.Command.settle:type_name -> godwit.wire.Settle
+	46, // 46: godwit.wire.HandoverRequest.transferred_state:type_name -> godwit.wire.TransferredState
+	8,  // 47: godwit.wire.HandoverResponse.status:type_name -> godwit.wire.Status
+	8,  // 48: godwit.wire.ReleaseResponse.status:type_name -> godwit.wire.Status
+	47, // 49: godwit.wire.TransferredState.txns:type_name -> godwit.wire.HeldTxn
+	5,  // 50: godwit.wire.HeldTxn.handover:type_name -> godwit.wire.Span
+	5,  // 51: godwit.wire.HeldTxn.shared:type_name -> godwit.wire.Span
+	5,  // 52: godwit.wire.HeldTxn.exclusive:type_name -> godwit.wire.Span
+	5,  // 53: godwit.wire.HeldTxn.staged_spans:type_name -> godwit.wire.Span
+	8,  // 54: godwit.wire.OracleResponse.status:type_name -> godwit.wire.Status
+	50, // 55: godwit.wire.Heartbeat.leads:type_name -> godwit.wire.GroupLead
+	62, // 56: godwit.wire.Heartbeat.clock:type_name -> godwit.wire.ClockReport
+	60, // 57: godwit.wire.Heartbeat.held:type_name -> godwit.wire.GroupHeld
+	52, // 58: godwit.wire.Heartbeat.health:type_name -> godwit.wire.Health
+	45, // 59: godwit.wire.Heartbeat.released:type_name -> godwit.wire.GroupRelease
+	50, // 60: godwit.wire.Closed.leads:type_name -> godwit.wire.GroupLead
+	6,  // 61: godwit.wire.Touched.rows:type_name -> godwit.wire.KV
+	8,  // 62: godwit.wire.TouchedResponse.status:type_name -> godwit.wire.Status
+	5,  // 63: godwit.wire.ServeRequest.spans:type_name -> godwit.wire.Span
+	6,  // 64: godwit.wire.ServedSpan.rows:type_name -> godwit.wire.KV
+	8,  // 65: godwit.wire.ServeResponse.status:type_name -> godwit.wire.Status
+	58, // 66: godwit.wire.ServeResponse.spans:type_name -> godwit.wire.ServedSpan
+	60, // 67: godwit.wire.Copies.held:type_name -> godwit.wire.GroupHeld
+	8,  // 68: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
+	67, // 69: godwit.wire.RaftBundle.shares:type_name -> godwit.wire.RaftShare
+	65, // 70: godwit.wire.RaftShare.batch:type_name -> godwit.wire.RaftBatch
+	70, // 71: godwit.wire.ParcelNotice.links:type_name -> godwit.wire.LinkReport
+	8,  // 72: godwit.wire.DetourAnswer.status:type_name -> godwit.wire.Status
+	8,  // 73: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
+	78, // 74: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
+	77, // 75: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
+	8,  // 76: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
+	81, // 77: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
+	83, // 78: godwit.wire.ForwardResponse.fields:type_name -> godwit.wire.ForwardField
+	84, // 79: godwit.wire.ForwardResponse.rows:type_name -> godwit.wire.ForwardRow
+	85, // 80: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
+	5,  // 81: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
+	89, // 82: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
+	90, // 83: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
+	94, // 84: godwit.wire.EpochAnswer.records:type_name -> godwit.wire.EpochRecord
+	97, // 85: godwit.wire.EpochAnswer.rows:type_name -> godwit.wire.EpochRow
+	86, // [86:86] is the sub-list for method output_type
+	86, // [86:86] is the sub-list for method input_type
+	86, // [86:86] is the sub-list for extension type_name
+	86, // [86:86] is the sub-list for extension extendee
+	0,  // [0:86] is the sub-list for field type_name
 }
 
 func init() { file_wire_wire_proto_init() }
@@ -9159,7 +9391,7 @@ func file_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   91,
+			NumMessages:   94,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -38,6 +38,7 @@ type store struct {
 	seq      atomic.Uint32
 	// statements of other gateways that have been settled, by name.
 	statements map[base.TxnID]kv.Settled
+	prepared   map[string]*prepared
 }
 
 // DB is one gateway.

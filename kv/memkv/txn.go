@@ -469,6 +469,9 @@ func (t *txn) Commit(ctx context.Context) (base.Timestamp, error) {
 		t.end(err)
 		return 0, err
 	}
+	if p := t.opts.Prepare; p != nil && p.Name != nil {
+		return t.db.now(), t.prepare()
+	}
 	ts := t.db.now()
 	if st := t.opts.Statement; st != nil && len(keys) > 0 {
 		t.db.endStatement(st.Name, kv.Settled{Committed: true, TS: ts, Answer: st.Answer()})

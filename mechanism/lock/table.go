@@ -477,6 +477,45 @@ func (t *Table) Release(id base.TxnID) Events {
 	return ev
 }
 
+// Rename gives all locks of a transaction to another one, which waits for nothing. Requests of the
+// former that wait are gone, unreported. The latter is not Ending. Who waits for these locks goes
+// on waiting.
+func (t *Table) Rename(from, to base.TxnID, age base.Timestamp) Events {
+	var ev Events
+	x := t.txns[from]
+	if x == nil {
+		return ev
+	}
+	var spans []base.Span
+	for _, w := range slices.Clone(x.waiting) {
+		spans = append(spans, w.node.span)
+		t.unlist(w)
+		t.drop(w.node)
+	}
+	delete(t.txns, from)
+	if len(x.nodes) > 0 {
+		if y := t.txns[to]; y == nil {
+			x.id, x.age, x.ending = to, age, false
+			t.txns[to] = x
+		} else {
+			t.join(x, y)
+		}
+	}
+	t.wake(spans, &ev)
+	return ev
+}
+
+// join gives what x holds to y.
+func (t *Table) join(x, y *txn) {
+	for _, n := range x.nodes {
+		i := slices.IndexFunc(n.grants, func(g grant) bool { return g.txn == x })
+		mode := n.grants[i].mode
+		n.grants = slices.Delete(n.grants, i, i+1)
+		t.locks--
+		t.grant(n, y, mode)
+	}
+}
+
 // Unlock gives one granted lock back, that of exactly this span, if there is one.
 func (t *Table) Unlock(id base.TxnID, span base.Span) Events {
 	var ev Events

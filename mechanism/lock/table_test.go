@@ -437,3 +437,59 @@ func BenchmarkPoint(b *testing.B) {
 		}
 	}
 }
+
+// A transaction takes over the locks of another one: who waits for these goes on waiting, and what
+// the other one waited for is not asked for any more.
+func TestRename(t *testing.T) {
+	a, b, c, d := base.TxnID{1}, base.TxnID{2}, base.TxnID{3}, base.TxnID{4}
+	at := func(k string) base.Span { return base.PointSpan(base.Key(k)) }
+	tab := New(Limits{})
+	ask := func(id base.TxnID, age base.Timestamp, s base.Span, m Mode) (Outcome, *Waiter) {
+		t.Helper()
+		out, w, _, err := tab.Acquire(Request{Txn: id, Age: age, Span: s, Mode: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out, w
+	}
+	whole := base.Span{Start: base.Key("m"), End: base.Key("p")}
+	ask(a, 1, at("k"), Exclusive)
+	ask(a, 1, at("l"), Shared)
+	ask(a, 1, whole, Exclusive)
+	ask(c, 3, at("x"), Exclusive)
+	if out, _ := ask(a, 1, at("x"), Exclusive); out != Waiting {
+		t.Fatal("two have x")
+	}
+	_, waits := ask(d, 4, at("k"), Exclusive)
+	ask(b, 2, at("l"), Shared)
+	tab.Ending(a, true)
+	if ev := tab.Rename(a, b, 2); len(ev.Granted) > 0 || !waits.queued {
+		t.Errorf("who waited has it: %v", ev)
+	}
+	for _, s := range []base.Span{at("k"), whole, at("n")} {
+		if !tab.Holds(b, s, Exclusive) || tab.Holds(a, s, Shared) {
+			t.Errorf("%v is not the new one's", s)
+		}
+	}
+	if n := tab.Count(b); n != 3 || tab.Count(a) != 0 {
+		t.Errorf("it has %d locks", n)
+	}
+	// To a name that has nothing yet: it is not Ending any more.
+	tab.Ending(b, true)
+	tab.Rename(b, a, 9)
+	out, _, _, err := tab.Acquire(Request{Txn: c, Age: 10, Span: at("n"), Mode: Shared, Policy: WaitEnding})
+	if err != nil || out != Died {
+		t.Errorf("it is still ending: %v, %v", out, err)
+	}
+	if out, _ := ask(c, 3, at("x"), Exclusive); out != Granted {
+		t.Error("x was asked for by one that is gone")
+	}
+	if ev := tab.Release(a); len(ev.Granted) != 1 || ev.Granted[0] != waits {
+		t.Errorf("the end of the locks wakes %v", ev)
+	}
+	tab.Release(c)
+	tab.Release(d)
+	if locks, waiting, txns := tab.Counts(); locks != 0 || waiting != 0 || txns != 0 {
+		t.Errorf("%d locks, %d that wait and %d transactions are left", locks, waiting, txns)
+	}
+}

@@ -58,7 +58,7 @@ func (n *Node) Rows(ctx context.Context, g base.GroupID, to base.RegionID) (left
 			first = k.Clone()
 		}
 		waiting, most := mover.Waiting()
-		if row := k.Index() == 0 || k.Table().IsSpace(); row && waiting < most { // an entry moves with its row
+		if row := k.Index() == 0 || k.Table().IsSpace(); row && waiting < most && k.Table() != base.PreparedTable { // an entry moves with its row
 			mover.Propose(homing.Proposal{Key: k.Clone(), From: g.Region(), To: to, Must: true})
 		}
 		return count < mostCounted
@@ -70,6 +70,9 @@ func (n *Node) Rows(ctx context.Context, g base.GroupID, to base.RegionID) (left
 	if tables != nil && tables.ByID[first.Table()] != nil {
 		d := tables.ByID[first.Table()].Desc
 		what = d.DB + "." + d.Name
+	}
+	if first.Table() == base.PreparedTable {
+		what = "a transaction that XA has prepared (XA RECOVER shows it)"
 	}
 	return fmt.Sprintf("%d rows and entries are still at home there, the first of %s", count, what), nil
 }

@@ -88,7 +88,7 @@ func (s *State) applyCommit(of *Group, b *store.Batch, e group.Entry) (any, erro
 		return Outcome{State: wire.TxnState_ABORTED, Settled: true}, err
 	}
 	ts := base.Timestamp(e.Cmd.Ts)
-	put(of, b, c.Writes, ts, e.Index)
+	s.put(of, b, c.Writes, ts, e.Index)
 	rec := committedRecord(ts)
 	b.SetTxn(of.ID, id, rec)
 	s.endStatement(of, b, c.Statement, rec, c.Answer, ts)
@@ -103,7 +103,7 @@ func (s *State) Dead(id base.TxnID) bool {
 	return refused || id.Start() < s.Horizon()
 }
 
-func put(of *Group, b *store.Batch, writes []*wire.Write, ts base.Timestamp, index uint64) {
+func (s *State) put(of *Group, b *store.Batch, writes []*wire.Write, ts base.Timestamp, index uint64) {
 	region := of.ID.Region()
 	for _, w := range writes {
 		b.PutVersion(store.Version{
@@ -114,6 +114,7 @@ func put(of *Group, b *store.Batch, writes []*wire.Write, ts base.Timestamp, ind
 		if w.Move != 0 || w.Kind == wire.WriteKind_MOVE {
 			of.Moved(w, ts)
 		}
+		s.stand(of, w)
 	}
 }
 
@@ -168,7 +169,7 @@ func (s *State) applyDecide(of *Group, b *store.Batch, e group.Entry) (any, erro
 	if !ok {
 		return nil, base.Errorf(base.CodeCorrupt, "group %v: the decision in entry %d lacks values", of.ID, e.Index)
 	}
-	put(of, b, writes, ts, e.Index)
+	s.put(of, b, writes, ts, e.Index)
 	if v.Slot == 0 {
 		// A slot may lie ahead, and what commits before it has entries behind this one. A new
 		// leader's timestamps lie above it all the same: it is below the end of a lease (OWN-9).

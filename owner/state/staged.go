@@ -139,7 +139,7 @@ func (s *State) applySettle(of *Group, b *store.Batch, e group.Entry) (any, erro
 		}
 	}
 	ts := base.Timestamp(q.Ts)
-	put(of, b, writes, ts, e.Index)
+	s.put(of, b, writes, ts, e.Index)
 	s.LastTS = max(s.LastTS, ts)
 	b.SetState(of.ID, pieceName(id, q.Piece), nil)
 	if q.Piece == v.Pieces {

@@ -35,6 +35,9 @@ type State struct {
 	Fresh map[base.TxnID]base.Timestamp
 	// answers are those of the statements among them.
 	answers map[base.TxnID][]byte
+	// Standing are the locks of transactions that XA has prepared, by the names under which they
+	// stand: encoded (wire.Standing).
+	Standing map[base.TxnID][]byte
 }
 
 // Lease is the newest one of a holder.
@@ -210,6 +213,9 @@ func Load(of *Group) (State, error) {
 			"restore this replica from the others, or start a newer godwit", of.ID)
 	}
 	if s.Clock, err = loadClock(of); err != nil {
+		return s, err
+	}
+	if s.Standing, err = loadStanding(of); err != nil {
 		return s, err
 	}
 	return s, of.Store.ScanTxns(of.ID, base.TxnID{}, base.TxnID{}, func(id base.TxnID, rec []byte) error {

@@ -115,6 +115,9 @@ type Breaks struct {
 	// releases such a transaction with its first piece (STAGE-3), and Unlocked has pieces be staged
 	// without locks (STAGE-2).
 	AnyPieces, HalfSettled, Unlocked bool
+	// NoStanding has prepared transactions keep no locks (XA-1), NoLasting has slots not wait for
+	// them (XA-2), and PointsOnly has them lock no gaps (XA-3).
+	NoStanding, NoLasting, PointsOnly bool
 }
 
 // Fill sets what is left to its default.

@@ -34,7 +34,7 @@ func (t *Table) LockRows(limit int) []LockRow {
 		out[i].Row = l
 		out[i].Span, out[i].CRT = TierOf(l.Span)
 		if x := t.ByID[l.Txn]; x != nil {
-			out[i].Age = x.Age
+			out[i].Age = x.shownAge()
 		}
 	}
 	return out
@@ -44,7 +44,7 @@ func (t *Table) LockRows(limit int) []LockRow {
 func (t *Table) TxnRows(now time.Time) []TxnRow {
 	rows := make([]TxnRow, 0, len(t.ByID))
 	for id, x := range t.ByID {
-		row := TxnRow{ID: id, Age: x.Age, Phase: x.Phase.String(), Locks: t.LockTable.Count(id),
+		row := TxnRow{ID: id, Age: x.shownAge(), Phase: x.shownPhase(), Locks: t.LockTable.Count(id),
 			Waiting: len(x.Waits), Idle: now.Sub(x.Last), TS: x.TS}
 		if x.Phase == Prepared {
 			row.Prepared = now.Sub(x.Since)
@@ -52,4 +52,19 @@ func (t *Table) TxnRows(now time.Time) []TxnRow {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// shownAge is the age of a transaction, and for one that stands when it was prepared.
+func (x *Txn) shownAge() base.Timestamp {
+	if x.Stands {
+		return x.ID.Start()
+	}
+	return x.Age
+}
+
+func (x *Txn) shownPhase() string {
+	if x.Stands {
+		return "prepared by XA"
+	}
+	return x.Phase.String()
 }

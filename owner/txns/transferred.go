@@ -20,7 +20,9 @@ import (
 func (t *Table) ByLocks() []*Txn {
 	xs := make([]*Txn, 0, len(t.ByID))
 	for _, x := range t.ByID {
-		xs = append(xs, x)
+		if !x.Stands { // the log gives back those
+			xs = append(xs, x)
+		}
 	}
 	slices.SortFunc(xs, func(a, b *Txn) int {
 		if a.Phase != Active && b.Phase == Active {
@@ -42,6 +44,12 @@ func (t *Table) HeldBy(x *Txn) *wire.HeldTxn {
 		h.VotedNs = uint64(time.Since(x.Since))
 	}
 	_, h.Slot = t.Slots[x]
+	if !x.Under.IsZero() {
+		h.Under = x.Under[:]
+	}
+	if !x.Prepares.IsZero() {
+		h.Prepares = x.Prepares[:]
+	}
 	for _, k := range x.Keys {
 		h.Keys = append(h.Keys, k)
 	}
@@ -162,6 +170,8 @@ func (t *Table) take(h *wire.HeldTxn, log Log, rest *Taken) error {
 	x := &Txn{ID: id, Born: h.Born, Age: base.Timestamp(h.Age), Policy: lock.Policy(h.Policy),
 		Timeout: time.Duration(h.TimeoutNs), Activity: Activity{Last: time.Now()}, CRT: h.Crt,
 		Staged: Staged{Pieces: h.Staged, Since: base.Timestamp(h.StagedSince), Spans: view.SpansOf(h.StagedSpans)}}
+	x.Under, _ = state.TxnID(h.Under)
+	x.Prepares, _ = state.TxnID(h.Prepares)
 	if h.Phase != uint32(Active) {
 		if over, err := t.takeProposed(x, h, log, rest); err != nil || over {
 			return err
@@ -256,7 +266,8 @@ func (t *Table) takeBound(x *Txn, by [][]byte, log Log) error {
 // LockPrepared takes the write locks of all prepared transactions that have none here: those of
 // earlier terms, which ended before began. Their read locks are gone, which is what the upper bound
 // of a vote is for.
-func (t *Table) LockPrepared(g *view.Group, prepared map[base.TxnID]*wire.Vote, began time.Time) error {
+func (t *Table) LockPrepared(g *view.Group, prepared map[base.TxnID]*wire.Vote, standing map[base.TxnID][]byte,
+	began time.Time) error {
 	rd := g.Store.NewReader()
 	defer rd.Close()
 	for id, v := range prepared {
@@ -284,6 +295,9 @@ func (t *Table) LockPrepared(g *view.Group, prepared map[base.TxnID]*wire.Vote, 
 		}
 		for _, s := range v.Spans {
 			x.Handover = append(x.Handover, view.SpanOf(s))
+		}
+		if err := t.takeVote(g, x, v, standing); err != nil {
+			return err
 		}
 		x.SortKeys()
 		t.LockTable.Ending(id, true)

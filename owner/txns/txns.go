@@ -25,6 +25,8 @@ type Table struct {
 	// Patient: outcomes are not asked for soon. The group is asynchronous, and its leader may not
 	// have heard yet that it was promoted over: what it asks then, it asks the wrong one.
 	Patient bool
+	// Brief leaves out XA-2, for tests that show what breaks then.
+	Brief bool
 }
 
 // NewTable is a table without transactions, whose lock table has these limits.
@@ -57,6 +59,7 @@ type Txn struct {
 	Seen   []view.Seen // keys read under its exclusive locks; only appended to
 	Bound  Bound       // slots below which it must commit
 	Staged Staged
+	Standing
 }
 
 // Staged is what a large transaction has logged before its vote (docs/protocol.md, STAGE).
@@ -313,7 +316,7 @@ func (t *Table) BoundOthers(x *Txn, writes []*wire.Write, handover []base.Span, 
 			y := t.ByID[id]
 			switch {
 			case y == nil || y == x:
-			case y.outlasts(x, slot):
+			case y.lasts() && !t.Brief, y.outlasts(x, slot):
 				busy = y
 			case y.Phase == Active && !slices.Contains(readers, y):
 				readers = append(readers, y)

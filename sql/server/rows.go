@@ -10,9 +10,9 @@ import (
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
-// MoveRow is what a txn.Mover needs to move rows of tables: it adds index entries to the move, and
-// holds the table's schema until the transaction commits. Rows of tables that are homed as a whole
-// stay.
+// MoveRow is what package txn/mover needs for rows of tables: it adds index entries to the move,
+// and holds the schema of the table until the transaction commits. Rows of tables that are homed as
+// a whole stay.
 func (s *Server) MoveRow(ctx context.Context, tx kv.Txn, kr kv.Row, to base.RegionID, opts kv.MoveOptions) error {
 	snap, err := s.g.Catalog.Current(ctx)
 	if err != nil {

@@ -105,19 +105,23 @@ var allowed = map[string][]string{
 	// how long a request waits for a lock, and deadlocks over tables: it knows no replica and sends
 	// no message
 	"owner/waits": {"owner/txns", "mechanism/lock"},
+	// records of transactions that XA has prepared: bytes alone
+	"owner/prepared": nil,
 	"owner": append([]string{
 		"owner/view", "owner/state", "owner/rewind", "owner/tscache", "owner/txns", "owner/route", "owner/lead", "owner/evaluate",
-		"owner/gauge", "owner/held", "owner/homing", "owner/inorder", "owner/recall", "owner/tuning", "owner/waits",
+		"owner/gauge", "owner/held", "owner/homing", "owner/inorder", "owner/prepared", "owner/recall", "owner/tuning", "owner/waits",
 	}, mechanisms...),
 	// what a transaction has read and written at its gateway: no owner is asked
-	"txn/background": nil, "txn/contended": nil, "txn/kept": nil, "txn/runs": nil, "txn/known": nil, "txn/lately": nil, "txn/touched": nil,
+	"txn/background": nil, "txn/contended": nil, "txn/gate": nil, "txn/kept": nil, "txn/runs": nil, "txn/known": nil, "txn/lately": nil, "txn/touched": nil,
 	"txn/slottime": {"txn/lately"},
 	// what is asked twice changes nothing, whoever is asked
 	"txn/hedge":   {"policy/replica"},
 	"txn/staging": nil,
+	// the policy of homes decides, and it moves: an ordinary transaction
+	"txn/mover": {"owner/homing"},
 	// what does not fit into memory goes to files that nobody else can read
 	"txn/writes": {"base/sealed"},
-	"txn": append([]string{"owner", "owner/homing", "owner/route", "txn/background", "txn/contended", "txn/hedge", "txn/kept", "txn/known", "txn/lately",
+	"txn": append([]string{"owner", "owner/homing", "owner/prepared", "owner/route", "txn/background", "txn/contended", "txn/gate", "txn/hedge", "txn/kept", "txn/known", "txn/lately",
 		"txn/runs", "txn/slottime", "txn/staging", "txn/touched", "txn/writes"}, mechanisms...),
 	// how well a node is follows from facts that it is told
 	"cluster/health": nil,
@@ -191,7 +195,7 @@ var allowed = map[string][]string{
 	// sockets know nothing of SQL
 	"sql/quick":   nil,
 	"sql/rowlist": nil,
-	"sql/server": {"sql/charset", "sql/late", "sql/verify", "sql/admit", "sql/aside", "sql/audited", "sql/backup", "sql/backup/place", "sql/binlog", "sql/changefeed", "sql/changefeed/sink", "sql/bound", "sql/feed", "sql/quick", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/kill", "sql/lent", "sql/named", "sql/prefetch", "sql/ddl", "sql/ddl/sharding", "sql/ending", "sql/fast", "sql/oneshot", "sql/query", "sql/tally",
+	"sql/server": {"sql/xa", "sql/charset", "sql/late", "sql/verify", "sql/admit", "sql/aside", "sql/audited", "sql/backup", "sql/backup/place", "sql/binlog", "sql/changefeed", "sql/changefeed/sink", "sql/bound", "sql/feed", "sql/quick", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/kill", "sql/lent", "sql/named", "sql/prefetch", "sql/ddl", "sql/ddl/sharding", "sql/ending", "sql/fast", "sql/oneshot", "sql/query", "sql/tally",
 		"sql/statements", "sql/virtual", "sql/describe", "sql/infile", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/digest", "sql/events",
 		"sql/function", "sql/stored",
 		"sql/token", "sql/users", "sql/weigh", "sql/zone", "obs", "obs/audit"},
@@ -199,6 +203,7 @@ var allowed = map[string][]string{
 	"sql/users": {"sql/rights", "sql/schema", "sql/session"},
 	// ending ends transactions, and knows no tables
 	"sql/ending": {"sql/session", "sql/token"},
+	"sql/xa":     {"sql/rights", "sql/session", "sql/token"},
 	// events says when what is run, and where, and runs nothing itself
 	"sql/events": {"kv/job", "sql/ddl", "sql/rights", "sql/schema", "sql/session"},
 	// stored makes and shows stored functions, and calls none
@@ -290,7 +295,7 @@ var allowed = map[string][]string{
 	// who may ask a node for what over HTTP, at which port
 	"node/web": {"cluster", "cluster/join", "mechanism/ident", "mechanism/wan", "node/console", "obs/audit"},
 	// the adviser reads which tables the text of a digest names
-	"node": append([]string{"node/spare",
+	"node": append([]string{"txn/mover", "node/spare",
 		"sql/bind/tree", "sql/describe", "sql/schema",
 		"node/bundle", "node/console", "node/early", "node/evacuate", "node/knobs", "node/memory", "node/meter", "node/residency", "node/room", "node/shards", "node/web",
 		"sql/ddl/sharding", "owner", "owner/gauge", "owner/homing", "owner/rewind", "owner/view", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "cluster/placed", "cluster/replace", "cluster/upgrade", "obs/audit", "obs/otlp",
@@ -352,7 +357,7 @@ var onlyIn = map[string]struct {
 	},
 	"github.com/dolthub/go-mysql-server": {
 		[]string{"sql/assign", "sql/backup", "sql/charset", "sql/late", "sql/changefeed", "sql/changefeed/event", "sql/bind", "sql/binlog", "sql/bound", "sql/expr", "sql/expr/collate", "sql/expr/exprtest", "sql/expr/fn", "sql/exec", "sql/feed",
-			"sql/ending", "sql/function", "sql/given", "sql/infile", "sql/jsontable", "sql/kill", "sql/lent", "sql/named", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/access", "sql/prefetch",
+			"sql/ending", "sql/xa", "sql/function", "sql/given", "sql/infile", "sql/jsontable", "sql/kill", "sql/lent", "sql/named", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/access", "sql/prefetch",
 			"sql/ddl", "sql/ddl/placing", "sql/ddl/sharding", "sql/ddl/sorted", "sql/fast", "sql/oneshot", "sql/query", "sql/result", "sql/selected", "sql/views", "sql/opt", "sql/audited", "sql/verify", "sql/server", "sql/statements", "sql/virtual", "sql/describe", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/events", "sql/stored", "sql/users", "sql/weigh", "sql/zone"},
 		"its API moves; the packages below sql/ follow it",
 	},

@@ -22,6 +22,24 @@ type DB struct {
 	commit time.Duration
 }
 
+// Prepared implements kv.Preparer.
+func (d *DB) Prepared(ctx context.Context) ([]kv.Prepared, error) {
+	in, ok := d.DB.(kv.Preparer)
+	if !ok {
+		return nil, nil
+	}
+	return in.Prepared(ctx)
+}
+
+// EndPrepared implements kv.Preparer: rows of epochs are in no prepared transaction.
+func (d *DB) EndPrepared(ctx context.Context, name []byte, commit bool) (bool, error) {
+	in, ok := d.DB.(kv.Preparer)
+	if !ok {
+		return false, nil
+	}
+	return in.EndPrepared(ctx, name, commit)
+}
+
 // Program implements kv.Programs: rows of epochs are in no program.
 func (d *DB) Program(ctx context.Context, opts kv.Options, p kv.Program) (kv.ProgramResult, error) {
 	in, ok := d.DB.(kv.Programs)
@@ -40,6 +58,7 @@ func (d *DB) Program(ctx context.Context, opts kv.Options, p kv.Program) (kv.Pro
 var (
 	_ kv.DB       = (*DB)(nil)
 	_ kv.Programs = (*DB)(nil)
+	_ kv.Preparer = (*DB)(nil)
 	_ kv.Epochs   = (*DB)(nil)
 	_ kv.EpochTxn = (*Txn)(nil)
 	_ kv.Streamer = (*Txn)(nil)
@@ -531,6 +550,10 @@ func (t *Txn) Commit(ctx context.Context) (base.Timestamp, error) {
 	defer t.inner.Rollback(context.Background())
 	if t.inner.Wrote() {
 		return 0, ErrMixed()
+	}
+	if p := t.opts.Prepare; p != nil && p.Name != nil {
+		return 0, base.Errorf(base.CodeInvalid, "XA prepares no transaction that changes MULTI MASTER tables: commit it with "+
+			"XA COMMIT ... ONE PHASE")
 	}
 	if t.opts.Statement != nil {
 		return 0, kv.ErrStrayed // no group settles what an epoch commits

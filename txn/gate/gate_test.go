@@ -1,4 +1,4 @@
-package txn
+package gate
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 )
 
 func TestGateFollowsConflicts(t *testing.T) {
-	var g gate
+	var g Gate
 	ctx := t.Context()
 	for range 32 {
-		if err := g.enter(ctx, nil); err != nil {
+		if err := g.Enter(ctx, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -21,34 +21,34 @@ func TestGateFollowsConflicts(t *testing.T) {
 		t.Fatalf("without conflicts: bound %v, %d inside", g.limit, g.inside)
 	}
 	for range 31 {
-		g.leave(true)
+		g.Leave(true)
 	}
-	if g.limit >= 10 || g.limit < gateLeast || g.inside != 1 {
+	if g.limit >= 10 || g.limit < least || g.inside != 1 {
 		t.Fatalf("after conflicts: bound %v, %d inside", g.limit, g.inside)
 	}
 	for i := 0; g.limit != 0; i++ {
 		if i == 1000 {
 			t.Fatalf("the bound stays at %v though all commit", g.limit)
 		}
-		if err := g.enter(ctx, nil); err != nil {
+		if err := g.Enter(ctx, nil); err != nil {
 			t.Fatal(err)
 		}
-		g.leave(false)
+		g.Leave(false)
 	}
 }
 
 // TestGateLetsFewConflictsBe: where one transaction of many loses, nobody waits.
 func TestGateLetsFewConflictsBe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var g gate
+		var g Gate
 		began := time.Now()
 		for i := range 1000 {
 			for g.inside < 6 {
-				if err := g.enter(t.Context(), nil); err != nil {
+				if err := g.Enter(t.Context(), nil); err != nil {
 					t.Fatal(err)
 				}
 			}
-			g.leave(i%20 == 0)
+			g.Leave(i%20 == 0)
 		}
 		if took := time.Since(began); took != 0 {
 			t.Errorf("clients have waited %v", took)
@@ -58,9 +58,9 @@ func TestGateLetsFewConflictsBe(t *testing.T) {
 
 func TestGateQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := gate{limit: gateLeast, lost: time.Now()}
-		for range gateLeast {
-			if err := g.enter(t.Context(), nil); err != nil {
+		g := Gate{limit: least, lost: time.Now()}
+		for range least {
+			if err := g.Enter(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -68,22 +68,22 @@ func TestGateQueue(t *testing.T) {
 		order := make(chan int, 3)
 		for i := range 3 {
 			go func() {
-				if g.enter(t.Context(), nil) == nil {
+				if g.Enter(t.Context(), nil) == nil {
 					order <- i
 				}
 			}()
 			synctest.Wait()
 		}
-		g.leave(false)
+		g.Leave(false)
 		synctest.Wait()
-		g.leave(false)
+		g.Leave(false)
 		synctest.Wait()
 		if a, b := <-order, <-order; a != 0 || b != 1 {
 			t.Fatalf("%d and %d came first", a, b)
 		}
 		// The third does not wait for ever for those that are idle.
 		begin := time.Now()
-		if <-order; time.Since(begin) != gateWait {
+		if <-order; time.Since(begin) != wait {
 			t.Fatalf("it waited %v", time.Since(begin))
 		}
 		if g.inside != 3 || len(g.queue) != 0 {
@@ -92,14 +92,14 @@ func TestGateQueue(t *testing.T) {
 		// Who gives up leaves nothing behind.
 		ctx, cancel := context.WithCancel(t.Context())
 		gone := make(chan error)
-		go func() { gone <- g.enter(ctx, nil) }()
+		go func() { gone <- g.Enter(ctx, nil) }()
 		synctest.Wait()
 		cancel()
 		if err := <-gone; err == nil || g.inside != 3 || len(g.queue) != 0 {
 			t.Fatalf("%v; %d inside, %d waiting", err, g.inside, len(g.queue))
 		}
 		stop := make(chan struct{})
-		go func() { gone <- g.enter(t.Context(), stop) }()
+		go func() { gone <- g.Enter(t.Context(), stop) }()
 		synctest.Wait()
 		close(stop)
 		if err := <-gone; base.CodeOf(err) != base.CodeUnavailable || g.inside != 3 || len(g.queue) != 0 {
@@ -112,24 +112,24 @@ func TestGateQueue(t *testing.T) {
 // that it is lost later is no conflict here.
 func TestGateQuit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := gate{limit: gateLeast, lost: time.Now()}
-		for range gateLeast {
-			if err := g.enter(t.Context(), nil); err != nil {
+		g := Gate{limit: least, lost: time.Now()}
+		for range least {
+			if err := g.Enter(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
 		}
 		begin := time.Now()
 		done := make(chan time.Duration)
 		go func() {
-			_ = g.enter(t.Context(), nil)
+			_ = g.Enter(t.Context(), nil)
 			done <- time.Since(begin)
 		}()
 		synctest.Wait()
-		g.quit()
+		g.Quit()
 		if waited := <-done; waited != 0 {
 			t.Errorf("waited %v for a place that was free", waited)
 		}
-		if g.inside != gateLeast || g.limit != gateLeast {
+		if g.inside != least || g.limit != least {
 			t.Errorf("%d inside, bound %v", g.inside, g.limit)
 		}
 	})
@@ -139,21 +139,21 @@ func TestGateQuit(t *testing.T) {
 // even if nearly nothing commits.
 func TestGateForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var g gate
+		var g Gate
 		for range 100 {
-			_ = g.enter(t.Context(), nil)
-			g.leave(true)
+			_ = g.Enter(t.Context(), nil)
+			g.Leave(true)
 		}
-		if g.limit != gateLeast {
+		if g.limit != least {
 			t.Fatalf("the bound is %v", g.limit)
 		}
 		for range 3 {
-			for range gateLeast {
-				_ = g.enter(t.Context(), nil)
+			for range least {
+				_ = g.Enter(t.Context(), nil)
 			}
 			time.Sleep(time.Second)
-			for range gateLeast {
-				g.leave(false)
+			for range least {
+				g.Leave(false)
 			}
 		}
 		if g.limit != 0 {

@@ -1,8 +1,10 @@
-package txn
+// Package mover moves rows to other regions that no statement moves.
+package mover
 
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -19,7 +21,8 @@ type Expand func(ctx context.Context, t kv.Txn, row kv.Row, to base.RegionID, op
 // rows that follow others. It runs at the owners' nodes, where the rows can be locked without a
 // trip.
 type Mover struct {
-	db     *DB
+	db     kv.DB
+	moved  *atomic.Int64
 	expand Expand
 
 	mu     sync.Mutex
@@ -39,15 +42,16 @@ const (
 	moverWorkers = 4                      // batches under way
 )
 
-// NewMover starts a mover. expand may be nil where rows stand alone. Close it before its DB.
-func NewMover(db *DB, expand Expand) *Mover {
+// New starts a mover, which counts the rows in moved. expand may be nil where rows stand alone.
+// Close it before its DB.
+func New(db kv.DB, moved *atomic.Int64, expand Expand) *Mover {
 	if expand == nil {
 		expand = func(_ context.Context, t kv.Txn, row kv.Row, to base.RegionID, opts kv.MoveOptions) error {
 			t.Move(row.Key, to, opts)
 			return nil
 		}
 	}
-	m := &Mover{db: db, expand: expand, queued: map[string]struct{}{}, queue: make(chan homing.Proposal, maxProposals),
+	m := &Mover{db: db, moved: moved, expand: expand, queued: map[string]struct{}{}, queue: make(chan homing.Proposal, maxProposals),
 		stopc: make(chan struct{})}
 	for range moverWorkers {
 		m.wg.Go(m.run)
@@ -170,7 +174,7 @@ func (m *Mover) try(ctx context.Context, batch []homing.Proposal, opts kv.Option
 	for i, row := range rows {
 		p := batch[i]
 		if row.Value == nil || row.Label.Pinned() && !p.Must || row.Home != p.From ||
-			!m.db.cfg.Topology().MayLiveIn(p.Key.Shard(), p.To) {
+			!m.db.Topology().MayLiveIn(p.Key.Shard(), p.To) {
 			continue // gone, pinned or moved meanwhile, or not to move there
 		}
 		if err := m.expand(ctx, t, row, p.To, kv.MoveOptions{Soft: !p.Must, Reason: p.Reason}); err != nil {
@@ -184,6 +188,6 @@ func (m *Mover) try(ctx context.Context, batch []homing.Proposal, opts kv.Option
 	if _, err := t.Commit(ctx); err != nil {
 		return err
 	}
-	m.db.stats.Moved.Add(moved)
+	m.moved.Add(moved)
 	return nil
 }

@@ -1,4 +1,5 @@
-package txn
+// Package gate bounds how many transactions of a gateway hold locks at a time.
+package gate
 
 import (
 	"context"
@@ -9,13 +10,13 @@ import (
 	"github.com/godwitdb/godwit/base"
 )
 
-// gate bounds how many of a gateway's transactions hold locks at a time, while many of them lose
+// Gate bounds how many of a gateway's transactions hold locks at a time, while many of them lose
 // conflicts. Locks that overlap make the work lost grow with the square of the transactions at
 // work, and more of them than there are processors do not end sooner. The bound falls when one is
 // lost and rises when one commits; it is far above what is at work where conflicts are rare. A
 // transaction that waits holds no lock, and waits for a moment only, because those that hold locks
 // may be idle.
-type gate struct {
+type Gate struct {
 	mu     sync.Mutex
 	limit  float64   // 0: none
 	lost   time.Time // when one was lost last
@@ -24,15 +25,15 @@ type gate struct {
 }
 
 const (
-	gateLeast = 2
-	gateFall  = 0.93                   // of the bound, for one lost
-	gateRise  = 0.04                   // for one committed
-	gateCalm  = 2 * time.Second        // without one that is lost, and there is no bound any more
-	gateWait  = 100 * time.Millisecond // longest wait
+	least = 2
+	fall  = 0.93                   // of the bound, for one lost
+	rise  = 0.04                   // for one committed
+	calm  = 2 * time.Second        // without one that is lost, and there is no bound any more
+	wait  = 100 * time.Millisecond // longest wait
 )
 
-// enter lets a transaction begin to lock. stop ends the wait as well: the gateway closes.
-func (g *gate) enter(ctx context.Context, stop <-chan struct{}) error {
+// Enter lets a transaction begin to lock. stop ends the wait as well: the gateway closes.
+func (g *Gate) Enter(ctx context.Context, stop <-chan struct{}) error {
 	g.mu.Lock()
 	if len(g.queue) == 0 && g.room() {
 		g.inside++
@@ -42,7 +43,7 @@ func (g *gate) enter(ctx context.Context, stop <-chan struct{}) error {
 	turn := make(chan struct{})
 	g.queue = append(g.queue, turn)
 	g.mu.Unlock()
-	t := time.NewTimer(gateWait)
+	t := time.NewTimer(wait)
 	defer t.Stop()
 	var err error
 	select {
@@ -70,13 +71,13 @@ func (g *gate) enter(ctx context.Context, stop <-chan struct{}) error {
 	return err
 }
 
-func (g *gate) room() bool { return g.limit == 0 || float64(g.inside+1) <= g.limit }
+func (g *Gate) room() bool { return g.limit == 0 || float64(g.inside+1) <= g.limit }
 
 // idle is a bound that does nothing while so many are at work.
-func (g *gate) idle(n int) float64 { return 2*float64(n) + gateLeast }
+func (g *Gate) idle(n int) float64 { return 2*float64(n) + least }
 
 // admit lets in as many as there is room for; mu is held.
-func (g *gate) admit() {
+func (g *Gate) admit() {
 	for len(g.queue) > 0 && g.room() {
 		close(g.queue[0])
 		g.queue = slices.Delete(g.queue, 0, 1)
@@ -84,17 +85,17 @@ func (g *gate) admit() {
 	}
 }
 
-// quit lets out a transaction that turns to another region: over there it waits much longer than it
+// Quit lets out a transaction that turns to another region: over there it waits much longer than it
 // works, and those that work here must not wait with it.
-func (g *gate) quit() {
+func (g *Gate) Quit() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.inside--
 	g.admit()
 }
 
-// leave tells how a transaction that entered has ended.
-func (g *gate) leave(lost bool) {
+// Leave tells how a transaction that entered has ended.
+func (g *Gate) Leave(lost bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
@@ -104,10 +105,10 @@ func (g *gate) leave(lost bool) {
 		if most := g.idle(g.inside); g.limit == 0 || g.limit > most {
 			g.limit = most
 		}
-		g.limit = max(gateLeast, g.limit*gateFall)
+		g.limit = max(least, g.limit*fall)
 		g.lost = time.Now()
 	case g.limit != 0:
-		if g.limit += gateRise; g.limit > g.idle(g.inside+len(g.queue)) || time.Since(g.lost) > gateCalm {
+		if g.limit += rise; g.limit > g.idle(g.inside+len(g.queue)) || time.Since(g.lost) > calm {
 			g.limit = 0
 		}
 	}
