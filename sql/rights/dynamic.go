@@ -19,9 +19,10 @@ const (
 	SessionAdmin    = "session_variables_admin"
 	SystemAdmin     = "system_variables_admin"
 	BackupAdmin     = "backup_admin"
+	RecoverAdmin    = "xa_recover_admin"
 )
 
-var dynamicPrivileges = []string{ConnectionAdmin, SessionAdmin, SystemAdmin, SetUserID, BackupAdmin}
+var dynamicPrivileges = []string{ConnectionAdmin, SessionAdmin, SystemAdmin, SetUserID, BackupAdmin, RecoverAdmin}
 
 // Changer executes what of GRANT and REVOKE the engine does not know.
 type Changer struct {

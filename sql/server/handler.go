@@ -25,6 +25,7 @@ import (
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/statements"
 	"github.com/godwitdb/godwit/sql/weigh"
+	"github.com/godwitdb/godwit/sql/xa"
 )
 
 // handler stands between the protocol and the engine: it retries autocommit
@@ -387,6 +388,9 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 		return began.Fail(s, query, err)
 	}
 	defer done()
+	if err := xa.Admit(s, query); err != nil {
+		return began.Fail(s, query, err)
+	}
 	s.RefreshRoles(h.g.engine.Analyzer.Catalog.MySQLDb)
 	s.BeginPatience(start)
 	h.g.audit.Begin(s)

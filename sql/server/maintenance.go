@@ -22,7 +22,7 @@ import (
 //	OPTIMIZE TABLE, REPAIR TABLE: the answer of an engine that has no such thing
 //	CHECKSUM TABLE: a sum over all rows
 //	SHOW OPEN TABLES: none, as tables are not kept open
-//	SHOW ENGINE, XA: errors that say what there is instead
+//	SHOW ENGINE: an error that says what there is instead
 
 var (
 	reMaintain = regexp.MustCompile(`(?is)^(CHECK|OPTIMIZE|REPAIR|CHECKSUM)\s+(?:(?:NO_WRITE_TO_BINLOG|LOCAL)\s+)?TABLES?\s+(.+)$`)
@@ -30,23 +30,14 @@ var (
 	reCheckHow = regexp.MustCompile(`(?is)^(?:\s*(?:FOR\s+UPGRADE|QUICK|FAST|MEDIUM|EXTENDED|CHANGED|USE_FRM)\s*)*$`)
 	reOpen     = regexp.MustCompile(`(?is)^SHOW\s+OPEN\s+TABLES(?:\s+(?:FROM|IN)\s+\S+)?(?:\s+(?:LIKE|WHERE)\s+.+)?$`)
 	reEngine   = regexp.MustCompile(`(?is)^SHOW\s+ENGINE\s+\S+\s+(?:STATUS|MUTEX|LOGS)$`)
-	reXA       = regexp.MustCompile(`(?is)^XA\s+(?:START|BEGIN|END|PREPARE|COMMIT|ROLLBACK|RECOVER)\b`)
 )
 
-var (
-	errXA = mysql.NewSQLError(errNotSupported, "42000", "XA is not supported: a transaction spans all regions by itself, "+
-		"with START TRANSACTION and COMMIT")
-	errEngine = mysql.NewSQLError(errNotSupported, "42000", "SHOW ENGINE is not supported: SHOW GODWIT LOCKS, "+
-		"SHOW GODWIT TRANSACTIONS and SHOW GODWIT HEALTH tell what it would")
-)
+var errEngine = mysql.NewSQLError(errNotSupported, "42000", "SHOW ENGINE is not supported: SHOW GODWIT LOCKS, "+
+	"SHOW GODWIT TRANSACTIONS and SHOW GODWIT HEALTH tell what it would")
 
 // maintenance parses such a statement; nil if it is none.
 func (p *parser) maintenance(q string) sqlparser.Statement {
 	switch {
-	case len(q) < len("XA END"):
-		return nil
-	case reXA.MatchString(q):
-		return p.refused(errXA)
 	case reEngine.MatchString(q):
 		return p.refused(errEngine)
 	case reOpen.MatchString(q):

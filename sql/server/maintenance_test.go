@@ -30,8 +30,6 @@ func TestMaintenance(t *testing.T) {
 // TestRefusedStatements: what there is not is an error that says what to do.
 func TestRefusedStatements(t *testing.T) {
 	_, c := newServer(t)
-	expectErr(t, c, 1235, "XA START 'x'")
-	expectErr(t, c, 1235, "XA RECOVER")
 	expectErr(t, c, 1235, "SHOW ENGINE INNODB STATUS")
 	expect(t, c, "SHOW OPEN TABLES FROM mysql LIKE 'a%'")
 	expectErr(t, c, 1064, "CHECK TABLE")

@@ -17,6 +17,7 @@ import (
 	"github.com/godwitdb/godwit/sql/stored"
 	"github.com/godwitdb/godwit/sql/token"
 	"github.com/godwitdb/godwit/sql/weigh"
+	"github.com/godwitdb/godwit/sql/xa"
 )
 
 // parser wraps MySQL's: it notes in the session what only the syntax tree tells, and adds
@@ -217,7 +218,12 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 // stored parses a statement about stored functions, which ends at a place of the text; nil: it is
 // another one.
 func (p *parser) stored(query string, o sqlparser.ParserOptions) (sqlparser.Statement, int) {
-	st, rest := stored.Parse(query, token.Mode{ANSIQuotes: o.AnsiQuotes})
+	m := token.Mode{ANSIQuotes: o.AnsiQuotes}
+	if st, rest := xa.Parse(query, m); st != nil {
+		return inject(ignoreAuth, &ownNode{g: p.g, name: st.Name(), sch: st.Schema(), writes: true,
+			run: func(ctx *sql.Context) ([]sql.Row, error) { return st.Run(ctx, p.g.rights(ctx)) }}), len(query) - len(rest)
+	}
+	st, rest := stored.Parse(query, m)
 	if st == nil {
 		return nil, 0
 	}

@@ -113,6 +113,7 @@ type Session struct {
 	// acting are the rights of the definer in whose name something is executed; nil: the user's.
 	acting *mysql_db.PrivilegeSet
 	temp   *temporaries // nil: the session never had any
+	xa     *XA          // nil: it is in no transaction of XA
 	// tableLocks holds the WRITE locks of LOCK TABLES; nil: there are none. tablesLocked says that
 	// LOCK TABLES is in effect.
 	tableLocks   kv.Txn
@@ -300,6 +301,9 @@ func (s *Session) CommitTransaction(ctx *sql.Context, tx sql.Transaction) error 
 	if s.cmd.calls > 0 {
 		return nil // a statement of a procedure that a trigger calls is part of the outer one
 	}
+	if err := s.xaKeeps(); err != nil {
+		return err
+	}
 	if err := t.Commit(ctx); err != nil {
 		s.Leave(ctx)
 		return err
@@ -321,6 +325,9 @@ func (s *Session) Leave(ctx *sql.Context) {
 
 // Rollback implements sql.TransactionSession.
 func (s *Session) Rollback(ctx *sql.Context, tx sql.Transaction) error {
+	if err := s.xaKeeps(); err != nil {
+		return err
+	}
 	if t, ok := tx.(*Txn); ok {
 		t.Rollback()
 	}

@@ -118,7 +118,8 @@ func (t *Txn) Begin(ctx *sql.Context) (kv.Txn, error) {
 		opts := kv.Options{ReadOnly: t.Snapshot, ReadTS: at, Age: t.Session.attempt.age,
 			Source: t.Home, Trace: t.Session.Trace, Relay: relay, Careful: relay && !asked,
 			Touched:   t.Session.attempt.touched,
-			Statement: t.Session.forwarded.statement, LockTimeout: t.Session.lockTimeout()}
+			Statement: t.Session.forwarded.statement, LockTimeout: t.Session.lockTimeout(),
+			Prepare: t.Session.preparation()}
 		opts.Relay = opts.MayRelay(t.Session.attempt.tries)
 		t.KV = t.Session.env.DB.Begin(opts)
 		if t.Session.HasTemporary() {
@@ -218,6 +219,9 @@ func (t *Txn) Commit(ctx *sql.Context) error {
 	if err != nil {
 		t.KV.Rollback(context.Background())
 		t.Session.UndoDefinitions()
+		if isPrepared(err) {
+			return ErrXANameUse
+		}
 		if base.CodeOf(err) == base.CodeExists {
 			return t.explainExists(err)
 		}

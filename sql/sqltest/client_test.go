@@ -44,7 +44,7 @@ type flags struct {
 }
 
 // queries are the first words of statements that return rows.
-var queries = []string{"check", "select", "show", "explain", "describe", "desc", "with", "values", "table", "call", "(select", "execute"}
+var queries = []string{"check", "select", "show", "explain", "describe", "desc", "with", "values", "table", "call", "(select", "execute", "xa"}
 
 func firstWord(q string) string {
 	for {
