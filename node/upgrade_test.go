@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -87,13 +88,29 @@ func TestRollingUpgrade(t *testing.T) {
 	w.procs[1].as(t, 0)
 	w.procs[1].ready(t)
 	l.progress(t)
-	versions(w.procs[0], lines(6, 9, 9, 6)...)
+	versions(w.procs[0], lines(6, 10, 10, 6)...)
 	p := w.procs[0]
 	tier(p, "auto|strict") // two slots of a build before version 7 may be equal
 	for _, q := range []string{"ALTER TABLE d.before SPLIT INTO 2 SHARDS", "CREATE TABLE d.x (id INT PRIMARY KEY) SPLIT INTO 2 SHARDS"} {
 		if _, err := p.sql(t).Exec(q); err == nil || !strings.Contains(err.Error(), "needs cluster version 9") {
 			t.Errorf("%s while a build is old: %v", q, err)
 		}
+	}
+	prepare := func(p *proc) error {
+		c, err := p.sql(t).Conn(context.Background())
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		for _, q := range []string{"XA START 'u'", "UPDATE d.before SET n = n WHERE s = 'a'", "XA END 'u'", "XA PREPARE 'u'"} {
+			if _, err := c.ExecContext(context.Background(), q); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := prepare(p); err == nil || !strings.Contains(err.Error(), "needs cluster version 10") {
+		t.Errorf("XA PREPARE while a build is old: %v", err)
 	}
 	p.exec(t, "CREATE TABLE d.during (s VARCHAR(10) COLLATE utf8mb4_general_ci PRIMARY KEY, n INT)",
 		"INSERT INTO d.during VALUES ('x', 1), ('y ', 2)",
@@ -130,7 +147,7 @@ func TestRollingUpgrade(t *testing.T) {
 	w.procs[0].as(t, base.VersionFirst)
 	w.procs[0].ready(t)
 	l.progress(t)
-	versions(w.procs[1], lines(6, 6, 9, 6)...)
+	versions(w.procs[1], lines(6, 6, 10, 6)...)
 	for _, p := range []*proc{w.procs[0], old} {
 		p.as(t, 0)
 		p.ready(t)
@@ -146,8 +163,12 @@ func TestRollingUpgrade(t *testing.T) {
 		return ""
 	})
 	l.progress(t)
-	versions(old, lines(9, 9, 9, 9)...)
+	versions(old, lines(10, 10, 10, 10)...)
 	tier(old, "auto|relay")
+	if err := prepare(p); err != nil {
+		t.Errorf("XA PREPARE in the new version: %v", err)
+	}
+	old.exec(t, "XA COMMIT 'u'")
 	p.exec(t, "ALTER TABLE d.before SPLIT INTO 2 SHARDS",
 		"CREATE TABLE d.after (s VARCHAR(10) COLLATE utf8mb4_general_ci PRIMARY KEY, n INT)", "INSERT INTO d.after VALUES ('a ', 1)",
 		"ALTER TABLE d.before MODIFY s VARCHAR(10) COLLATE utf8mb4_general_ci")

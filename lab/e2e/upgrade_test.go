@@ -124,7 +124,7 @@ func TestUpgradeFromCommit(t *testing.T) {
 	late := &node{region: "region-x", dir: filepath.Join(t.TempDir(), "x"), addr: port(t), sql: port(t), join: c.nodes[1].addr}
 	late.refuses(t, "a region that is added", "needs cluster version 7")
 	as(c.nodes[2], "")
-	finalize("the cluster acts by version 9")
+	finalize("the cluster acts by version 10")
 	l.advances(t, 20, c.regions...)
 
 	// Its own store the old build does not open; with an empty one the others refuse it.
