@@ -32,7 +32,7 @@ func (h *handler) follow(ctx context.Context, c *mysql.Conn, query string, r bin
 		Context: sctx, Tool: clientOf(c) != nil && clientOf(c).tool, NoEOF: c.Capabilities&mysql.CapabilityClientDeprecateEOF != 0,
 		Query: func(q string) (all *sqltypes.Result, err error) {
 			all = &sqltypes.Result{}
-			return all, h.run(ctx, c, q, func(s *session.Session, sent *bool) error {
+			return all, h.run(ctx, c, q, nil, func(s *session.Session, sent *bool) error {
 				return h.Handler.ComQuery(ctx, c, q, func(r *sqltypes.Result, _ bool) error {
 					*sent = true
 					all.Fields, all.Rows, all.RowsAffected = r.Fields, append(all.Rows, r.Rows...), r.RowsAffected

@@ -113,7 +113,7 @@ func (h *handler) ComQuery(ctx context.Context, c *mysql.Conn, query string, cb 
 		return h.follow(ctx, c, query, binlog.Replica{})
 	}
 	ctx, st := h.begun(ctx, c, query)
-	return st.Over(h.run(ctx, c, query, func(s *session.Session, sent *bool) error {
+	return st.Over(h.run(ctx, c, query, nil, func(s *session.Session, sent *bool) error {
 		one := func(r *sqltypes.Result) error { s.Answered(r); return cb(r, false) }
 		f, done, err := h.short(ctx, s, c, query, nil, sent, one)
 		if done {
@@ -141,7 +141,7 @@ func (h *handler) ComMultiQuery(ctx context.Context, c *mysql.Conn, query string
 	}
 	var rest string
 	ctx, st := h.begun(ctx, c, query)
-	err := h.run(ctx, c, query, func(s *session.Session, sent *bool) error {
+	err := h.run(ctx, c, query, nil, func(s *session.Session, sent *bool) error {
 		s.BeginResults()
 		one := func(r *sqltypes.Result) error { s.Answered(r); return cb(r, s.Rest() != "") }
 		f, done, err := h.first(ctx, s, c, query, sent, one)
@@ -188,7 +188,7 @@ func (h *handler) first(ctx context.Context, s *session.Session, c *mysql.Conn, 
 func (h *handler) ComStmtExecute(ctx context.Context, c *mysql.Conn, p *mysql.PrepareData,
 	cb func(*sqltypes.Result) error) error {
 	ctx, st := h.begun(ctx, c, p.PrepareStmt)
-	return st.Over(h.run(ctx, c, p.PrepareStmt, func(s *session.Session, sent *bool) error {
+	return st.Over(h.run(ctx, c, p.PrepareStmt, p.BindVars, func(s *session.Session, sent *bool) error {
 		one := func(r *sqltypes.Result) error { s.Answered(r); return cb(r) }
 		f, done, err := h.short(ctx, s, c, p.PrepareStmt, p, sent, one)
 		if done {
@@ -281,7 +281,7 @@ func (h *handler) ComPrepare(ctx context.Context, c *mysql.Conn, query string, p
 	}
 	var began statements.Began
 	if s != nil {
-		began = h.g.statements.Begin(s, query, time.Now())
+		began = h.g.statements.Begin(s, query, nil, time.Now())
 		done, err := h.g.query.Admit(ctx, s, c, query)
 		if err != nil {
 			return nil, began.Fail(s, query, err)
@@ -354,13 +354,15 @@ func (h *handler) ConnectionClosed(c *mysql.Conn) {
 		return
 	}
 	h.Handler.ConnectionClosed(c)
+	h.g.statements.Left(s)
 	s.SessionEnd()
 }
 
 // run executes a statement, again while it lost a conflict, nothing was sent to
 // the client, and nothing of its transaction came before it: an autocommit
 // statement, or the first of a transaction.
-func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec func(s *session.Session, sent *bool) error) error {
+func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, binds map[string]*querypb.BindVariable,
+	exec func(s *session.Session, sent *bool) error) error {
 	s := h.session(c)
 	if s == nil {
 		s = session.New(sql.NewBaseSession(), h.g.sessionEnv())
@@ -377,7 +379,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, exec fun
 		return err
 	}
 	start := time.Now()
-	began := h.g.statements.Begin(s, query, start)
+	began := h.g.statements.Begin(s, query, binds, start)
 	pass, err := s.State.Enter(ctx, h.g.query.Turns.Gate, s.Client().User, s.Remote || s.Txn() != nil && s.GetIgnoreAutoCommit())
 	if err != nil {
 		return began.Fail(s, query, err)

@@ -29,11 +29,11 @@ const (
 	OldIsolationVar = "tx_isolation" // before MySQL 8
 )
 
-// consistencyVar says how the session's transactions cross regions: STRICT locks at the owners,
+// ConsistencyVar says how the session's transactions cross regions: STRICT locks at the owners,
 // RELAY reads a snapshot that is validated at commit, so that a transaction nearby does not wait
 // for one far away. CLUSTER is whichever of them the cluster setting transaction.tier says, or the
 // gateway chose by itself.
-const consistencyVar = "transaction_consistency"
+const ConsistencyVar = "transaction_consistency"
 
 // consistency is how a session's transactions cross regions.
 type consistency uint8
@@ -48,7 +48,7 @@ var consistencies = map[any]consistency{"STRICT": strict, "RELAY": relay}
 
 // readConsistency keeps how the session's next transactions cross regions.
 func (s *Session) readConsistency(ctx *sql.Context) {
-	v, err := s.BaseSession.GetSessionVariable(ctx, consistencyVar)
+	v, err := s.BaseSession.GetSessionVariable(ctx, ConsistencyVar)
 	if s.consistency = ofCluster; err == nil {
 		s.consistency = consistencies[v]
 	}

@@ -56,7 +56,7 @@ func (s *Session) SetSessionVariable(ctx *sql.Context, name string, v any) error
 	if done, err := s.setStale(ctx, name, v); done {
 		return err
 	}
-	if c := s.env.DB.Topology().Concurrency; c.Ordered() && strings.EqualFold(name, consistencyVar) {
+	if c := s.env.DB.Topology().Concurrency; c.Ordered() && strings.EqualFold(name, ConsistencyVar) {
 		return schema.ClientError(base.Errorf(base.CodeInvalid,
 			"the consistency of this cluster is fixed: it orders transactions by timestamps (concurrency control %s)", c))
 	}
@@ -84,7 +84,7 @@ func (s *Session) SetSessionVariable(ctx *sql.Context, name string, v any) error
 		err := s.setIsolation(ctx, name)
 		s.strict = s.level == Serializable
 		return err
-	case consistencyVar:
+	case ConsistencyVar:
 		s.readConsistency(ctx)
 	case waitTimeoutVar, maxTimeVar, ReadOnlyVar, longQueryVar, lockWaitVar:
 		s.readTimes(ctx)
@@ -170,7 +170,7 @@ func (s *Session) addSystemZone(st *wire.SessionState) bool {
 func (s *Session) changedVariables() (out []*wire.SessionVariable, ok bool) {
 	for name, v := range s.BaseSession.GetAllSessionVariables() {
 		sv, _, known := sql.SystemVariables.GetGlobal(name)
-		if !known || sv.IsReadOnly() || sv.IsGlobalOnly() || name == ForwardVariable || name == stalenessVar ||
+		if !known || sv.IsReadOnly() || sv.IsGlobalOnly() || name == ForwardVariable || name == StalenessVar ||
 			fmt.Sprint(v) == fmt.Sprint(sv.GetDefault()) {
 			continue
 		}

@@ -38,7 +38,7 @@ type Reads interface {
 }
 
 const (
-	stalenessVar    = "read_staleness"
+	StalenessVar    = "read_staleness"
 	oldStalenessVar = "tidb_read_staleness"
 	tokenVar        = "godwit_session_timestamp"
 	// What LAST_INSERT_ID() returns.
@@ -111,7 +111,7 @@ func (s *Session) setStale(ctx *sql.Context, name string, v any) (done bool, err
 		return true, err
 	}
 	switch strings.ToLower(name) {
-	case stalenessVar, oldStalenessVar:
+	case StalenessVar, oldStalenessVar:
 		return true, s.setStaleness(ctx, v)
 	case tokenVar:
 		return true, s.setToken(v)
@@ -138,7 +138,7 @@ func (s *Session) setStaleness(ctx *sql.Context, v any) error {
 		text = d.String()
 	}
 	s.state = nil
-	return s.BaseSession.SetSessionVariable(ctx, stalenessVar, text)
+	return s.BaseSession.SetSessionVariable(ctx, StalenessVar, text)
 }
 
 // setToken has the session's reads show no less than another session has seen. What the session has

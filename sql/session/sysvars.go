@@ -58,14 +58,14 @@ func InitSystemVariables() {
 				Type: types.NewSystemBoolType(OwnEngineVar), Default: int8(1), Dynamic: true},
 			&sql.MysqlSystemVariable{Name: LiteralsVar, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Global),
 				Type: types.NewSystemBoolType(LiteralsVar), Default: int8(0), Dynamic: true},
-			both(stalenessVar), both(oldStalenessVar), both(tokenVar), both(NextAsOfVar), both(StartAsOfVar),
+			both(StalenessVar), both(oldStalenessVar), both(tokenVar), both(NextAsOfVar), both(StartAsOfVar),
 			session("last_statement_wan_rtts", types.NewSystemDoubleType("last_statement_wan_rtts", 0, 1e18), float64(0)),
 			session("last_statement_rows_moved", types.NewSystemIntType("last_statement_rows_moved", 0, 1<<62, false), int64(0)),
 			session("last_statement_wan_bytes", types.NewSystemIntType("last_statement_wan_bytes", 0, 1<<62, false), int64(0)),
 		})
 		sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&sql.MysqlSystemVariable{
-			Name: consistencyVar, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both), Dynamic: true, Default: "CLUSTER",
-			Type: types.NewSystemEnumType(consistencyVar, "CLUSTER", "STRICT", "RELAY"),
+			Name: ConsistencyVar, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both), Dynamic: true, Default: "CLUSTER",
+			Type: types.NewSystemEnumType(ConsistencyVar, "CLUSTER", "STRICT", "RELAY"),
 		}})
 		for _, name := range []string{insertIDVar, identityVar} {
 			sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&sql.MysqlSystemVariable{
@@ -155,7 +155,7 @@ func (s *Session) InitVariables() {
 	s.readTexts(ctx)
 	s.readCharsets(ctx)
 	s.readEngine(ctx)
-	if v, err := s.BaseSession.GetSessionVariable(ctx, stalenessVar); err == nil {
+	if v, err := s.BaseSession.GetSessionVariable(ctx, StalenessVar); err == nil {
 		s.Staleness, _ = parseStaleness(v) // the server's default
 	}
 }
@@ -231,7 +231,7 @@ func (s *Session) GetSessionVariable(ctx *sql.Context, name string) (any, error)
 	case lower == tokenVar:
 		return strconv.FormatUint(uint64(s.token()), 10), nil
 	case lower == oldStalenessVar:
-		name = stalenessVar
+		name = StalenessVar
 	case lower == insertIDVar || lower == identityVar:
 		return s.GetLastQueryInfo().LastInsertId.Load(), nil
 	case lower == "group_concat_max_len":

@@ -8,15 +8,19 @@ import (
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
+	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/sql/digest"
+	"github.com/godwitdb/godwit/sql/recording"
 	"github.com/godwitdb/godwit/sql/session"
 )
 
 // Recorder counts the statements of one node's clients.
 type Recorder struct {
 	Table *digest.Table
+	// Kept are the newest statements, to be played again.
+	Kept recording.Recorder
 	// Log gets slow statements.
 	Log *slog.Logger
 	// Region names that of a session's client.
@@ -29,7 +33,9 @@ type Recorder struct {
 
 // New makes a recorder that has counted nothing.
 func New(log *slog.Logger, region func(*session.Session) string) *Recorder {
-	return &Recorder{Table: digest.New(digest.MaxDigests, func() bool { return on(session.LiteralsVar) }), Log: log, Region: region}
+	r := &Recorder{Table: digest.New(digest.MaxDigests, func() bool { return on(session.LiteralsVar) }), Log: log, Region: region}
+	r.Kept.Keep(true)
+	return r
 }
 
 // Began is a statement under way.
@@ -39,12 +45,16 @@ type Began struct {
 	start  time.Time
 	before session.StatementCost
 	span   *obs.Span
+	binds  map[string]*querypb.BindVariable
+	was    bool // in a transaction
 }
 
 // Begin notes that a statement of the session's client begins.
-func (r *Recorder) Begin(s *session.Session, query string, start time.Time) Began {
+// It has the values of a prepared statement that is executed.
+func (r *Recorder) Begin(s *session.Session, query string, binds map[string]*querypb.BindVariable, start time.Time) Began {
 	s.BeginCommand()
-	b := Began{r, s.BaseSession.GetCurrentDatabase(), start, s.Spent(), r.Tracer.Statement(query, start)}
+	b := Began{to: r, schema: s.BaseSession.GetCurrentDatabase(), start: start, before: s.Spent(),
+		span: r.Tracer.Statement(query, start), binds: binds, was: inside(s)}
 	if b.span != nil {
 		s.Trace.SetSpan(b.span)
 	}
@@ -94,6 +104,7 @@ func (b *Began) End(s *session.Session, query string, c *session.StatementCost, 
 		st.Warnings = uint64(s.WarningCount())
 	}
 	b.to.Table.Record(&st)
+	b.to.keep(s, b, &st, err)
 	if c.Elapsed > s.LongQuery {
 		b.to.slow(s, &st, err)
 	}

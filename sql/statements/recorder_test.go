@@ -26,7 +26,7 @@ func TestEnd(t *testing.T) {
 	s.SetCurrentDatabase("d")
 	for range 2 {
 		s.Trace.AddHops(7) // of something else
-		b := r.Begin(s, "", time.Now())
+		b := r.Begin(s, "", nil, time.Now())
 		s.BeginTry(false)
 		s.BeginTry(true)
 		s.Trace.AddHops(2)
@@ -39,13 +39,13 @@ func TestEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b := r.Begin(s, "", time.Now())
+	b := r.Begin(s, "", nil, time.Now())
 	refused := errors.New("refused")
 	if err := b.Fail(s, "SELECT 2", refused); err != refused {
 		t.Errorf("the error became %v", err)
 	}
 	s.Remote = true // a gateway elsewhere counts it
-	b = r.Begin(s, "", time.Now())
+	b = r.Begin(s, "", nil, time.Now())
 	_ = b.Fail(s, "SELECT 3", nil)
 	rows := r.Table.Rows()
 	if len(rows) != 1 {
@@ -67,7 +67,7 @@ func TestEndAllocates(t *testing.T) {
 }
 
 func one(r *Recorder, s *session.Session) {
-	b := r.Begin(s, "", time.Now())
+	b := r.Begin(s, "", nil, time.Now())
 	c := b.Cost(s, "select")
 	_ = b.End(s, "SELECT c FROM sbtest1 WHERE id = ?", &c, nil)
 }
