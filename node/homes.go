@@ -18,6 +18,7 @@ import (
 	"github.com/godwitdb/godwit/owner/homing"
 	"github.com/godwitdb/godwit/owner/view"
 	"github.com/godwitdb/godwit/policy/home"
+	"github.com/godwitdb/godwit/sql/recorded"
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
@@ -163,6 +164,8 @@ func (n *Node) answer(name string, body []byte) ([]byte, error) {
 		return json.Marshal(epochStatus{n.ID(), n.epochs.Status()})
 	case askStatements:
 		return json.Marshal(n.localDigests())
+	case recorded.Ask:
+		return n.localRecording()
 	case askUses:
 		return json.Marshal(n.localUses())
 	case shards.AskName:

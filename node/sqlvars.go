@@ -21,6 +21,7 @@ type sqlParams struct {
 	LongQuery      float64 `json:"long_query_time"`
 	Literals       bool    `json:"statement_literals"`
 	Events         bool    `json:"event_scheduler"`
+	Recording      bool    `json:"statement_recording"`
 }
 
 func (p sqlParams) variables() map[string]any {
@@ -36,7 +37,7 @@ func (p sqlParams) variables() map[string]any {
 }
 
 func (n *Node) sqlSettings() knobs.Group {
-	def := sqlParams{Connections: server.MaxConnections, ConnectTimeout: 10, WaitTimeout: 28800, LongQuery: 10, Events: true}
+	def := sqlParams{Connections: server.MaxConnections, ConnectTimeout: 10, WaitTimeout: 28800, LongQuery: 10, Events: true, Recording: true}
 	read := func(data []byte) (p sqlParams, err error) {
 		if err := json.Unmarshal(data, &p); err != nil {
 			return p, err
@@ -60,8 +61,12 @@ func (n *Node) sqlSettings() knobs.Group {
 		"slow_query_log":           "MySQL's variable: statements that take longer than long_query_time are logged",
 		"long_query_time":          "MySQL's variable: seconds after which a statement of a new connection is slow",
 		"event_scheduler":          "MySQL's variable: events are run",
+		"statement_recording":      "the newest statements are kept in memory, for godwit whatif",
 		"statement_literals":       "the slow log and samples of statements show literals, which may be personal data",
 	}, read, func(p sqlParams) error {
+		if srv, err := n.server(); err == nil {
+			srv.Statements().Kept.Keep(p.Recording)
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		if p == last {

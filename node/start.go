@@ -25,6 +25,7 @@ import (
 	"github.com/godwitdb/godwit/node/web"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/obs/audit"
+	"github.com/godwitdb/godwit/sql/recorded"
 )
 
 // Start runs a real node: disk, TCP, HTTP, MySQL protocol. It returns once it
@@ -144,6 +145,7 @@ func (n *Node) start(startCtx context.Context, cfg Config, st *store.Store) erro
 	boot.Register(mux)
 	n.registerHealth(mux)
 	mux.Handle("POST "+bundle.Path, n.bundles(cfg))
+	mux.HandleFunc("POST "+recorded.Path, n.serveRecording)
 	pages := cfg.pages()
 	if !cfg.NoConsole {
 		con := n.openConsole(calls, cfg.Listen, cfg.Advertise, cfg.AdminListen, cfg.AdminAdvertise)

@@ -378,3 +378,9 @@ func (s *Store) Stats() Stats {
 	}
 	return st
 }
+
+// InMemory is the options of a store whose files are in memory, for simulations.
+func InMemory(o Options) Options {
+	o.Dir, o.FS, o.Simulation = "db", vfs.NewMem(), true
+	return o
+}
