@@ -20,6 +20,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/node/bundle"
 	"github.com/godwitdb/godwit/obs"
+	"github.com/godwitdb/godwit/sql/recorded"
 )
 
 func debugCommand() *cobra.Command {
@@ -33,6 +34,7 @@ type collection struct {
 	endpoint
 	profile time.Duration
 	maxMB   int64
+	records bool
 
 	mu     sync.Mutex // of what follows; nodes answer at once
 	zip    *zip.Writer
@@ -84,6 +86,7 @@ Nodes with --insecure give profiles only if they run with --pprof.`,
 	d.timeout = 30 * time.Second
 	c.Flags().DurationVar(&d.profile, "profile", 3*time.Second, "how long the processors are profiled; 0: not at all")
 	c.Flags().Int64Var(&d.maxMB, "max-mb", 256, "MiB that the nodes together may send; what is more is left out")
+	c.Flags().BoolVar(&d.records, "recording", false, "add what clients did lately, with other literals, for godwit whatif --from")
 	return c
 }
 
@@ -179,6 +182,9 @@ func (d *collection) collect(ctx context.Context) (nodes, answered int, err erro
 	if answered == 0 {
 		return 0, 0, errors.New("no node has answered, and no file is written:\n" + strings.Join(d.failed, "\n"))
 	}
+	if err := d.recording(ctx); err != nil {
+		return 0, 0, err
+	}
 	m.Took = time.Since(d.at).Round(time.Millisecond).String()
 	text, err := json.MarshalIndent(m, "", " ")
 	if err == nil {
@@ -188,6 +194,19 @@ func (d *collection) collect(ctx context.Context) (nodes, answered int, err erro
 		err = d.add(bundle.ErrorsName, []byte(strings.Join(append(d.failed, ""), "\n")))
 	}
 	return len(m.Nodes), answered, err
+}
+
+// recording adds what clients did lately, as the asked node collects it from all.
+func (d *collection) recording(ctx context.Context) error {
+	if !d.records {
+		return nil
+	}
+	var raw json.RawMessage
+	if err := d.call(ctx, recorded.Path, struct{}{}, &raw); err != nil {
+		d.failed = append(d.failed, recordingName+": "+err.Error())
+		return nil
+	}
+	return d.add(recordingName, raw)
 }
 
 // sources are the nodes of the cluster, as the one at --addr knows them.

@@ -104,7 +104,7 @@ Make a cluster of real processes:
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(demoCommand(), startCommand(), initCommand(), statusCommand(), certCommand(), tokenCommand(), auditCommand(), nodeCommand(), regionCommand(), upgradeCommand(), promoteCommand(),
-		clockCommand(), leaderCommand(), resetRootCommand(), epochsCommand(), debugCommand(), importCommand(), timeserverCommand(),
+		clockCommand(), leaderCommand(), resetRootCommand(), epochsCommand(), debugCommand(), whatifCommand(), importCommand(), timeserverCommand(),
 		workload.Command(), benchCommand(), etcdLeaderCommand(), routerCommand(), floorCommand(), doctorCommand(), manCommand(), versionCommand())
 	requireSubcommands(root)
 	return root

@@ -218,9 +218,12 @@ var allowed = map[string][]string{
 	"sql/rewrite": {"sql/bound", "sql/ddl", "sql/schema", "sql/session", "sql/zone"},
 	// digest counts texts, and knows neither sessions nor tables
 	"sql/digest": {"obs/audit"},
+	// recording keeps texts and literals, and knows no session; recorded knows tables
+	"sql/recording": {"sql/digest", "sql/token"},
+	"sql/recorded":  {"sql/describe", "sql/recording", "sql/schema"},
 	// virtual knows how a table looks that is not stored, and not what it says
 	"sql/virtual":    {"sql/session"},
-	"sql/statements": {"sql/ddl", "sql/digest", "sql/session", "sql/virtual"},
+	"sql/statements": {"sql/ddl", "sql/digest", "sql/recording", "sql/session", "sql/virtual"},
 	// rights hides the passwords of statements that it shows, and has tables of its own
 	"sql/rights":  {"obs/audit", "sql/schema", "sql/session", "sql/virtual"},
 	"sql/audited": {"sql/bound", "sql/session", "obs/audit"},
@@ -296,7 +299,7 @@ var allowed = map[string][]string{
 	"node/web": {"cluster", "cluster/join", "mechanism/ident", "mechanism/wan", "node/console", "obs/audit"},
 	// the adviser reads which tables the text of a digest names
 	"node": append([]string{"txn/mover", "node/spare",
-		"sql/bind/tree", "sql/describe", "sql/schema",
+		"sql/bind/tree", "sql/describe", "sql/recorded", "sql/recording", "sql/schema",
 		"node/bundle", "node/console", "node/early", "node/evacuate", "node/knobs", "node/memory", "node/meter", "node/residency", "node/room", "node/shards", "node/web",
 		"sql/ddl/sharding", "owner", "owner/gauge", "owner/homing", "owner/rewind", "owner/view", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "cluster/placed", "cluster/replace", "cluster/upgrade", "obs/audit", "obs/otlp",
 		"cluster/join", "kv/hold", "sql/admit", "sql/backup", "sql/backup/place", "sql/changefeed/sink", "sql/digest", "sql/server", "policy/advice", "policy/epoch", "policy/placement", "policy/plan", "policy/split",
@@ -337,7 +340,9 @@ var allowed = map[string][]string{
 	"lab/bench/tpch": benchmark("lab/sqldiff"), "lab/bench/tpch/cmd": {"lab/bench/tpch"},
 	// sqldiff speaks to servers as a client; its command starts them, also with other batches.
 	"lab/sqldiff": nil, "lab/sqldiff/cmd": {"lab/sqldiff", "node", "policy/matrix", "sql/exec", "sql/expr"},
-	"lab/demo":     {"*"},
+	"lab/demo": {"*"},
+	// whatif plays a recording on a cluster in this process
+	"lab/whatif":   {"*"},
 	"lab/e2e":      {"*"},
 	"tools/layers": nil, "tools/measure": nil, "tools/worldmap": nil,
 }
@@ -358,7 +363,7 @@ var onlyIn = map[string]struct {
 	"github.com/dolthub/go-mysql-server": {
 		[]string{"sql/assign", "sql/backup", "sql/charset", "sql/late", "sql/changefeed", "sql/changefeed/event", "sql/bind", "sql/binlog", "sql/bound", "sql/expr", "sql/expr/collate", "sql/expr/exprtest", "sql/expr/fn", "sql/exec", "sql/feed",
 			"sql/ending", "sql/xa", "sql/function", "sql/given", "sql/infile", "sql/jsontable", "sql/kill", "sql/lent", "sql/named", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/access", "sql/prefetch",
-			"sql/ddl", "sql/ddl/placing", "sql/ddl/sharding", "sql/ddl/sorted", "sql/fast", "sql/oneshot", "sql/query", "sql/result", "sql/selected", "sql/views", "sql/opt", "sql/audited", "sql/verify", "sql/server", "sql/statements", "sql/virtual", "sql/describe", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/events", "sql/stored", "sql/users", "sql/weigh", "sql/zone"},
+			"sql/ddl", "sql/ddl/placing", "sql/ddl/sharding", "sql/ddl/sorted", "sql/fast", "sql/oneshot", "sql/query", "sql/recorded", "sql/result", "sql/selected", "sql/views", "sql/opt", "sql/audited", "sql/verify", "sql/server", "sql/statements", "sql/virtual", "sql/describe", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/events", "sql/stored", "sql/users", "sql/weigh", "sql/zone"},
 		"its API moves; the packages below sql/ follow it",
 	},
 	"gocloud.dev": {
