@@ -4,6 +4,7 @@ go 1.26.2
 
 require (
 	github.com/goreleaser/nfpm/v2 v2.43.0
+	github.com/grafana/grafana-foundation-sdk/go v0.0.22
 	github.com/sassoftware/go-rpmutils v0.4.0
 	k8s.io/api v0.37.2
 	sigs.k8s.io/yaml v1.6.0
