@@ -33,7 +33,7 @@ var adviceTopics = []server.Topic{
 			columns(server.TopicInt, "advice"), columns(server.TopicText, "kind", "table_name", "why", "gives_up", "do_this"),
 			columns(server.TopicFloat, "saves_s"), columns(server.TopicText, "region", "statement_kind"),
 			columns(server.TopicInt, "statements"),
-			columns(server.TopicFloat, "p50_ms", "p50_ms_after", "avg_ms", "avg_ms_after", "wan_round_trips",
+			columns(server.TopicFloat, "p50_ms", "p50_ms_after", "p99_ms", "p99_ms_after", "avg_ms", "avg_ms_after", "wan_round_trips",
 				"wan_round_trips_after", "wan_bytes", "wan_bytes_after"))},
 }
 
@@ -48,7 +48,7 @@ func (n *Node) adviceRows(ctx context.Context) (rows [][]any) {
 		for _, e := range a.Effects {
 			b, c := e.Before, e.After
 			rows = append(rows, []any{i + 1, a.Kind, a.Subject, a.Why, orNull(a.GivesUp), a.Do, round(a.Saves / 1000),
-				f.Regions[e.Region], e.Kind.String(), e.Statements, round(b.P50), round(c.P50), round(b.Mean), round(c.Mean),
+				f.Regions[e.Region], e.Kind.String(), e.Statements, round(b.P50), round(c.P50), round(b.P99), round(c.P99), round(b.Mean), round(c.Mean),
 				round(b.Trips), round(c.Trips), round(b.Bytes), round(c.Bytes)})
 		}
 	}
@@ -176,7 +176,7 @@ func adviceUse(f *advice.Facts, r *digest.Row) (u advice.Use, ok bool) {
 	}
 	count := float64(r.Count)
 	u = advice.Use{Digest: r.Text, Locks: acc.Looks, Past: acc.Past, Inside: float64(r.Inside) / count, Count: r.Count,
-		Rows: float64(r.Affected+r.Sent) / count, Crossed: r.Crossed, Least: millis(r.Min), P50: millis(r.P50), Mean: millis(r.Mean()),
+		Rows: float64(r.Affected+r.Sent) / count, Crossed: r.Crossed, Least: millis(r.Min), P50: millis(r.P50), P99: millis(r.P99), Mean: millis(r.Mean()),
 		Trips: float64(r.Hops) / 2 / count, Bytes: float64(r.Bytes) / count}
 	switch {
 	case acc.Verb == "insert" && !acc.Looks:

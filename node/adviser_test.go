@@ -160,7 +160,7 @@ var trials = []trial{
 	},
 }
 
-// TestAdviceComesTrue takes advice in virtual time: the latency and the round trips that it has
+// TestAdviceComesTrue takes advice in virtual time: p50, p99, round trips and bytes that it has
 // promised to each region are those that are measured then, within 15 %.
 func TestAdviceComesTrue(t *testing.T) {
 	for _, x := range trials {
@@ -212,11 +212,12 @@ func (x trial) run(t *testing.T) {
 			t.Errorf("%s: nothing was measured", k)
 			continue
 		}
-		t.Logf("%-18s p50 %6.1f ms, promised %6.1f, was %6.1f; round trips %.2f, promised %.2f, was %.2f", k, m.p50, want.p50,
-			want.wasP50, m.trips, want.trips, want.wasTrips)
-		if !near(m.p50, want.p50, 1) || !near(m.trips, want.trips, 0.05) {
-			t.Errorf("%s: p50 %.1f ms and %.2f round trips; the advice %q promised %.1f ms and %.2f", k, m.p50, m.trips, do,
-				want.p50, want.trips)
+		t.Logf("%-18s p50 %6.1f ms, promised %6.1f, was %6.1f; p99 %6.1f, promised %6.1f, was %6.1f; round trips %.2f, promised %.2f, was %.2f; "+
+			"bytes %.0f, promised %.0f, was %.0f", k, m.p50, want.p50, want.wasP50, m.p99, want.p99, want.wasP99, m.trips, want.trips, want.wasTrips,
+			m.bytes, want.bytes, want.wasBytes)
+		if !near(m.p50, want.p50, 1) || !near(m.p99, want.p99, 1) || !near(m.trips, want.trips, 0.05) || !near(m.bytes, want.bytes, 32) {
+			t.Errorf("%s: p50 %.1f ms, p99 %.1f ms, %.2f round trips and %.0f bytes; the advice %q promised %.1f, %.1f, %.2f and %.0f", k,
+				m.p50, m.p99, m.trips, m.bytes, do, want.p50, want.p99, want.trips, want.bytes)
 		}
 	}
 }
@@ -248,18 +249,19 @@ func (x trial) forget(t *testing.T, l *Local) {
 	}
 }
 
-type promise struct{ p50, trips, wasP50, wasTrips float64 }
+type promise struct{ p50, p99, trips, bytes, wasP50, wasP99, wasTrips, wasBytes float64 }
 
 // promised is what the advice says, by region and kind of statement, and its statement.
 func (x trial) promised(t *testing.T, c *sql.Conn) (map[string]promise, string) {
 	out, do, all := map[string]promise{}, "", ""
 	for _, row := range column(t, c, "SELECT kind, table_name, do_this, region, statement_kind, p50_ms_after, wan_round_trips_after, "+
-		"p50_ms, wan_round_trips, saves_s FROM godwit.advice") {
+		"p50_ms, wan_round_trips, p99_ms_after, p99_ms, wan_bytes_after, wan_bytes, saves_s FROM godwit.advice") {
 		f := strings.Split(row, "|")
 		all += "\n" + row
 		if f[0] == x.kind && f[1] == "d.t" && strings.HasSuffix(f[2], x.do) {
 			do = f[2]
-			out[f[3]+" "+f[4]] = promise{number(f[5]), number(f[6]), number(f[7]), number(f[8])}
+			out[f[3]+" "+f[4]] = promise{p50: number(f[5]), trips: number(f[6]), wasP50: number(f[7]), wasTrips: number(f[8]),
+				p99: number(f[9]), wasP99: number(f[10]), bytes: number(f[11]), wasBytes: number(f[12])}
 		}
 	}
 	if do == "" {
@@ -278,23 +280,23 @@ func number(s string) float64 {
 
 // measured is what statements on the table have taken, by region and kind.
 func (x trial) measured(t *testing.T, c *sql.Conn) map[string]promise {
-	type digest struct{ p50, count, trips float64 }
+	type digest struct{ p50, p99, count, trips, bytes float64 }
 	by := map[string][]digest{}
 	for _, row := range column(t, c, "SELECT region, IF(digest_text LIKE 'SELECT%', 'read', 'write'), p50_ms, statements, "+
-		"wan_round_trips FROM godwit.statements WHERE schema_name = 'd' AND digest_text LIKE '%`t`%' AND "+
+		"wan_round_trips, p99_ms, wan_bytes FROM godwit.statements WHERE schema_name = 'd' AND digest_text LIKE '%`t`%' AND "+
 		"digest_text REGEXP '^(SELECT|INSERT|UPDATE)' AND digest_text NOT LIKE '%godwit%'") {
 		f := strings.Split(row, "|")
 		k := f[0] + " " + f[1]
-		by[k] = append(by[k], digest{number(f[2]), number(f[3]), number(f[4])})
+		by[k] = append(by[k], digest{p50: number(f[2]), count: number(f[3]), trips: number(f[4]), p99: number(f[5]), bytes: number(f[6])})
 	}
 	out := map[string]promise{}
 	for k, ds := range by {
 		slices.SortFunc(ds, func(a, b digest) int { return int(b.count - a.count) })
-		n, trips := 0.0, 0.0
+		n, trips, bytes, p99 := 0.0, 0.0, 0.0, 0.0
 		for _, d := range ds {
-			n, trips = n+d.count, trips+d.trips
+			n, trips, bytes, p99 = n+d.count, trips+d.trips, bytes+d.bytes, max(p99, d.p99)
 		}
-		out[k] = promise{p50: ds[0].p50, trips: trips / n}
+		out[k] = promise{p50: ds[0].p50, p99: p99, trips: trips / n, bytes: bytes / n}
 	}
 	return out
 }

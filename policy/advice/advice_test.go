@@ -141,7 +141,7 @@ func (f *Facts) readUse(t *testing.T, d *datadriven.TestData) Use {
 		case "n":
 			u.Count = uint64(x)
 		case "p50":
-			u.Least, u.P50, u.Mean = x, x, x
+			u.Least, u.P50, u.P99, u.Mean = x, x, x, x
 		case "trips":
 			u.Trips, u.Crossed = x, u.Count
 		case "bytes":
@@ -163,8 +163,8 @@ func (f *Facts) show(all []Advice) string {
 			fmt.Fprintf(&b, "  gives up: %s\n", a.GivesUp)
 		}
 		for _, e := range a.Effects {
-			fmt.Fprintf(&b, "  %d %ss from %s: p50 %.1f -> %.1f ms, avg %.1f -> %.1f, trips %.2f -> %.2f, bytes %.0f -> %.0f\n",
-				e.Statements, e.Kind, f.Regions[e.Region], e.Before.P50, e.After.P50, e.Before.Mean, e.After.Mean, e.Before.Trips,
+			fmt.Fprintf(&b, "  %d %ss from %s: p50 %.1f -> %.1f ms, p99 %.1f -> %.1f, avg %.1f -> %.1f, trips %.2f -> %.2f, bytes %.0f -> %.0f\n",
+				e.Statements, e.Kind, f.Regions[e.Region], e.Before.P50, e.After.P50, e.Before.P99, e.After.P99, e.Before.Mean, e.After.Mean, e.Before.Trips,
 				e.After.Trips, e.Before.Bytes, e.After.Bytes)
 		}
 	}

@@ -16,10 +16,10 @@ const (
 	MinStatements = 20
 )
 
-// Figures are what statements take, on average but for P50: ms, round trips waited for, bytes sent
-// over the WAN.
+// Figures are what statements take, on average but for P50 and P99: ms, round trips waited for,
+// bytes sent over the WAN.
 type Figures struct {
-	P50, Mean, Trips, Bytes float64
+	P50, P99, Mean, Trips, Bytes float64
 }
 
 // Effect is what an advice does for the reads or the writes of a region's clients.
@@ -143,9 +143,9 @@ func (f *Facts) judge(t *Table, uses []*Use, p Place) Advice {
 	commits := 0.0
 	for _, u := range uses {
 		after, commit := f.after(u, t, p)
-		_, was := f.predict(u, t, t.Place)
+		before, was := f.predict(u, t, t.Place)
 		commits += float64(u.Count) * (was - commit)
-		tally.add(u, after)
+		tally.add(u, after, f.bytes(u, before, after, p, t.Place))
 	}
 	a.sum(tally)
 	if a.Saves += commits; commits != 0 {
@@ -170,6 +170,7 @@ func (f *Facts) after(u *Use, t *Table, p Place) ([]outcome, float64) {
 			}
 		}
 		all = sure(c)
+		all[0].away = c.trips >= 1
 	}
 	all = slices.Clone(all)
 	for i := range all {
@@ -203,7 +204,7 @@ func (f *Facts) stale(t *Table, uses []*Use) Advice {
 			continue
 		}
 		age = max(age, f.Age[u.Region])
-		tally.add(u, sure(cost{}))
+		tally.add(u, sure(cost{}), 0)
 	}
 	a.sum(tally)
 	// Twice as old as the rows are, in steps of 100 ms, so that a late heartbeat costs no trip.
@@ -235,7 +236,8 @@ func (f *Facts) indexes(t *Table, uses []*Use) (out []Advice) {
 			quorum = cost{}
 		}
 		all, _ := f.split(u, way, quorum, 1)
-		tallies[name].add(u, all)
+		before, _ := f.predict(u, t, t.Place)
+		tallies[name].add(u, all, f.bytes(u, before, all, t.Place, t.Place))
 	}
 	for _, name := range slices.Sorted(maps.Keys(tallies)) {
 		a := Advice{Kind: "index", Subject: t.Name, Do: "ALTER TABLE " + t.Quote + " ADD UNIQUE INDEX (" + quoted(cols[name]) + ")",

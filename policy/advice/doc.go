@@ -28,6 +28,11 @@
 // Inside transactions COMMIT waits for the quorum: it counts when advice is judged, and is not in
 // the figures of the statements.
 //
+// p99 is that of the outcomes by their shares; a read that waits for a tick may wait for a whole
+// one. Bytes are a copy of the change for each other voter, and a question and its answer for what
+// goes to another region; how large the change is follows from the bytes of now (bytes.go). A MULTI
+// MASTER commit sends none of its own.
+//
 // # Rules
 //
 //	ADV-1 An advice is given only if it saves at least [MinShare] of the time that the statements on

@@ -14,10 +14,14 @@ func (c cost) plus(o cost) cost { return cost{c.ms + o.ms, c.trips + o.trips} }
 type outcome struct {
 	cost
 	share float64
+	// tail is how many ms more the slowest hundredth of them takes.
+	tail float64
+	// away: they go to another region, and wait for its answer.
+	away bool
 }
 
 // sure is one that all have.
-func sure(c cost) []outcome { return []outcome{{c, 1}} }
+func sure(c cost) []outcome { return []outcome{{cost: c, share: 1}} }
 
 // predict is what the statements of a use would take if the table lived at p, and how many ms of
 // COMMIT would be theirs: those of statements inside of transactions.
@@ -33,7 +37,11 @@ func (f *Facts) predict(u *Use, t *Table, p Place) (all []outcome, commit float6
 			if u.Locks || u.Inside > 0.5 {
 				c, _ = f.write(u.Region, h.region)
 			}
-			all = append(all, outcome{c, h.share})
+			o := outcome{cost: c, share: h.share, away: c.trips >= 1}
+			if c.trips > 0 && c.trips < 1 {
+				o.tail = f.Tick / 2 // the next tick is half of one away on average
+			}
+			all = append(all, o)
 		}
 		return all, 0
 	case p.Locality == ByRow && (u.Whole || u.Kind == Insert): // where they lead is not known
@@ -65,10 +73,10 @@ func (f *Facts) predict(u *Use, t *Table, p Place) (all []outcome, commit float6
 // COMMIT that waits.
 func (f *Facts) split(u *Use, way, quorum cost, share float64) (all []outcome, commit float64) {
 	if u.Inside < 1 {
-		all = append(all, outcome{way.plus(quorum), share * (1 - u.Inside)})
+		all = append(all, outcome{cost: way.plus(quorum), share: share * (1 - u.Inside), away: way.trips > 0})
 	}
 	if u.Inside > 0 {
-		all = append(all, outcome{way, share * u.Inside})
+		all = append(all, outcome{cost: way, share: share * u.Inside, away: way.trips > 0})
 	}
 	return all, quorum.ms * share * u.Inside
 }
@@ -134,8 +142,8 @@ type weighed struct {
 	ms, weight float64
 }
 
-// median is the time that half of the statements do not exceed.
-func median(all []weighed) float64 {
+// quantile is the time that the share q of the statements does not exceed.
+func quantile(all []weighed, q float64) float64 {
 	slices.SortStableFunc(all, func(a, b weighed) int { return cmp.Compare(a.ms, b.ms) })
 	sum := 0.0
 	for _, x := range all {
@@ -143,7 +151,7 @@ func median(all []weighed) float64 {
 	}
 	seen := 0.0
 	for _, x := range all {
-		if seen += x.weight; seen >= sum/2 {
+		if seen += x.weight; seen >= q*sum {
 			return x.ms
 		}
 	}

@@ -14,14 +14,15 @@ type tally struct {
 
 type sums struct {
 	n             uint64
-	before, after Figures // sums
-	was, will     []weighed
+	before, after Figures   // sums
+	was, will     []weighed // medians, and what is predicted
+	slow, tail    []weighed // 99th percentiles
 }
 
 func newTally(f *Facts) *tally { return &tally{f, map[[2]int]*sums{}} }
 
-// add counts a use, which will take what outcomes say.
-func (t *tally) add(u *Use, after []outcome) {
+// add counts a use, which will take what outcomes say, and send so many bytes.
+func (t *tally) add(u *Use, after []outcome, bytes float64) {
 	kind := Read
 	if u.Kind != Read {
 		kind = Write
@@ -40,12 +41,12 @@ func (t *tally) add(u *Use, after []outcome) {
 	s.before.Bytes += n * u.Bytes
 	s.after.Mean += n * c.ms
 	s.after.Trips += n * c.trips
-	if u.Trips > 0 { // what crosses with a trip, replication aside
-		s.after.Bytes += n * u.Bytes * c.trips / u.Trips
-	}
+	s.after.Bytes += n * bytes
 	s.was = append(s.was, weighed{u.P50, n})
+	s.slow = append(s.slow, weighed{u.P99, n})
 	for _, o := range after {
 		s.will = append(s.will, weighed{o.ms, n * o.share})
+		s.tail = append(s.tail, weighed{o.ms + o.tail, n * o.share})
 	}
 }
 
@@ -58,7 +59,8 @@ func (t *tally) effects() (out []Effect) {
 		for _, f := range []*Figures{&s.before, &s.after} {
 			f.Mean, f.Trips, f.Bytes = f.Mean/n, f.Trips/n, f.Bytes/n
 		}
-		s.before.P50, s.after.P50 = median(s.was), median(s.will)
+		s.before.P50, s.after.P50 = quantile(s.was, 0.5), quantile(s.will, 0.5)
+		s.before.P99, s.after.P99 = quantile(s.slow, 0.99), quantile(s.tail, 0.99)
 		out = append(out, Effect{k[0], Kind(k[1]), s.n, s.before, s.after})
 	}
 	return out

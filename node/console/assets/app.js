@@ -432,9 +432,9 @@ function showAdvice(t) {
   for (const r of objects(t)) by.set(r.advice, [...(by.get(r.advice) || []), r]);
   const change = (r, column) => shown(column, r[column]) + ' → ' + shown(column, r[column + '_after']);
   const cards = [...by.values()].map((rows) => {
-    const a = rows[0], head = ['Region', 'Statements', 'Median, ms', 'Average, ms', 'Round trips', 'WAN bytes'];
+    const a = rows[0], head = ['Region', 'Statements', 'Median, ms', 'p99, ms', 'Average, ms', 'Round trips', 'WAN bytes'];
     const lines = rows.map((r) => make('tr', {}, ...[r.region, shown('statements', r.statements) + ' ' + r.statement_kind + 's',
-      change(r, 'p50_ms'), change(r, 'avg_ms'), change(r, 'wan_round_trips'), change(r, 'wan_bytes')]
+      change(r, 'p50_ms'), change(r, 'p99_ms'), change(r, 'avg_ms'), change(r, 'wan_round_trips'), change(r, 'wan_bytes')]
       .map((v) => make('td', { class: 'short' }, v))));
     return make('section', { class: 'card', 'aria-label': 'Advice ' + a.advice },
       make('h2', {}, a.advice + '. ' + a.table_name + ': ' + a.kind),
