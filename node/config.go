@@ -17,7 +17,6 @@ import (
 	"github.com/godwitdb/godwit/node/bundle"
 	"github.com/godwitdb/godwit/node/memory"
 	"github.com/godwitdb/godwit/obs/audit"
-	"github.com/godwitdb/godwit/obs/otlp"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/policy/home"
 	"github.com/godwitdb/godwit/policy/matrix"
@@ -87,6 +86,11 @@ type Config struct {
 	OTLPEndpoint string `yaml:"otlp-endpoint"`
 	// share of the statements without a trace context that are traced, 0 to 1
 	OTLPRatio float64 `yaml:"otlp-ratio"`
+	// files: headers for the collector, its authority, and the node's certificate for it
+	OTLPHeaders string `yaml:"otlp-headers"`
+	OTLPCA      string `yaml:"otlp-ca"`
+	OTLPCert    string `yaml:"otlp-cert"`
+	OTLPKey     string `yaml:"otlp-key"`
 
 	// directory below which BACKUP and RESTORE may use files; empty: nowhere
 	BackupDir string `yaml:"backup-dir"`
@@ -168,7 +172,8 @@ func (c *Config) Validate() error {
 	if c.MaxClockError < 0 || c.MaxClockError > 10*time.Second {
 		bad("max-clock-error: %s is outside 0 to 10s", c.MaxClockError)
 	}
-	if err := otlp.Check(c.OTLPEndpoint, c.OTLPRatio); err != nil {
+	to := c.collector()
+	if err := to.Check(c.OTLPRatio); err != nil {
 		errs = append(errs, err)
 	}
 	if err := checkClockSource(c.ClockSource); err != nil {

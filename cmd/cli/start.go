@@ -113,6 +113,10 @@ func startFlags(f *pflag.FlagSet, cfg *node.Config) {
 		"(http://HOST:4318, or a whole address); none unless given")
 	f.Float64Var(&cfg.OTLPRatio, "otlp-ratio", node.DefaultOTLPRatio, "share of the statements that are traced, 0 to 1, of those "+
 		"that come without a trace context in a comment")
+	f.StringVar(&cfg.OTLPHeaders, "otlp-headers", "", "file with headers for the collector, as NAME: VALUE, a line each")
+	f.StringVar(&cfg.OTLPCA, "otlp-ca", "", "file with the authority of the collector's certificate, if the machine does not know it")
+	f.StringVar(&cfg.OTLPCert, "otlp-cert", "", "file with a certificate of this node for the collector")
+	f.StringVar(&cfg.OTLPKey, "otlp-key", "", "file with the key of --otlp-cert")
 	f.StringVar(&cfg.BackupDir, "backup-dir", "", "directory of this machine below which BACKUP and RESTORE may use files "+
 		"(file:///...); none unless given")
 	f.StringSliceVar(&cfg.BackupBuckets, "backup-bucket", nil, "buckets that BACKUP and RESTORE may use: "+

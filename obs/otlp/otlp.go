@@ -6,6 +6,7 @@ package otlp
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -47,34 +48,28 @@ func Endpoint(s string) (string, error) {
 	return u.String(), nil
 }
 
-// Check says what is wrong with an endpoint, which may be empty, and with a ratio.
-func Check(endpoint string, ratio float64) error {
-	if ratio < 0 || ratio > 1 {
-		return fmt.Errorf("otlp-ratio: %v is outside 0 to 1", ratio)
-	}
-	if endpoint == "" {
-		return nil
-	}
-	if _, err := Endpoint(endpoint); err != nil {
-		return fmt.Errorf("otlp-endpoint: %w", err)
-	}
-	return nil
-}
-
 // queue is how many spans wait for the collector. One more, and it is dropped.
 const queue = 8192
 
 // Start makes a tracer for a share of the statements whose spans are sent, until stop is called.
 // region names a region by its number, and resource says who sends.
-func Start(endpoint string, ratio float64, region func(uint32) string, log *slog.Logger, resource []obs.Attr) (t *obs.Tracer,
+func Start(c Collector, ratio float64, region func(uint32) string, log *slog.Logger, resource []obs.Attr) (t *obs.Tracer,
 	stop func() error, err error) {
-	to, err := Endpoint(endpoint)
+	to, err := Endpoint(c.Endpoint)
+	if err != nil {
+		return nil, nil, err
+	}
+	headers, err := c.headers()
+	if err != nil {
+		return nil, nil, err
+	}
+	security, err := c.security()
 	if err != nil {
 		return nil, nil, err
 	}
 	t = obs.NewTracer(ratio, queue)
 	t.Region = region
-	e := &Exporter{Endpoint: to, Tracer: t, Log: log, Resource: resource}
+	e := &Exporter{Endpoint: to, Headers: headers, TLS: security, Tracer: t, Log: log, Resource: resource}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -92,7 +87,10 @@ func Start(endpoint string, ratio float64, region func(uint32) string, log *slog
 type Exporter struct {
 	// Endpoint is where to, as [Endpoint] gives it.
 	Endpoint string
-	Tracer   *obs.Tracer
+	// Headers are those of each request besides, and TLS says whom to trust; both may be nil.
+	Headers http.Header
+	TLS     *tls.Config
+	Tracer  *obs.Tracer
 	// Resource says who sends.
 	Resource []obs.Attr
 	Log      *slog.Logger
@@ -103,7 +101,8 @@ type Exporter struct {
 
 // Run sends spans until ctx ends, and then a last batch of those that wait.
 func (e *Exporter) Run(ctx context.Context) {
-	e.client.Transport = &http.Transport{MaxIdleConnsPerHost: 1} // no proxy of the environment
+	// no proxy of the environment
+	e.client.Transport = &http.Transport{MaxIdleConnsPerHost: 1, TLSClientConfig: e.TLS}
 	defer e.client.CloseIdleConnections()
 	for ended := false; !ended; {
 		ended = ctx.Err() != nil
@@ -168,6 +167,9 @@ func (e *Exporter) send(parent context.Context, spans []*obs.Span) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.Endpoint, bytes.NewReader(body))
 	if err != nil {
 		return err
+	}
+	for name, values := range e.Headers {
+		req.Header[name] = values
 	}
 	req.Header.Set("Content-Type", "application/json")
 	res, err := e.client.Do(req)

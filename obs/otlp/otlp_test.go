@@ -2,11 +2,23 @@ package otlp
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
+	"encoding/pem"
 	"io"
+	"log"
 	"log/slog"
+	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -87,4 +99,107 @@ func TestExport(t *testing.T) {
 	if tracer.Dropped() != 1 {
 		t.Errorf("%d spans were dropped, want the one that was refused", tracer.Dropped())
 	}
+}
+
+// TestCollectorWithTLS: a collector that asks for a header and a certificate gets both, and one
+// whose authority is unknown gets nothing.
+func TestCollectorWithTLS(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := selfSigned(t, dir)
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan string, 8)
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		got <- r.Header.Get("Authorization") + " " + strings.Join(r.Header["X-Tenant"], "+") + " " + r.TLS.PeerCertificates[0].Subject.CommonName
+	}))
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+	srv.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAnyClientCert}
+	srv.StartTLS()
+	defer srv.Close()
+	headers := filepath.Join(dir, "headers")
+	write(t, headers, "# of the collector\nAuthorization: Bearer abc:d\n\nx-tenant: a\nX-Tenant: b\n")
+	for ca, want := range map[string]string{cert: "Bearer abc:d a+b collector", "": ""} {
+		c := Collector{Endpoint: srv.URL, Headers: headers, CA: ca, Cert: cert, Key: key}
+		if err := c.Check(0.5); err != nil {
+			t.Fatal(err)
+		}
+		tracer, stop, err := Start(c, 1, nil, slog.New(slog.DiscardHandler), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tracer.Statement("SELECT 1", time.Unix(1, 0)).Finish("select", false)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		select {
+		case text = <-got:
+		default:
+		}
+		if text != want || (tracer.Dropped() == 0) != (want != "") {
+			t.Errorf("with the authority %q the collector got %q, and %d spans were dropped", ca, text, tracer.Dropped())
+		}
+	}
+}
+
+// TestCheck: what cannot work is said at the start, and no line of the file of headers is shown.
+func TestCheck(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := selfSigned(t, dir)
+	bad := filepath.Join(dir, "bad")
+	write(t, bad, "Good: x\nsecret without a colon\n")
+	for _, c := range []struct {
+		Collector
+		ratio float64
+		want  string
+	}{
+		{Collector{}, 0, ""},
+		{Collector{}, 1.5, "otlp-ratio"},
+		{Collector{Endpoint: "collector"}, 0, "otlp-endpoint"},
+		{Collector{Headers: bad}, 0, "need otlp-endpoint"},
+		{Collector{Endpoint: "https://c", Headers: bad}, 0, "line 2 of " + bad + " is not NAME: VALUE"},
+		{Collector{Endpoint: "https://c", Headers: bad + "x"}, 0, "otlp-headers"},
+		{Collector{Endpoint: "https://c", Cert: cert}, 0, "give both"},
+		{Collector{Endpoint: "http://c", CA: cert}, 0, "not https"},
+		{Collector{Endpoint: "https://c", CA: key}, 0, "no certificate in"},
+		{Collector{Endpoint: "https://c", Cert: cert, Key: bad}, 0, "otlp-cert"},
+		{Collector{Endpoint: "https://c", CA: cert, Cert: cert, Key: key}, 1, ""},
+	} {
+		err := c.Check(c.ratio)
+		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret")) {
+			t.Errorf("%+v: %v, want %q", c.Collector, err, c.want)
+		}
+	}
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// selfSigned makes a certificate for 127.0.0.1.
+func selfSigned(t *testing.T, dir string) (cert, key string) {
+	t.Helper()
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "collector"}, NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, &k.PublicKey, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	write(t, cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
+	write(t, key, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
+	return cert, key
 }
