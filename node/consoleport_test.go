@@ -170,6 +170,9 @@ func (b *browser) pages() {
 		if err := json.Unmarshal(body, &out); err != nil || res.StatusCode != http.StatusOK {
 			b.t.Fatalf("%s: %d %s", page, res.StatusCode, body)
 		}
+		if _, ok := out.Tables["splits"]; ok != (page == "why") {
+			b.t.Errorf("%s tells of splits of tables: %v", page, ok)
+		}
 		for name, t := range out.Tables {
 			seen++
 			if t.Error != "" && name != "statements" { // not every version has that one

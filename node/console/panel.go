@@ -47,6 +47,7 @@ var panels = map[string][]question{
 		{name: "leader_moves", query: "SELECT * FROM godwit.leader_moves ORDER BY at DESC LIMIT 50"},
 		{name: "clock_history", query: "SELECT * FROM godwit.clock_history ORDER BY at DESC LIMIT 50"},
 		{name: "consistency", query: "SELECT * FROM godwit.consistency ORDER BY at DESC LIMIT 50"},
+		{name: "splits", query: "SELECT * FROM godwit.splits ORDER BY at DESC LIMIT 50"},
 	},
 	"health": {
 		{name: "problems", query: "SELECT * FROM godwit.problems"},

@@ -360,6 +360,7 @@ const pages = {
         empty: 'No row has moved yet.' },
       heat: { title: 'Hot rows', note: 'Those that this node owns.', empty: 'None.' },
       leader_moves: { title: 'Leads that moved, and why', empty: 'None.' },
+      splits: { title: 'Tables that got more shards, and why', empty: 'None.' },
       consistency: { title: 'How transactions cross regions', note: noteHere(), empty: 'No decision yet.' },
       clock_history: { title: 'Changes of the clock mode', empty: 'None.' },
       locks: { title: 'Locks', note: led, empty: 'None.', yesNo: ['granted'] },
