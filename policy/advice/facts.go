@@ -79,8 +79,8 @@ type Use struct {
 	Count uint64
 	// Crossed counts those that waited for the WAN.
 	Crossed uint64
-	// Least, P50, P99 and Mean are ms. Trips are round trips over the WAN that were waited for, Bytes
-	// what was sent there, on average.
+	// Least, P50, P99 and Mean are ms. Trips are round trips over the WAN that were waited for,
+	// Bytes what was sent there, on average.
 	Least, P50, P99, Mean, Trips, Bytes float64
 }
 
