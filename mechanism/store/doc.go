@@ -4,13 +4,12 @@
 //
 // # Durability
 //
-// All changes go through a [Batch], which is atomic. Batches become visible
-// and reach the write-ahead log in one order, and a crash loses a suffix of that
-// order: what a synced commit made durable includes every batch committed
-// before it, synced or not. So raft entries and hard states are
-// committed with sync=true, applied entries with sync=false (the log
-// that holds them is durable already), and the truncation of a log can never survive the
-// loss of the apply batches before it. Concurrent synced commits share an fsync.
+// All changes go through a [Batch], which is atomic. Batches become visible and reach the
+// write-ahead log in one order, and a crash loses a suffix of that order: what a synced commit made
+// durable includes every batch committed before it, synced or not. So raft entries and hard states
+// are committed with sync=true, applied entries with sync=false (the log that holds them is durable
+// already), and the truncation of a log can never survive the loss of the apply batches before it.
+// Concurrent synced commits share an fsync.
 //
 // # Rows are a lattice (HOME-1, HOME-4)
 //

@@ -101,9 +101,8 @@ func openError(dir string, err error) error {
 	return fmt.Errorf("open store %s: %w", dir, err)
 }
 
-// logger feeds Pebble's log lines to slog. Pebble calls Fatalf when it cannot
-// go on (a write or sync of the log failed): the process must not either, since what
-// it acknowledged might be lost.
+// logger feeds Pebble's log lines to slog. Pebble calls Fatalf when it cannot go on (a write or
+// sync of the log failed): the process must not either, since what it acknowledged might be lost.
 type logger struct{ l *slog.Logger }
 
 func (l logger) Infof(format string, args ...any)  { l.l.Debug(fmt.Sprintf(format, args...)) }

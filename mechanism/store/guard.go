@@ -13,9 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// The guard finds damage that Pebble takes for a normal crash, because it
-// stops at the first bad record of its MANIFEST and of its newest log and starts afresh when
-// its markers are gone:
+// The guard finds damage that Pebble takes for a normal crash, because it stops at the first bad
+// record of its MANIFEST and of its newest log and starts afresh when its markers are gone:
 //
 //   - a small file, guardFile, says which MANIFEST was current, how much of it was certainly
 //     synced, and which log was the newest. It is not synced: an old one only finds less.

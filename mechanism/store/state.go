@@ -40,8 +40,7 @@ func (s *Store) get(key []byte) ([]byte, bool, error) {
 	return v, true, s.wrap(c.Close())
 }
 
-// GetLocal reads a record of this node that belongs to no group (cluster id,
-// node id, ...).
+// GetLocal reads a record of this node that belongs to no group (cluster id, node id, ...).
 func (s *Store) GetLocal(name string) ([]byte, bool, error) {
 	v, ok := s.mirror.get(name)
 	return bytes.Clone(v), ok, nil

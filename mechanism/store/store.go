@@ -117,10 +117,9 @@ type Store struct {
 // Memory is a disk in memory, for simulations.
 func Memory() vfs.FS { return vfs.NewMem() }
 
-// Open opens or creates a store. Errors: base.CodeCorrupt when files are
-// damaged or missing, base.CodeInvalid when a newer program wrote them, base.CodeUnavailable when
-// another process has it open. A torn tail of the write-ahead log is normal after a crash and
-// is cut off.
+// Open opens or creates a store. Errors: base.CodeCorrupt when files are damaged or missing,
+// base.CodeInvalid when a newer program wrote them, base.CodeUnavailable when another process has
+// it open. A torn tail of the write-ahead log is normal after a crash and is cut off.
 func Open(opts Options) (*Store, error) {
 	opts.fill()
 	s := &Store{opts: opts, logs: map[base.GroupID]*Log{}}
