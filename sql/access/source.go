@@ -83,6 +83,10 @@ func (t *Table) Start(ctx *exec.Ctx, read exec.Read) (exec.Rows, error) {
 	if err := r.plan(keyer{ctx: t.s.ctx, i: r.index}); err != nil {
 		return nil, err
 	}
+	if !t.asked {
+		t.asked = true
+		t.s.work.Read(read.Keys == nil && read.Spans == nil, read.Spans != nil && r.req != nil)
+	}
 	t.s.waiting = append(t.s.waiting, r)
 	return r, nil
 }
@@ -254,6 +258,7 @@ func (r *rows) Next(b *expr.Batch) (bool, error) {
 		n = int(min(int64(n), r.left))
 		r.left -= int64(n)
 	}
+	r.s.work.Examined += uint64(n)
 	out := b
 	if r.computing != nil {
 		b = &r.computing.stored

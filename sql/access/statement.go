@@ -12,6 +12,7 @@ import (
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
+	"github.com/godwitdb/godwit/sql/work"
 )
 
 // Statement is what the reads of one statement share.
@@ -19,10 +20,19 @@ type Statement struct {
 	ctx     *sql.Context
 	waiting []*rows // started, and not yet asked for
 	ahead   bool    // the transaction keeps rows that were read ahead
+	work    *work.Done
 }
 
 // New begins the reads of a statement.
-func New(ctx *sql.Context) *Statement { return &Statement{ctx: ctx} }
+func New(ctx *sql.Context) *Statement {
+	s := &Statement{ctx: ctx}
+	if sess := session.Of(ctx); sess != nil {
+		s.work = &sess.Work
+	} else {
+		s.work = new(work.Done)
+	}
+	return s
+}
 
 // Table is a table of the engine as the statement reads it.
 func (s *Statement) Table(t sql.Table) *Table {

@@ -29,6 +29,8 @@ type Table struct {
 	searched []algebra.Fulltext
 	// computed are the virtual columns, by position.
 	computed map[int]expr.Node
+	// asked: it is known how the statement reads the table.
+	asked bool
 }
 
 var (

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/obs/audit"
+	"github.com/godwitdb/godwit/sql/work"
 )
 
 const (
@@ -48,6 +49,9 @@ type Statement struct {
 	Hops, Bytes, Moves int64
 	// Retries is how many times it was tried again after it had lost a conflict.
 	Retries int64
+	// Work is what it had the executor do; Unindexed: it has read a whole table.
+	Work      work.Done
+	Unindexed bool
 }
 
 // Totals is what the statements of one digest have come to.
@@ -57,6 +61,9 @@ type Totals struct {
 	Sum, Min, Max, Waited   time.Duration
 	Hops, Bytes, Moves      int64
 	Retries                 int64
+	// Work is what they had the executor do; Unindexed counts those that have read a whole table.
+	Work      work.Done
+	Unindexed uint64
 	// Crossed counts those that waited for the WAN, Inside those that were part of a transaction
 	// that went on.
 	Crossed, Inside uint64
@@ -253,6 +260,10 @@ func (t *Totals) add(st *Statement) {
 	t.Bytes += st.Bytes
 	t.Moves += st.Moves
 	t.Retries += st.Retries
+	t.Work.Add(&st.Work)
+	if st.Unindexed {
+		t.Unindexed++
+	}
 	if st.Hops > 0 {
 		t.Crossed++
 	}

@@ -124,6 +124,9 @@ func (h *hashAgg) Open(ctx *Ctx) error {
 	if err := h.compile(ctx); err != nil {
 		return err
 	}
+	if h.nkeys > 0 {
+		ctx.did().Tables++
+	}
 	h.state, h.depth = aggRead, 0
 	h.begin()
 	return h.spec.In.Open(ctx)

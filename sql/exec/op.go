@@ -6,6 +6,7 @@ import (
 	"github.com/godwitdb/godwit/sql/admit"
 	"github.com/godwitdb/godwit/sql/exec/bounds"
 	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/work"
 )
 
 // Op is an operator of a running plan. Open may start reads and returns without waiting for them,
@@ -32,6 +33,16 @@ type Ctx struct {
 	NoSpill bool
 	// Turn is the statement's place among those that compute; nil: it waits for nobody.
 	Turn *admit.Turn
+	// Work is told what operators do; nil: nobody is.
+	Work *work.Done
+}
+
+// did is what operators tell.
+func (c *Ctx) did() *work.Done {
+	if c.Work == nil {
+		return new(work.Done)
+	}
+	return c.Work
 }
 
 // Err implements context.Context. Operators ask between batches, so a statement that computes for

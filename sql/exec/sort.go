@@ -213,7 +213,8 @@ func (s *sortOp) load() error {
 			return err
 		}
 	}
-	if len(s.runs) == 0 {
+	if s.ctx.did().Sorts++; len(s.runs) == 0 {
+		s.ctx.did().Sorted += uint64(s.mem.n)
 		idx, err := s.s.order(s.mem)
 		s.read = &reader{s: s.mem, idx: idx}
 		return err
@@ -234,6 +235,8 @@ func (s *sortOp) spillRun(row []*expr.Vec, sel []int32) error {
 			return err
 		}
 		s.runs = append(s.runs, f)
+		s.ctx.did().Merges++
+		s.ctx.did().Sorted += uint64(s.mem.n)
 		idx, err := s.s.order(s.mem)
 		if err != nil {
 			return err
@@ -466,6 +469,8 @@ func (t *topN) load() error {
 		}
 	}
 	idx, err := t.first()
+	t.ctx.did().Sorts++
+	t.ctx.did().Sorted += uint64(len(idx))
 	t.read = &reader{s: t.mem, idx: idx}
 	return err
 }

@@ -253,11 +253,15 @@ func (f *Call) count(ctx *sql.Context, res *sqltypes.Result) {
 	info := ctx.GetLastQueryInfo()
 	if f.template.kind == Select {
 		sql.IncrementStatusVariable(ctx, "Com_select", 1)
+		f.s.Work.Examined += uint64(len(res.Rows))
 		info.FoundRows.Store(int64(len(res.Rows)))
 		info.RowCount.Store(-1)
 		return
 	}
 	sql.IncrementStatusVariable(ctx, counters[f.template.kind], 1)
+	if f.template.kind != Insert {
+		f.s.Work.Examined += res.RowsAffected
+	}
 	info.RowCount.Store(int64(res.RowsAffected))
 }
 

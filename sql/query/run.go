@@ -568,7 +568,9 @@ func (st *statement) drain(take func(*expr.Batch) error) error {
 }
 
 // paced is the statement's context. Who asks it whether the statement goes on waits for its turn.
-func (st *statement) paced() *exec.Ctx { return &exec.Ctx{Context: st.ctx, Turn: &st.turn} }
+func (st *statement) paced() *exec.Ctx {
+	return &exec.Ctx{Context: st.ctx, Turn: &st.turn, Work: &st.s.Work}
+}
 
 func (st *statement) close() {
 	st.calls.close()
@@ -576,6 +578,7 @@ func (st *statement) close() {
 	if st.cat != nil {
 		st.cat.reads.Close()
 	}
+	st.s.Work.Memory = max(st.s.Work.Memory, st.mem.Peak())
 	st.mem.Release()
 }
 

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/dolthub/vitess/go/sqltypes"
+
+	"github.com/godwitdb/godwit/sql/work"
 )
 
 // StatementCost is what a statement cost.
@@ -24,7 +26,7 @@ type StatementCost struct {
 // BeginCommand begins the counts of a command of the client.
 func (s *Session) BeginCommand() {
 	s.Sent, s.Affected, s.retries, s.Program = 0, 0, 0, ""
-	s.PacketCost = StatementCost{}
+	s.PacketCost, s.Work = StatementCost{}, work.Done{}
 }
 
 // Spent is what all statements of the session have cost; Retries is of the present command alone.

@@ -19,6 +19,7 @@ import (
 	"github.com/godwitdb/godwit/sql/charset"
 	"github.com/godwitdb/godwit/sql/kill"
 	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/work"
 )
 
 // Session is one client connection.
@@ -76,6 +77,8 @@ type Session struct {
 	// Sent and Affected are rows: those that the client's command has sent, and has changed.
 	Sent, Affected uint64
 	retries        int // of the client's command
+	// Work is what the client's command has had the executor do.
+	Work work.Done
 	// reads and answers are the character sets of the client; greeted: it has said its first.
 	reads, answers *charset.Set
 	greeted        bool

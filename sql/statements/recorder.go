@@ -99,7 +99,10 @@ func (b *Began) End(s *session.Session, query string, c *session.StatementCost, 
 	}
 	st := digest.Statement{Schema: b.schema, Text: query, Mode: modeOf(s), End: b.start.Add(c.Elapsed), Elapsed: c.Elapsed,
 		Waited: c.Waited, Failed: err != nil, Inside: inside(s), Affected: s.Affected, Sent: s.Sent, Hops: int64(c.Hops), Bytes: c.Bytes,
-		Moves: c.Moves, Retries: int64(c.Retries)}
+		Moves: c.Moves, Retries: int64(c.Retries), Work: s.Work, Unindexed: s.Work.Unindexed()}
+	if c.Kind == "update" || c.Kind == "delete" {
+		st.Work.Changes()
+	}
 	if c.Kind != "show" { // SHOW WARNINGS keeps those of the statement before it
 		st.Warnings = uint64(s.WarningCount())
 	}

@@ -152,7 +152,7 @@ var allowed = map[string][]string{
 	// zone knows names of time zones, and what a clock there shows
 	"sql/zone":    {"sql/expr/calendar"},
 	"sql/schema":  {"sql/expr/calendar", "sql/schema/rowfmt", "sql/zone"},
-	"sql/session": {"kv/private", "sql/charset", "sql/kill", "sql/schema", "sql/zone"},
+	"sql/session": {"kv/private", "sql/charset", "sql/kill", "sql/schema", "sql/work", "sql/zone"},
 	"sql/table":   {"sql/schema", "sql/session", "sql/stats", "sql/zone"},
 	// stats estimates from samples, and knows neither tables nor types
 	"sql/stats": nil,
@@ -168,6 +168,8 @@ var allowed = map[string][]string{
 	"sql/oneshot": {"kv/patch", "sql/fast", "sql/program", "sql/schema", "sql/session", "sql/tally"},
 	// tally counts words
 	"sql/tally": nil,
+	// work counts what executors do, and knows none of them
+	"sql/work": nil,
 	// bound counts what the engine keeps, and knows nothing of tables
 	"sql/bound": {"sql/admit", "sql/aside", "sql/exec", "sql/expr/collate", "sql/expr/jsondoc", "sql/rules"},
 	// lent computes for the engine what package expr does, and counts it to the statement
@@ -217,7 +219,7 @@ var allowed = map[string][]string{
 	// rewrite changes texts and their trees, and looks nothing up
 	"sql/rewrite": {"sql/bound", "sql/ddl", "sql/schema", "sql/session", "sql/zone"},
 	// digest counts texts, and knows neither sessions nor tables
-	"sql/digest": {"obs/audit"},
+	"sql/digest": {"obs/audit", "sql/work"},
 	// recording keeps texts and literals, and knows no session; recorded knows tables
 	"sql/recording": {"sql/digest", "sql/token"},
 	"sql/recorded":  {"sql/describe", "sql/recording", "sql/schema"},
@@ -245,7 +247,7 @@ var allowed = map[string][]string{
 	"sql/exec/bounds":   {"sql/expr"},
 	// jsontable reads a syntax, and makes rows of documents; it asks for none
 	"sql/jsontable": {"sql/expr", "sql/expr/jsondoc"},
-	"sql/exec":      {"base/sealed", "sql/admit", "sql/exec/bounds", "sql/exec/hashing", "sql/exec/tempfile", "sql/expr", "sql/expr/fn", "sql/expr/jsondoc", "sql/jsontable", "sql/order"},
+	"sql/exec":      {"base/sealed", "sql/admit", "sql/exec/bounds", "sql/exec/hashing", "sql/exec/tempfile", "sql/expr", "sql/expr/fn", "sql/expr/jsondoc", "sql/jsontable", "sql/order", "sql/work"},
 	// algebra is the form of a query: who binds, plans or describes tables meets here
 	"sql/algebra": {"sql/expr", "sql/jsontable"},
 	"sql/bind":    {"sql/algebra", "sql/bind/tree", "sql/expr", "sql/expr/fn", "sql/expr/fulltext", "sql/jsontable"},
@@ -274,7 +276,7 @@ var allowed = map[string][]string{
 	// access is where rows of the store become vectors: below it nobody knows of vectors, above it
 	// nobody of keys.
 	"sql/access": {"sql/access/sieve", "sql/algebra", "sql/exec", "sql/expr", "sql/expr/calendar", "sql/schema", "sql/schema/rowfmt",
-		"sql/session", "sql/stats", "sql/table", "sql/zone"},
+		"sql/session", "sql/stats", "sql/table", "sql/work", "sql/zone"},
 	// layer 5: one process
 	// console is a MySQL client with pages: it knows no part of the node, and asks it by SQL only
 	"node/console": nil,
