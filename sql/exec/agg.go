@@ -125,7 +125,7 @@ func (h *hashAgg) Open(ctx *Ctx) error {
 		return err
 	}
 	if h.nkeys > 0 {
-		ctx.did().Tables++
+		ctx.Work.Table()
 	}
 	h.state, h.depth = aggRead, 0
 	h.begin()

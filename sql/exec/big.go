@@ -20,7 +20,7 @@ type bigGroup struct {
 // begBig makes the only group that there is a bigGroup. Rows of other groups that follow go to
 // partitions.
 func (h *hashAgg) begBig() error {
-	h.ctx.did().Files++
+	h.ctx.Work.File()
 	f, err := newSpill(h.ctx, h.rowTypes)
 	if err != nil {
 		return err

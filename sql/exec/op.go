@@ -37,14 +37,6 @@ type Ctx struct {
 	Work *work.Done
 }
 
-// did is what operators tell.
-func (c *Ctx) did() *work.Done {
-	if c.Work == nil {
-		return new(work.Done)
-	}
-	return c.Work
-}
-
 // Err implements context.Context. Operators ask between batches, so a statement that computes for
 // long waits here for its turn.
 func (c *Ctx) Err() error {

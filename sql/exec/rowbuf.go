@@ -33,7 +33,7 @@ func (b *rowBuf) add(cols []*expr.Vec, sel []int32) error {
 			return b.mem.add(cols, sel)
 		}
 		var err error
-		b.ctx.did().Files++
+		b.ctx.Work.File()
 		if b.file, err = newSpill(b.ctx, b.mem.types); err != nil {
 			return err
 		}

@@ -529,7 +529,7 @@ func newDistinct(in Op, by int) Op { return &distinct{columns: columnsOf(in), in
 
 func (d *distinct) Open(ctx *Ctx) error {
 	d.ctx, d.depth = ctx, 0
-	ctx.did().Tables++
+	ctx.Work.Table()
 	d.t = hashing.New(d.types[:d.by], ctx.Err)
 	return d.in.Open(ctx)
 }

@@ -213,8 +213,8 @@ func (s *sortOp) load() error {
 			return err
 		}
 	}
-	if s.ctx.did().Sorts++; len(s.runs) == 0 {
-		s.ctx.did().Sorted += uint64(s.mem.n)
+	if len(s.runs) == 0 {
+		s.ctx.Work.Sort(s.mem.n)
 		idx, err := s.s.order(s.mem)
 		s.read = &reader{s: s.mem, idx: idx}
 		return err
@@ -222,6 +222,7 @@ func (s *sortOp) load() error {
 	if err := s.spillRun(nil, nil); err != nil {
 		return err
 	}
+	s.ctx.Work.Merge()
 	var err error
 	s.m, err = newMerge(s.ctx, s.s, s.runs)
 	return err
@@ -235,8 +236,7 @@ func (s *sortOp) spillRun(row []*expr.Vec, sel []int32) error {
 			return err
 		}
 		s.runs = append(s.runs, f)
-		s.ctx.did().Merges++
-		s.ctx.did().Sorted += uint64(s.mem.n)
+		s.ctx.Work.Run(s.mem.n)
 		idx, err := s.s.order(s.mem)
 		if err != nil {
 			return err
@@ -469,8 +469,7 @@ func (t *topN) load() error {
 		}
 	}
 	idx, err := t.first()
-	t.ctx.did().Sorts++
-	t.ctx.did().Sorted += uint64(len(idx))
+	t.ctx.Work.Sort(len(idx))
 	t.read = &reader{s: t.mem, idx: idx}
 	return err
 }

@@ -328,7 +328,7 @@ type parts struct {
 
 func newParts(ctx *Ctx, types, keys []expr.Type) (*parts, error) {
 	p := &parts{p: hashing.NewPartitioner(keys, ctx.Err)}
-	ctx.did().Files++
+	ctx.Work.File()
 	for range hashing.Fan {
 		f, err := newSpill(ctx, types)
 		if err != nil {

@@ -155,7 +155,7 @@ func (s *spool) add(cols []*expr.Vec, sel []int32) error {
 		if s.file, err = newSpill(s.ctx, s.mem.types); err != nil {
 			return err
 		}
-		s.ctx.did().Files++
+		s.ctx.Work.File()
 		if err := s.file.writeStore(s.mem); err != nil {
 			return err
 		}

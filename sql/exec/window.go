@@ -201,7 +201,7 @@ func (w *window) Open(ctx *Ctx) error {
 	if err := w.compile(ctx); err != nil {
 		return err
 	}
-	ctx.did().Tables++
+	ctx.Work.Table()
 	w.buf = newRowBuf(w.rows, ctx)
 	w.cur, w.peerA, w.peerB = rowCursor{buf: w.buf}, rowCursor{buf: w.buf}, rowCursor{buf: w.buf}
 	w.done, w.sel, w.last, w.at, w.p, w.held = false, nil, nil, 0, 0, 0

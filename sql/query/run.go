@@ -544,7 +544,7 @@ func (st *statement) refused(err error) (reason string, ok bool) {
 // drain runs the plan to its end.
 func (st *statement) drain(take func(*expr.Batch) error) error {
 	ec := st.paced()
-	ec.Mem, ec.Env = st.mem, st.env
+	ec.Mem, ec.Env, ec.Work = st.mem, st.env, &st.s.Work
 	defer st.op.Close()
 	if err := st.op.Open(ec); err != nil {
 		return err
@@ -568,9 +568,7 @@ func (st *statement) drain(take func(*expr.Batch) error) error {
 }
 
 // paced is the statement's context. Who asks it whether the statement goes on waits for its turn.
-func (st *statement) paced() *exec.Ctx {
-	return &exec.Ctx{Context: st.ctx, Turn: &st.turn, Work: &st.s.Work}
-}
+func (st *statement) paced() *exec.Ctx { return &exec.Ctx{Context: st.ctx, Turn: &st.turn} }
 
 func (st *statement) close() {
 	st.calls.close()

@@ -1,5 +1,6 @@
 // Package work counts what one statement has the executor do: the figures that MySQL shows of a
-// statement beside its rows and its time. Only the goroutine that executes the statement counts.
+// statement beside its rows and its time. Only the goroutine that executes the statement counts. What
+// operators call does nothing to nil.
 package work
 
 // Done is what a statement has done. The zero value is nothing.
@@ -40,6 +41,38 @@ func (d *Done) Read(whole, ranges bool) {
 
 // Changes forgets how tables were read: MySQL says that of queries only.
 func (d *Done) Changes() { d.Scans, d.Ranges, d.FullJoins, d.RangeJoins = 0, 0, 0, 0 }
+
+// Sort notes a sort of rows in memory, Run one of a run that goes to a temporary file, Merge that of
+// such runs.
+func (d *Done) Sort(rows int) { d.sorted(1, rows, 0) }
+
+// Run is described with Sort.
+func (d *Done) Run(rows int) { d.sorted(0, rows, 1) }
+
+// Merge is described with Sort.
+func (d *Done) Merge() { d.sorted(1, 0, 0) }
+
+func (d *Done) sorted(sorts, rows, runs int) {
+	if d != nil {
+		d.Sorts += uint64(sorts)
+		d.Sorted += uint64(rows)
+		d.Merges += uint64(runs)
+	}
+}
+
+// Table notes an operator that keeps rows, File one that begins to write them to a file.
+func (d *Done) Table() {
+	if d != nil {
+		d.Tables++
+	}
+}
+
+// File is described with Table.
+func (d *Done) File() {
+	if d != nil {
+		d.Files++
+	}
+}
 
 // Unindexed reports whether some table was read as a whole.
 func (d *Done) Unindexed() bool { return d.Scans+d.FullJoins > 0 }
