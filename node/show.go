@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster/placed"
 	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/policy/home"
 	"github.com/godwitdb/godwit/sql/backup"
 	"github.com/godwitdb/godwit/sql/server"
@@ -99,7 +101,7 @@ var topics = []server.Topic{
 		columns(server.TopicBool, "in_force"))},
 	{Name: "locks", Comment: "locks of the groups that this node leads", Columns: slices.Concat(
 		columns(server.TopicText, "group_name", "span", "mode", "txn", "tier"), columns(server.TopicBool, "granted"),
-		columns(server.TopicFloat, "age_ms"))},
+		columns(server.TopicFloat, "age_ms"), columns(server.TopicText, "table_name", "waits_for"))},
 	{Name: "transactions", Comment: "transactions in the groups that this node leads", Columns: slices.Concat(
 		columns(server.TopicText, "group_name", "txn"), columns(server.TopicFloat, "age_ms"), columns(server.TopicText, "phase"),
 		columns(server.TopicInt, "locks", "waiting"), columns(server.TopicFloat, "idle_ms"))},
@@ -331,7 +333,8 @@ func (n *Node) replicaRows(context.Context) (rows [][]any) {
 
 func (n *Node) lockRows(context.Context) (rows [][]any) {
 	for _, r := range n.owners.Replicas() {
-		for _, l := range r.Locks(maxShown - len(rows)) {
+		all := r.Locks(maxShown - len(rows))
+		for _, l := range all {
 			tier := "irt"
 			if l.CRT {
 				tier = "crt"
@@ -340,10 +343,23 @@ func (n *Node) lockRows(context.Context) (rows [][]any) {
 			if l.Age != 0 {
 				age = millis(time.Since(l.Age.Time()))
 			}
-			rows = append(rows, []any{r.ID().String(), l.Span.String(), l.Mode.String(), l.Txn.String(), tier, !l.Waiting, age})
+			rows = append(rows, []any{r.ID().String(), l.Span.String(), l.Mode.String(), l.Txn.String(), tier, !l.Waiting, age,
+				n.tableName(l.Span.Start), blockers(all, l)})
 		}
 	}
 	return rows
+}
+
+// blockers names the transactions that have what a transaction waits for; NULL if it waits for
+// nobody. Those before it in the queue of a lock are not among them.
+func blockers(all []owner.LockRow, l owner.LockRow) any {
+	var names []string
+	for _, h := range all {
+		if l.Waiting && !h.Waiting && h.Txn != l.Txn && h.Span.Overlaps(l.Span) && !slices.Contains(names, h.Txn.String()) {
+			names = append(names, h.Txn.String())
+		}
+	}
+	return orNull(strings.Join(names, ", "))
 }
 
 func (n *Node) transactionRows(context.Context) (rows [][]any) {

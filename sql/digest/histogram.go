@@ -79,3 +79,26 @@ func upper(p, i int) time.Duration {
 	}
 	return time.Duration((uint64(i+sub+1) << (p - 1)) - 1)
 }
+
+// buckets are those that are not empty.
+func (h *histogram) buckets() (out []Bucket) {
+	for p, c := range h.counts {
+		if c == nil {
+			continue
+		}
+		for i, n := range c {
+			if n == 0 {
+				continue
+			}
+			b := Bucket{High: upper(p, i), Count: uint64(n)}
+			switch {
+			case i > 0:
+				b.Low = upper(p, i-1)
+			case p > 0:
+				b.Low = upper(p-1, sub-1)
+			}
+			out = append(out, b)
+		}
+	}
+	return out
+}

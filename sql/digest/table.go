@@ -158,10 +158,12 @@ func (t *Table) Truncate() {
 	t.state.Store(&state{rows: map[string]*counts{}, seed: maphash.MakeSeed()})
 }
 
-// Record counts a statement.
-func (t *Table) Record(st *Statement) {
+// Record counts a statement. It returns the text of its digest, which is empty if there was no
+// place for it.
+func (t *Table) Record(st *Statement) (text string) {
 	r, end := t.find(st)
 	t.add(r, st, end)
+	return r.text
 }
 
 // find is the row of a statement, and where the first statement of its text ends.
@@ -235,11 +237,12 @@ func (t *Table) add(r *counts, st *Statement, end int) {
 	if r.sampleAt.IsZero() || st.Elapsed > r.sampleTook || st.End.Sub(r.sampleAt) >= sampleFor {
 		t.take(r, st, end)
 	}
-	r.totals.add(st)
+	r.totals.Add(st)
 	r.hist.observe(st.Elapsed)
 }
 
-func (t *Totals) add(st *Statement) {
+// Add counts a statement.
+func (t *Totals) Add(st *Statement) {
 	if t.Count == 0 || st.Elapsed < t.Min {
 		t.Min = st.Elapsed
 	}
@@ -369,6 +372,56 @@ func (r *counts) row() Row {
 		to    *time.Duration
 	}{{0.5, &out.P50}, {0.95, &out.P95}, {0.99, &out.P99}, {0.999, &out.P999}} {
 		*q.to = min(max(r.hist.quantile(q.share), out.Min), out.Max)
+	}
+	return out
+}
+
+// Plus adds the totals of other statements.
+func (t *Totals) Plus(o *Totals) {
+	if o.Count == 0 {
+		return
+	}
+	if t.Count == 0 || o.Min < t.Min {
+		t.Min = o.Min
+	}
+	if t.Count == 0 || o.First.Before(t.First) {
+		t.First = o.First
+	}
+	if o.Last.After(t.Last) {
+		t.Last = o.Last
+	}
+	t.Count, t.Errors, t.Warnings = t.Count+o.Count, t.Errors+o.Errors, t.Warnings+o.Warnings
+	t.Affected, t.Sent = t.Affected+o.Affected, t.Sent+o.Sent
+	t.Sum, t.Max, t.Waited = t.Sum+o.Sum, max(t.Max, o.Max), t.Waited+o.Waited
+	t.Hops, t.Bytes, t.Moves, t.Retries = t.Hops+o.Hops, t.Bytes+o.Bytes, t.Moves+o.Moves, t.Retries+o.Retries
+	t.Crossed, t.Inside, t.Unindexed = t.Crossed+o.Crossed, t.Inside+o.Inside, t.Unindexed+o.Unindexed
+	t.Work.Add(&o.Work)
+}
+
+// Bucket is how many statements took longer than Low and no longer than High.
+type Bucket struct {
+	Low, High time.Duration
+	Count     uint64
+}
+
+// Histogram is how long the statements of one digest took.
+type Histogram struct {
+	Schema, Text string
+	Rest         bool
+	// Buckets has those that are not empty, in order.
+	Buckets []Bucket
+}
+
+// Histograms are those of all digests, that of what did not fit last.
+func (t *Table) Histograms() (out []Histogram) {
+	s := t.state.Load()
+	for _, r := range append(s.all(), &s.rest) {
+		r.mu.Lock()
+		h := Histogram{Schema: r.schema, Text: r.text, Rest: r == &s.rest, Buckets: r.hist.buckets()}
+		r.mu.Unlock()
+		if len(h.Buckets) > 0 {
+			out = append(out, h)
+		}
 	}
 	return out
 }

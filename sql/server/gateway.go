@@ -31,6 +31,7 @@ import (
 	"github.com/godwitdb/godwit/sql/lent"
 	"github.com/godwitdb/godwit/sql/named"
 	"github.com/godwitdb/godwit/sql/oneshot"
+	"github.com/godwitdb/godwit/sql/perfschema"
 	"github.com/godwitdb/godwit/sql/prefetch"
 	selects "github.com/godwitdb/godwit/sql/query"
 	"github.com/godwitdb/godwit/sql/regionkey"
@@ -78,6 +79,7 @@ type gateway struct {
 	audit    *audited.Recorder
 	// statements counts what clients execute.
 	statements *statements.Recorder
+	perf       *perfschema.Env
 
 	settings Settings
 	// settingsTurn is full while settings are applied. It is a channel, because settings are read
@@ -100,6 +102,10 @@ func newGateway(cfg Config) *gateway {
 	g.audit = &audited.Recorder{Log: cfg.Audit, Wording: g.wording, Address: g.addressOf}
 	g.statements = statements.New(cfg.Logger, func(s *session.Session) string { return g.DB.Topology().RegionName(s.Region()) })
 	g.statements.Tracer = cfg.Tracer
+	g.perf = &perfschema.Env{Statements: g.statements, Processes: func() []sql.Process { return g.engine.ProcessList.Processes() }, Rights: g.rights}
+	if cfg.Cluster != nil {
+		g.perf.Cluster = func(ctx *sql.Context, topic string) [][]any { return cfg.Cluster.Status(ctx, topic) }
+	}
 	g.System = g.systemDatabase
 	g.Sees = func(ctx *sql.Context, db, name string) bool {
 		return rights.Of(ctx, g.engine.Analyzer.Catalog.MySQLDb).Sees(db, name)
@@ -111,6 +117,7 @@ func newGateway(cfg Config) *gateway {
 	g.Memory = func() session.Budget { return g.query.SessionBudget() }
 	g.Ended = func(s *session.Session) {
 		locks.ReleaseAll(s)
+		g.statements.Ended(s)
 		// The connection may have another session by now (COM_RESET_CONNECTION).
 		if g.sessions.CompareAndDelete(s.ID(), s) {
 			g.presences.Delete(s.ID())
@@ -130,8 +137,9 @@ func newGateway(cfg Config) *gateway {
 	g.Stored = g.query.EngineFunction
 	g.query.DescribeViews(a.Catalog.InfoSchema)
 	rights.Cover(a.Catalog.InfoSchema, a.Catalog.MySQLDb, map[string]func(rights.SchemaReader) rights.SchemaReader{
-		information_schema.StatisticsTableName: infoschema.Statistics,
-		information_schema.EventsTableName:     g.events.Describe,
+		information_schema.StatisticsTableName:      infoschema.Statistics,
+		information_schema.EventsTableName:          g.events.Describe,
+		information_schema.TablePrivilegesTableName: perfschema.Granted,
 	})
 	a.Catalog.InfoSchema = stored.Cover(a.Catalog.InfoSchema, g.rights)
 	if missing := rules.Install(a); len(missing) > 0 {

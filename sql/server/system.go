@@ -10,6 +10,7 @@ import (
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/sql/aside"
 	"github.com/godwitdb/godwit/sql/ddl"
+	"github.com/godwitdb/godwit/sql/perfschema"
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/statements"
@@ -128,8 +129,8 @@ func (g *gateway) systemDatabase(name string) sql.Database {
 	switch {
 	case name == rights.GrantTables:
 		return rights.OpenGrantTables(g.engine.Analyzer.Catalog.MySQLDb)
-	case strings.EqualFold(name, statements.Schema):
-		return g.statements.Database()
+	case strings.EqualFold(name, perfschema.Schema):
+		return g.perf.Database()
 	case strings.EqualFold(name, ddl.SystemDatabase) && (g.cluster != nil || g.settings != nil):
 		return &virtual.Database{Called: ddl.SystemDatabase, Tables: g.tables,
 			ReadOnly: func() error { return ddl.ErrReadOnlySystem(ddl.SystemDatabase) }}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -82,6 +83,18 @@ func (k *kept) release() {
 		k.budget.Release()
 	}
 	*k = kept{}
+}
+
+// UserVariables are the names of the session's user variables, in order. Only its own goroutine may
+// ask.
+func (s *Session) UserVariables() (names []string) {
+	for what := range s.kept.of {
+		if name, is := strings.CutPrefix(what, "@"); is {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // sizeOfValue is about what the value of a variable takes.

@@ -65,8 +65,21 @@ func (s *Session) SetPrivilegeSet(set sql.PrivilegeSet, version uint64) {
 			all.UnionWith(*s.roles.rights)
 		}
 	}
+	if ok && version != had {
+		for _, table := range openTables {
+			all.AddTable("performance_schema", table, sql.PrivilegeType_Select)
+		}
+	}
 	s.BaseSession.SetPrivilegeSet(set, version)
 }
+
+// openTables are those of performance_schema that everybody may read, as in MySQL. Whoever has not
+// PROCESS sees nothing of others there.
+var openTables = []string{"global_status", "global_variables", "session_status", "session_variables", "variables_info", "persisted_variables",
+	"processlist", "session_account_connect_attrs", "session_connect_attrs", "keyring_keys", "keyring_component_status", "user_defined_functions"}
+
+// IsOpen reports whether a table of performance_schema is one that everybody may read.
+func IsOpen(table string) bool { return slices.Contains(openTables, table) }
 
 // KeepPrivilegeSet makes a set the session's, whatever roles are active.
 func (s *Session) KeepPrivilegeSet(set sql.PrivilegeSet, version uint64) {

@@ -79,6 +79,8 @@ type Session struct {
 	retries        int // of the client's command
 	// Work is what the client's command has had the executor do.
 	Work work.Done
+	// Activity is what package statements keeps of the session's client.
+	Activity any
 	// reads and answers are the character sets of the client; greeted: it has said its first.
 	reads, answers *charset.Set
 	greeted        bool

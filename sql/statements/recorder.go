@@ -29,6 +29,8 @@ type Recorder struct {
 	Tracer *obs.Tracer
 	// Slow counts statements that were slow, logged or not.
 	Slow atomic.Int64
+
+	ledger ledger
 }
 
 // New makes a recorder that has counted nothing.
@@ -106,7 +108,7 @@ func (b *Began) End(s *session.Session, query string, c *session.StatementCost, 
 	if c.Kind != "show" { // SHOW WARNINGS keeps those of the statement before it
 		st.Warnings = uint64(s.WarningCount())
 	}
-	b.to.Table.Record(&st)
+	b.to.ledger.note(s, c.Kind, b.to.Table.Record(&st), &st, err)
 	b.to.keep(s, b, &st, err)
 	if c.Elapsed > s.LongQuery {
 		b.to.slow(s, &st, err)

@@ -9,26 +9,17 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/sqltypes"
 
-	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/digest"
 	"github.com/godwitdb/godwit/sql/virtual"
 )
 
-// Schema is the database of MySQL's statistics of a server, and byDigest the one of its tables that
-// shows what was counted.
-const (
-	Schema   = "performance_schema"
-	byDigest = "events_statements_summary_by_digest"
-)
+// ByDigest is the table of performance_schema that shows what was counted.
+const ByDigest = "events_statements_summary_by_digest"
 
-// Database shows what this node has counted as MySQL 8.0 does.
-func (r *Recorder) Database() sql.Database {
-	return &virtual.Database{Called: Schema, ReadOnly: func() error { return ddl.ErrReadOnlySystem(Schema) },
-		Tables: func() []virtual.Table {
-			return append([]virtual.Table{{Name: byDigest, Comment: "what statements of this node's clients have cost, by digest",
-				Columns: summaryColumns, Truncate: r.Table.Truncate,
-				Rows: func(*sql.Context) ([]sql.Row, error) { return summary(r.Table.Rows()), nil }}}, variableTables()...)
-		}}
+// Summary is that table, as MySQL 8.0 has it.
+func (r *Recorder) Summary() virtual.Table {
+	return virtual.Table{Name: ByDigest, Comment: "what statements of this node's clients have cost, by digest", Columns: summaryColumns,
+		Truncate: r.Table.Truncate, Rows: func(*sql.Context) ([]sql.Row, error) { return summary(r.Table.Rows()), nil }}
 }
 
 // column is one of the table, and its value of a row. Those without a value are always 0: nothing

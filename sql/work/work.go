@@ -1,6 +1,6 @@
 // Package work counts what one statement has the executor do: the figures that MySQL shows of a
-// statement beside its rows and its time. Only the goroutine that executes the statement counts. What
-// operators call does nothing to nil.
+// statement beside its rows and its time. Only the goroutine that executes the statement counts.
+// What operators call does nothing to nil.
 package work
 
 // Done is what a statement has done. The zero value is nothing.
@@ -42,8 +42,8 @@ func (d *Done) Read(whole, ranges bool) {
 // Changes forgets how tables were read: MySQL says that of queries only.
 func (d *Done) Changes() { d.Scans, d.Ranges, d.FullJoins, d.RangeJoins = 0, 0, 0, 0 }
 
-// Sort notes a sort of rows in memory, Run one of a run that goes to a temporary file, Merge that of
-// such runs.
+// Sort notes a sort of rows in memory, Run one of a run that goes to a temporary file, Merge that
+// of such runs.
 func (d *Done) Sort(rows int) { d.sorted(1, rows, 0) }
 
 // Run is described with Sort.
