@@ -75,7 +75,7 @@ func (p *Provider) Find(ctx *sql.Context, name string) (*schema.Database, error)
 
 func builtinDB(name string) bool {
 	switch strings.ToLower(name) {
-	case "information_schema", "mysql", "performance_schema", SystemDatabase:
+	case "information_schema", "mysql", "performance_schema", "sys", SystemDatabase:
 		return true
 	}
 	return false
@@ -85,7 +85,7 @@ func builtinDB(name string) bool {
 var errNoDatabase = map[string]error{}
 
 func init() {
-	for _, n := range []string{"", "mysql", "information_schema", "performance_schema"} {
+	for _, n := range []string{"", "mysql", "information_schema", "performance_schema", "sys"} {
 		errNoDatabase[n] = sql.ErrDatabaseNotFound.New(n)
 	}
 }
@@ -359,7 +359,7 @@ func (m *mutation) newTableID(ctx *sql.Context, region base.RegionID) (id base.T
 const SystemDatabase = "godwit"
 
 // systemDatabases are those whose tables are not stored, and whose names are taken.
-var systemDatabases = []string{SystemDatabase, "performance_schema"}
+var systemDatabases = []string{SystemDatabase, "performance_schema", "sys"}
 
 // ErrReadOnlySystem refuses changes of one of these databases.
 func ErrReadOnlySystem(name string) error {

@@ -19,7 +19,7 @@ import (
 // systemDatabase reports whether a database is one of those that show what the whole server does:
 // a user with PROCESS may read them.
 func systemDatabase(name string) bool {
-	return strings.EqualFold(name, "godwit") || strings.EqualFold(name, "performance_schema")
+	return strings.EqualFold(name, "godwit") || strings.EqualFold(name, "performance_schema") || strings.EqualFold(name, "sys")
 }
 
 // SetUserID is the dynamic privilege to make objects in the name of others.

@@ -41,6 +41,7 @@ import (
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/statements"
 	"github.com/godwitdb/godwit/sql/stored"
+	"github.com/godwitdb/godwit/sql/sysschema"
 	"github.com/godwitdb/godwit/sql/table"
 	"github.com/godwitdb/godwit/sql/tally"
 	"github.com/godwitdb/godwit/sql/users"
@@ -80,6 +81,7 @@ type gateway struct {
 	// statements counts what clients execute.
 	statements *statements.Recorder
 	perf       *perfschema.Env
+	sys        *sysschema.Env
 
 	settings Settings
 	// settingsTurn is full while settings are applied. It is a channel, because settings are read
@@ -106,6 +108,10 @@ func newGateway(cfg Config) *gateway {
 	if cfg.Cluster != nil {
 		g.perf.Cluster = func(ctx *sql.Context, topic string) [][]any { return cfg.Cluster.Status(ctx, topic) }
 	}
+	g.sys = &sysschema.Env{Perf: g.perf, Next: func(ctx *sql.Context, t *schema.Table) (uint64, error) {
+		return table.New(g.tableEnv(), t).PeekNextAutoIncrementValue(ctx)
+	}}
+	g.sessionEnv().SystemFunction = sysschema.Function
 	g.System = g.systemDatabase
 	g.Sees = func(ctx *sql.Context, db, name string) bool {
 		return rights.Of(ctx, g.engine.Analyzer.Catalog.MySQLDb).Sees(db, name)

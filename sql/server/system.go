@@ -14,6 +14,7 @@ import (
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/statements"
+	"github.com/godwitdb/godwit/sql/sysschema"
 	"github.com/godwitdb/godwit/sql/tally"
 	"github.com/godwitdb/godwit/sql/virtual"
 )
@@ -131,6 +132,8 @@ func (g *gateway) systemDatabase(name string) sql.Database {
 		return rights.OpenGrantTables(g.engine.Analyzer.Catalog.MySQLDb)
 	case strings.EqualFold(name, perfschema.Schema):
 		return g.perf.Database()
+	case strings.EqualFold(name, sysschema.Schema):
+		return g.sys.Database()
 	case strings.EqualFold(name, ddl.SystemDatabase) && (g.cluster != nil || g.settings != nil):
 		return &virtual.Database{Called: ddl.SystemDatabase, Tables: g.tables,
 			ReadOnly: func() error { return ddl.ErrReadOnlySystem(ddl.SystemDatabase) }}

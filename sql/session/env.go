@@ -13,9 +13,11 @@ import (
 
 // Env is what all sessions of one gateway share.
 type Env struct {
-	DB      kv.DB
-	Log     *slog.Logger
-	Catalog *schema.Catalog
+	// SystemFunction is a function of a database that is not stored; nil: there are none.
+	SystemFunction func(db, name string) *schema.ObjectDesc
+	DB             kv.DB
+	Log            *slog.Logger
+	Catalog        *schema.Catalog
 	// Reads chooses snapshots for reads that may be old; nil: all read the present.
 	Reads Reads
 	// Relay says whether the transactions of sessions that have not chosen cross regions in a tier

@@ -16,6 +16,11 @@ func (s *Session) Function(ctx *sql.Context, db, name string) (*schema.ObjectDes
 		return nil, err
 	}
 	lower := strings.ToLower(name)
+	if o := s.env.SystemFunction; o != nil && snap.Database(db) == nil {
+		if f := o(db, lower); f != nil {
+			return f, nil
+		}
+	}
 	if d := snap.Database(db); d != nil && d.Objects[schema.IxFunction][lower] != nil {
 		return d.Objects[schema.IxFunction][lower], nil
 	}
