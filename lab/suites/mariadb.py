@@ -8,7 +8,12 @@
 A test passes if MariaDB's client for tests finds every answer byte for byte as MariaDB 10.11 gives it. So it
 fails at the first plan, message or default of MariaDB's own. The share says where we stand beside MariaDB, and
 the reasons are what is worth reading. The runner of the suite itself wants variables of a MariaDB server, so
-this one starts the client for each test.
+this one starts the client for each test. It asks what a test needs of a server in place of the includes that
+look for that in tables of MariaDB alone.
+
+With --statements the client goes on after an error and writes down what it gets. Then a statement counts if its text
+and its answer are those of the result file, in their place, whatever the other statements of the test did. That takes
+the longest for tests of which little works; --sample 4 runs every fourth test.
 """
 import argparse
 import collections
@@ -34,6 +39,8 @@ def arguments():
     p.add_argument('--tests', default='.*', help='regular expression of names')
     p.add_argument('--timeout', type=int, default=20, help='seconds a test')
     p.add_argument('--limit', type=int, default=0, help='most seconds in all; 0: none')
+    p.add_argument('--statements', action='store_true', help='count statements that answer right, too')
+    p.add_argument('--sample', type=int, default=1, help='run every so many-th test')
     p.add_argument('--out', help='file for the report')
     return p.parse_args()
 
@@ -49,14 +56,37 @@ def clean(a):
     for name in (bytes.fromhex(n).decode(errors='replace') for n in names):
         if name not in SYSTEM:
             drop.append('DROP DATABASE `' + name.replace('`', '``') + '`;')
-    for q in drop + ['CREATE DATABASE test;']:
+    for q in drop + ['CREATE DATABASE test;', 'CREATE DATABASE mtr;',
+                     'CREATE PROCEDURE mtr.add_suppression(pattern VARCHAR(255)) SET @suppressed = pattern;']:
         # --binary-mode: the client takes no commands from names
         subprocess.run(client(a, '--binary-mode'), input=q, text=True, capture_output=True, timeout=60)
 
 
+# Includes that ask tables of MariaDB alone whether a server is built for a test, and what takes their place.
+ASSUMED = dict.fromkeys(['have_innodb', 'not_asan', 'not_msan', 'not_ubsan', 'no_msan_without_big', 'not_msan_with_debug', 'have_mutex_deadlock_detector',
+                         'default_optimizer_switch', 'restore_default_optimizer_switch'], '')
+ASSUMED.update(dict.fromkeys(['have_debug', 'have_debug_sync'], '--skip a server that is built for debugging\n'))
+
+
+def overlay(tmp):
+    """A copy of the suite, by links, with includes that suit any server."""
+    at = pathlib.Path(tmp) / 'suite'
+    at.mkdir()
+    for p in ROOT.iterdir():
+        if p.name != 'include':
+            (at / p.name).symlink_to(p)
+    (at / 'include').mkdir()
+    for p in (ROOT / 'include').iterdir():
+        if p.stem in ASSUMED and p.suffix == '.inc':
+            (at / 'include' / p.name).write_text(ASSUMED[p.stem])
+        else:
+            (at / 'include' / p.name).symlink_to(p)
+    return at
+
+
 def environment(a, tmp):
     env = dict(os.environ)
-    env.update(MYSQL_TEST_DIR=str(ROOT), MYSQLTEST_VARDIR=tmp, MYSQL_TMP_DIR=tmp, MASTER_MYPORT=a.port, MASTER_MYSOCK='/none',
+    env.update(MYSQL_TEST_DIR=str(a.suite), MYSQLTEST_VARDIR=tmp, MYSQL_TMP_DIR=tmp, MASTER_MYPORT=a.port, MASTER_MYSOCK='',
                MYSQL='mariadb --no-defaults -h%s -P%s -u%s' % (a.host, a.port, a.user), DEFAULT_MASTER_PORT=a.port, CHARSETSDIR='/usr/share/mysql/charsets',
                MYSQL_DUMP='mariadb-dump --no-defaults -h%s -P%s -u%s' % (a.host, a.port, a.user), LC_ALL='C', TZ='GMT-3')
     return env
@@ -67,10 +97,10 @@ def run(a, name, tmp):
     result = ROOT / 'main' / (name + '.result')
     if not result.exists():
         return 'skipped', 'no result file'
-    cmd = ['mariadb-test', '--no-defaults', '--silent', '--host=' + a.host, '--port=' + a.port, '--user=' + a.user, '--database=test', '--tmpdir=' + tmp, '--logdir=' + tmp,
-           '--basedir=' + str(ROOT), '--test-file=' + str(ROOT / 'main' / (name + '.test')), '--result-file=' + str(result)]
+    cmd = ['mariadb-test', '--no-defaults', '--silent', '--protocol=tcp', '--host=' + a.host, '--port=' + a.port, '--user=' + a.user, '--database=test', '--tmpdir=' + tmp, '--logdir=' + tmp,
+           '--basedir=' + str(a.suite) + '/', '--test-file=' + str(a.suite / 'main' / (name + '.test')), '--result-file=' + str(result)]
     try:
-        p = subprocess.run(cmd, capture_output=True, text=True, errors='replace', timeout=a.timeout, env=environment(a, tmp), cwd=ROOT)
+        p = subprocess.run(cmd, capture_output=True, text=True, errors='replace', timeout=a.timeout, env=environment(a, tmp), cwd=a.suite)
     except subprocess.TimeoutExpired:
         return 'failed', f'does not end in {a.timeout} s'
     if p.returncode == 0:
@@ -78,6 +108,39 @@ def run(a, name, tmp):
     if p.returncode == 62:
         return 'skipped', reason(p.stdout + p.stderr)
     return 'failed', reason(p.stdout + p.stderr)
+
+
+def statements(a, name, tmp):
+    """Runs one test to its end: how many statements its result file has, and how many are answered so."""
+    want, got = ROOT / 'main' / (name + '.result'), pathlib.Path(tmp) / 'got.result'
+    got.write_text('')
+    cmd = ['mariadb-test', '--no-defaults', '--silent', '--protocol=tcp', '--continue-on-error', '--record', '--host=' + a.host, '--port=' + a.port,
+           '--user=' + a.user, '--database=test', '--tmpdir=' + tmp, '--logdir=' + tmp, '--basedir=' + str(a.suite) + '/',
+           '--test-file=' + str(a.suite / 'main' / (name + '.test')), '--result-file=' + str(got)]
+    try:
+        subprocess.run(cmd, capture_output=True, timeout=a.timeout, env=environment(a, tmp), cwd=a.suite)
+    except subprocess.TimeoutExpired:
+        pass
+    lines = want.read_bytes().splitlines()
+    wrong = [False] * (len(lines) + 1)
+    diff = subprocess.run(['diff', '-a', '-U0', str(want), str(got)], capture_output=True).stdout
+    for m in re.finditer(rb'^@@ -(\d+)(?:,(\d+))? ', diff, re.M):
+        first, n = int(m[1]), int(m[2] or 1)
+        for i in range(first - 1, first - 1 + n) if n else [max(first - 1, 0)]:
+            wrong[i] = True
+    return count(lines, wrong)
+
+
+def count(lines, wrong):
+    """Statements of a result file, and those none of whose lines is wrong: a line that ends a statement, and its answer."""
+    all, right, begun, ok = 0, 0, False, True
+    for line, bad in zip(lines + [b';'], wrong):
+        if line.rstrip().endswith(b';'):
+            if begun:
+                all, right = all + 1, right + ok
+            begun, ok = True, True
+        ok = ok and not bad
+    return all, right
 
 
 def reason(text):
@@ -96,12 +159,17 @@ def reason(text):
     return (text.strip().splitlines() or ['nothing said'])[-1][:80]
 
 
-def report(counts, reasons, took):
+def report(a, counts, reasons, answered, took):
     judged = counts['passed'] + counts['failed']
     share = 100 * counts['passed'] / max(judged, 1)
     text = (f"Of MariaDB 10.11's suite `main`, {counts['passed']} of {judged} tests pass against one Godwit node ({share:.1f} %), and {counts['skipped']} are skipped "
             f'for want of something that they ask for. A test fails at its first answer that is not byte for byte that of MariaDB: a plan, a message, a default of its own '
             f'will do. It took {took:.0f} s.')
+    if a.sample > 1:
+        text += f' Every {a.sample}th test was run.'
+    if answered['all']:
+        text += (f" Of the {answered['all']:,} statements of these tests {answered['right']:,} are answered as MariaDB answers them "
+                 f"({100 * answered['right'] / answered['all']:.1f} %), when each test goes on after an error.")
     lines = ["# MariaDB's regression suite", '', *textwrap.wrap(text, 118), '', 'Made by `lab/suites/mariadb.py`.', '', '| Tests | Why they fail first |', '|---|---|']
     for why, n in reasons.most_common(60):
         if n > 1:
@@ -115,9 +183,10 @@ def main():
     a.client = shutil.which('mariadb')
     if not ROOT.exists() or not a.client or not shutil.which('mariadb-test'):
         sys.exit('mariadb-test is not installed: apt-get install mariadb-test mariadb-client')
-    names = sorted(p.stem for p in (ROOT / 'main').glob('*.test') if re.search(a.tests, p.stem))
-    counts, reasons, began = collections.Counter(), collections.Counter(), time.time()
+    names = sorted(p.stem for p in (ROOT / 'main').glob('*.test') if re.search(a.tests, p.stem))[::a.sample]
+    counts, reasons, answered, began = collections.Counter(), collections.Counter(), collections.Counter(), time.time()
     with tempfile.TemporaryDirectory() as tmp:
+        a.suite = overlay(tmp)
         for name in names:
             if a.limit and time.time() - began > a.limit:
                 break
@@ -126,8 +195,16 @@ def main():
             counts[what] += 1
             if what == 'failed':
                 reasons[why] += 1
+            if a.statements and what == 'passed':
+                all, _ = count((ROOT / 'main' / (name + '.result')).read_bytes().splitlines(), iter(lambda: False, None))
+                answered.update(all=all, right=all)
+            elif a.statements and what == 'failed':
+                clean(a)
+                all, right = statements(a, name, tmp)
+                answered.update(all=all, right=right)
+                why += f' ({right} of {all} statements)'
             print(f'{what:8} {name:40} {why}', flush=True)
-    text = report(counts, reasons, time.time() - began)
+    text = report(a, counts, reasons, answered, time.time() - began)
     print(text)
     if a.out:
         pathlib.Path(a.out).write_text(text)

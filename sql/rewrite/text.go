@@ -18,12 +18,22 @@ var reSysTime = regexp.MustCompile(`(?i)\bAS\s+OF\s+(?:SYSTEM\s+TIME|TIMESTAMP)\
 // Text brings the text of a statement to what the parser takes.
 func Text(q string) string {
 	q = quoteAccount(quoteAfter(rewriteAsOf(ddl.RewriteCreate(unwrap(plainComments(q))))))
-	q = quotePrimary(plainTypes(currentDefiner(alterView(q))))
+	q = analyzeLocal(quotePrimary(plainTypes(currentDefiner(alterView(q)))))
 	// a statement may have a megabyte
 	if !base.ContainsFold(q, "SYSTEM") && !base.ContainsFold(q, "TIMESTAMP") || !reSysTime.MatchString(q) {
 		return q
 	}
 	return reSysTime.ReplaceAllString(q, "AS OF")
+}
+
+var reAnalyzeLocal = regexp.MustCompile(`(?is)^(\s*ANALYZE\s+)(?:NO_WRITE_TO_BINLOG|LOCAL)\s+(TABLES?\b)`)
+
+// analyzeLocal leaves out what ANALYZE TABLE says of a binary log, which it is not written to.
+func analyzeLocal(q string) string {
+	if bound.Kind(q) != "analyze" {
+		return q
+	}
+	return reAnalyzeLocal.ReplaceAllString(q, "${1}${2}")
 }
 
 var reAlterView = regexp.MustCompile("(?is)^\\s*ALTER\\s+((?:ALGORITHM\\s*=\\s*\\w+\\s+|DEFINER\\s*=\\s*\\S+(?:\\s*@\\s*\\S+)?\\s+|" +

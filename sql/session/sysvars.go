@@ -67,6 +67,10 @@ func InitSystemVariables() {
 			Name: ConsistencyVar, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both), Dynamic: true, Default: "CLUSTER",
 			Type: types.NewSystemEnumType(ConsistencyVar, "CLUSTER", "STRICT", "RELAY"),
 		}})
+		sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&sql.MysqlSystemVariable{
+			Name: switchesVar, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both), Dynamic: true, Default: switchDefaults,
+			Type: switches{types.NewSystemStringType(switchesVar)},
+		}})
 		for _, name := range []string{insertIDVar, identityVar} {
 			sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&sql.MysqlSystemVariable{
 				Name: name, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Session), Dynamic: true, Default: int64(0),
