@@ -32,6 +32,7 @@ import (
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/kv/memkv"
 	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/perfschema"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 )
@@ -98,6 +99,12 @@ func (h *gmsHarness) gateway() *gateway {
 			h.t.Fatal(err)
 		}
 		h.g.engine.Analyzer.Catalog.InfoSchema = information_schema.NewInformationSchemaDatabase()
+		if t, _, err := h.g.engine.Analyzer.Catalog.InfoSchema.GetTableInsensitive(sql.NewEmptyContext(),
+			information_schema.TablePrivilegesTableName); err != nil {
+			h.t.Fatal(err)
+		} else if x, ok := t.(*information_schema.InformationSchemaTable); ok {
+			x.Reader = perfschema.Granted(x.Reader)
+		}
 		h.g.engine.Analyzer.Catalog.MySQLDb.AddRootAccount()
 		h.g.Stats.Wait = true
 		if h.epochs {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dolthub/vitess/go/mysql"
@@ -77,24 +78,27 @@ func plus(to, all map[string]*digest.Totals) {
 	}
 }
 
-// note counts a statement.
-func (c *Client) note(e *Event) {
+// note counts a statement. The caller completes what is remembered of it, and unlocks the client.
+func (c *Client) note(name string, st *digest.Statement) *Event {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	t := c.by[e.Name]
+	t := c.by[name]
 	if t == nil {
 		t = new(digest.Totals)
-		c.by[e.Name] = t
+		c.by[name] = t
 	}
-	t.Add(&e.Statement)
+	t.Add(st)
+	e := &c.last[c.n%History]
 	c.n++
-	e.ID = c.n
-	c.last[(c.n-1)%History] = *e
+	e.ID, e.Name, e.Statement = c.n, name, *st
+	e.Text = "" // it may be long, and is not to be kept
+	return e
 }
 
 // ledger is what a recorder keeps of clients and errors.
 type ledger struct {
 	clients sync.Map // *session.Session -> *Client
+	asked   atomic.Int64
+	shows   atomic.Bool
 
 	mu     sync.Mutex
 	gone   map[Account]*past
@@ -130,34 +134,49 @@ func (l *ledger) client(s *session.Session) *Client {
 
 // note counts a statement of a session's client, whose digest has this text.
 func (l *ledger) note(s *session.Session, kind, text string, st *digest.Statement, err error) {
-	e := Event{Digest: text, Statement: *st}
-	e.Text = "" // it may be long, and is not to be kept
-	var me *mysql.SQLError
-	if errors.As(err, &me) {
-		e.Errno, e.State = me.Num, me.State
-		l.raised(&e)
+	number, state := 0, ""
+	if err != nil {
+		number, state = l.raised(err, st.End)
 	}
-	e.Name = nameOf(kind, text, err != nil)
-	if on(session.LiteralsVar) {
-		e.Sample = digest.Sample(st.Text, st.Mode)
+	sample := ""
+	if l.literals(st.End) {
+		sample = digest.Sample(st.Text, st.Mode)
 	}
-	l.client(s).note(&e)
+	c := l.client(s)
+	e := c.note(nameOf(kind, text, err != nil), st)
+	e.Digest, e.Sample, e.Errno, e.State = text, sample, number, state
+	c.mu.Unlock()
 }
 
-// raised counts an error.
-func (l *ledger) raised(e *Event) {
+// literals reports whether literals are shown. It may be a second late to notice: to ask costs as
+// much as all else that is counted.
+func (l *ledger) literals(now time.Time) bool {
+	const pause = time.Second
+	if was := l.asked.Load(); now.UnixNano()-was >= int64(pause) && l.asked.CompareAndSwap(was, now.UnixNano()) {
+		l.shows.Store(on(session.LiteralsVar))
+	}
+	return l.shows.Load()
+}
+
+// raised counts an error, and returns its number and SQLSTATE.
+func (l *ledger) raised(err error, at time.Time) (number int, state string) {
+	var me *mysql.SQLError
+	if !errors.As(err, &me) {
+		return 0, ""
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.errors == nil {
 		l.errors = map[int]*ErrorCount{}
 	}
-	c := l.errors[e.Errno]
+	c := l.errors[me.Num]
 	if c == nil {
-		c = &ErrorCount{Number: e.Errno, State: e.State, First: e.End}
-		l.errors[e.Errno] = c
+		c = &ErrorCount{Number: me.Num, State: me.State, First: at}
+		l.errors[me.Num] = c
 	}
 	c.Raised++
-	c.Last = e.End
+	c.Last = at
+	return me.Num, me.State
 }
 
 // Ended says that a session is over.

@@ -14,6 +14,12 @@ var single = map[string]string{
 	"backup": "backup", "restore": "restore", "help": "help", "xa": "xa", "rename": "rename_table",
 }
 
+func init() {
+	for word, name := range single {
+		single[word] = "statement/sql/" + name
+	}
+}
+
 // double are the objects of CREATE, DROP and ALTER that MySQL's names tell apart, and what comes
 // before them.
 var double = map[string]string{
@@ -33,10 +39,10 @@ var shows = map[string]string{
 // nameOf is MySQL's name of the event of a statement, by its first word in lower case and the text
 // of its digest.
 func nameOf(kind, text string, failed bool) string {
-	const sql = "statement/sql/"
 	if name := single[kind]; name != "" {
-		return sql + name
+		return name
 	}
+	const sql = "statement/sql/"
 	words, of := double, ""
 	switch kind {
 	case "create", "drop", "alter":
