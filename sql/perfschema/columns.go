@@ -62,7 +62,7 @@ var reShared = regexp.MustCompile("@[a-z]+")
 func times(operations ...string) string {
 	var out []string
 	for _, x := range operations {
-		out = append(out, strings.ReplaceAll("COUNT_X u64!, SUM_TIMER_X u64!, MIN_TIMER_X u64!, AVG_TIMER_X u64!, MAX_TIMER_X u64!", "X", x))
+		out = append(out, strings.ReplaceAll("COUNT_? u64!, SUM_TIMER_? u64!, MIN_TIMER_? u64!, AVG_TIMER_? u64!, MAX_TIMER_? u64!", "?", x))
 	}
 	return strings.Join(out, ", ")
 }
