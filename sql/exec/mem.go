@@ -130,5 +130,5 @@ func (m *Mem) Limit() int64 { return m.limit }
 // Used is what is taken now.
 func (m *Mem) Used() int64 { return m.used.Load() }
 
-// Peak is the most that was taken at once.
-func (m *Mem) Peak() int64 { return m.peak.Load() }
+// Done gives everything back, and returns the most that was taken at once. It is the end of m.
+func (m *Mem) Done() int64 { m.Release(); return m.peak.Load() }

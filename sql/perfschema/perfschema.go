@@ -1,6 +1,7 @@
 package perfschema
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,7 +25,7 @@ type Env struct {
 	// Processes are the connections of this node.
 	Processes func() []sql.Process
 	// Cluster are the rows of a topic of SHOW GODWIT; nil: there is no cluster.
-	Cluster func(ctx *sql.Context, topic string) [][]any
+	Cluster func(ctx context.Context, topic string) [][]any
 	// Rights are those of the session's user.
 	Rights func(*sql.Context) rights.Set
 }

@@ -576,8 +576,7 @@ func (st *statement) close() {
 	if st.cat != nil {
 		st.cat.reads.Close()
 	}
-	st.s.Work.Memory = max(st.s.Work.Memory, st.mem.Peak())
-	st.mem.Release()
+	st.s.Work.Kept(st.mem.Done())
 }
 
 // count keeps what the session tells about its last statement.

@@ -95,7 +95,7 @@ func (g *gateway) sessionEnv() *session.Env { return g.Env.Env.Env }
 
 func newGateway(cfg Config) *gateway {
 	env := table.NewEnv(&session.Env{DB: cfg.DB, Log: cfg.Logger, Catalog: schema.NewCatalog(cfg.DB),
-		Reads: cfg.Reads, Relay: cfg.Relay})
+		Reads: cfg.Reads, Relay: cfg.Relay, SystemFunction: sysschema.Function})
 	g := &gateway{
 		Env: ddl.NewEnv(env, cfg.Cluster), cluster: cfg.Cluster, onStmt: cfg.OnStatement, onTxn: cfg.OnTransaction,
 		fwd: cfg.Forwarder, settings: cfg.Settings,
@@ -106,12 +106,11 @@ func newGateway(cfg Config) *gateway {
 	g.statements.Tracer = cfg.Tracer
 	g.perf = &perfschema.Env{Statements: g.statements, Processes: func() []sql.Process { return g.engine.ProcessList.Processes() }, Rights: g.rights}
 	if cfg.Cluster != nil {
-		g.perf.Cluster = func(ctx *sql.Context, topic string) [][]any { return cfg.Cluster.Status(ctx, topic) }
+		g.perf.Cluster = cfg.Cluster.Status
 	}
 	g.sys = &sysschema.Env{Perf: g.perf, Next: func(ctx *sql.Context, t *schema.Table) (uint64, error) {
 		return table.New(g.tableEnv(), t).PeekNextAutoIncrementValue(ctx)
 	}}
-	g.sessionEnv().SystemFunction = sysschema.Function
 	g.System = g.systemDatabase
 	g.Sees = func(ctx *sql.Context, db, name string) bool {
 		return rights.Of(ctx, g.engine.Analyzer.Catalog.MySQLDb).Sees(db, name)

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// TestColumnsBesideMariaDB: a table that MariaDB 10.11 has, too, has its columns in its order, but for
-// those that are MariaDB's own, and others of MySQL 8.0 besides. The file was made by
+// TestColumnsBesideMariaDB: a table that MariaDB 10.11 has, too, has its columns in its order, but
+// for those that are MariaDB's own, and others of MySQL 8.0 besides. The file was made by
 //
-//	SELECT CONCAT_WS(' ', table_name, GROUP_CONCAT(column_name ORDER BY ordinal_position SEPARATOR ' '))
+//	SELECT table_name, GROUP_CONCAT(column_name ORDER BY ordinal_position SEPARATOR ' ')
 //	  FROM information_schema.columns WHERE table_schema = 'sys' GROUP BY table_name
 func TestColumnsBesideMariaDB(t *testing.T) {
 	text, err := os.ReadFile("testdata/mariadb.txt")

@@ -39,6 +39,9 @@ func (d *Done) Read(whole, ranges bool) {
 	}
 }
 
+// Kept notes how many bytes a part of the statement has kept at most.
+func (d *Done) Kept(bytes int64) { d.Memory = max(d.Memory, bytes) }
+
 // Changes forgets how tables were read: MySQL says that of queries only.
 func (d *Done) Changes() { d.Scans, d.Ranges, d.FullJoins, d.RangeJoins = 0, 0, 0, 0 }
 
