@@ -110,6 +110,54 @@ func TestRulesThatAsk(t *testing.T) {
 	div := &Statement{Root: node(Query, "SELECT $ UNION ALL SELECT c", node(Int, "($ DIV $)", leaf(Int, "a"), leaf(Int, "1")))}
 	product := &Statement{Root: node(Query, "SELECT $", node(Decimal, "($ * $)", leaf(Decimal, "a"), leaf(Decimal, "b")))}
 	digits := func(v string) *Result { return &Result{Types: []Kind{Int}, Rows: [][]string{{v}}} }
+	from := func(item *Node) *Node {
+		return node(Query, "SELECT $ FROM $$", item, leaf(From, "u b"), leaf(Other, ""))
+	}
+	query := func(form string, kids ...*Node) *Statement { return &Statement{Root: node(Query, form, kids...)} }
+	anyOf := func(left *Node) *Node { return node(Bool, "($ <= ANY ($))", left, from(leaf(Int, "a.c"))) }
+	outer := query("SELECT 1 FROM t a WHERE ($ IS UNKNOWN)", anyOf(leaf(Int, "3")))
+	aggregated := query("SELECT 1 FROM t a HAVING ($ IS UNKNOWN)", anyOf(leaf(Int, "COUNT(*)")))
+	key := leaf(Int, "a.k")
+	key.Note = noteGroup
+	having := query("SELECT a.k FROM t a GROUP BY a.k HAVING $", node(Bool, "($ <> ALL ($))", key, from(leaf(Int, "1"))))
+	most := query("SELECT 1 FROM t HAVING ($ <> 1)", node(Int, "MAX($)", leaf(Int, "a")))
+	deviation := query("SELECT 1 FROM t HAVING (($ > 2) IS UNKNOWN)", node(Double, "VAR_SAMP($)", leaf(Int, "a")))
+	inner := query("SELECT $ FROM t JOIN u ON t.a = u.a", node(Int, "COUNT($)", node(Int, "(SELECT $ FROM u)", leaf(Int, "MAX(b)"))))
+	union := query("SELECT 1.50 UNION ALL SELECT $", node(Decimal, "IF($, $, $)", leaf(Bool, "TRUE"), leaf(Decimal, "NULL"), leaf(Decimal, "NULL")))
+	text := func(v string) *Result { return &Result{Types: []Kind{Text}, Rows: [][]string{{v}}} }
+	decimal := func(v string) *Result { return &Result{Types: []Kind{Decimal}, Rows: [][]string{{v}}} }
+	both := node(Bool, "($ AND $)", leaf(Bool, "NULL"), leaf(Bool, "(2 = 'x')"))
+	choice := change("INSERT INTO t VALUES ($, 1), (3, NULL)", node(Int, "CASE WHEN $ THEN $ ELSE $ END", both, leaf(Int, "1"), leaf(Int, "2")))
+	// rowsOf answers with a number of rows if the statement has one of the words, else with none.
+	rowsOf := func(n int, words ...string) answers {
+		return func(ran []string) *Result {
+			r := &Result{Types: []Kind{Int}}
+			for _, w := range words {
+				if strings.Contains(last(ran), w) {
+					r.Rows = slices.Repeat([][]string{{"1"}}, n)
+				}
+			}
+			return r
+		}
+	}
+	one, none := digits("1"), &Result{Types: []Kind{Int}}
+	always := func(r *Result) answers { return func([]string) *Result { return r } }
+	// says answers so where the statement has the words, and else otherwise.
+	says := func(words string, r, otherwise *Result) answers {
+		return func(ran []string) *Result {
+			if strings.Contains(last(ran), words) {
+				return r
+			}
+			return otherwise
+		}
+	}
+	anyRule := "ANY and ALL are NULL over nothing but NULL, also for columns of other tables"
+	numbers := "MIN and MAX of no numbers are NULL, also in HAVING and by an index"
+	deviations := "VARIANCE and its like are DOUBLEs with all their digits, and no NULL where there are rows"
+	truth := "the condition of a CASE is true or not: of an AND with NULL, that is known"
+	mixOrAggregate := "a mix of collations, and an aggregate of a subquery that has one: one of them is found first"
+	noType := "NULL has no type of its own in a common or derived table, IF and UNION"
+	longProduct := "a product of long factors is exact, up to 65 and 30 digits"
 	warnings := func(codes ...string) *Result {
 		r := &Result{Types: []Kind{Text, Int, Text}}
 		for _, c := range codes {
@@ -233,6 +281,66 @@ func TestRulesThatAsk(t *testing.T) {
 				}
 				return affected(4)
 			}, ref: func([]string) *Result { return affected(0) }},
+		{name: "ANY over NULLs of another table", rule: anyRule, st: outer, class: Rows, got: one, want: none, here: always(one),
+			ref: rowsOf(1, "EXISTS (SELECT a.c AS c FROM u b HAVING (3 <= c) IS NULL) THEN NULL"), holds: true},
+		{name: "ANY, however it is written", rule: anyRule, st: outer, class: Rows, got: one, want: none, here: always(one),
+			ref: always(none)},
+		{name: "ANY, and more rows than there are", rule: anyRule, st: outer, class: Rows, got: one, want: none, here: always(one),
+			ref: rowsOf(2, "EXISTS (")},
+		{name: "ANY over an aggregate", rule: anyRule, st: aggregated, class: Rows, got: one, want: none, here: always(one),
+			ref: rowsOf(1, "EXISTS (")},
+		{name: "a key in HAVING, and ALL", rule: "HAVING finds the keys of GROUP BY", st: having, class: ErrorGone, got: none,
+			want: failed(1463), here: always(none), ref: func(ran []string) *Result {
+				switch q := last(ran); {
+				case !strings.Contains(q, "MIN(a.k)"):
+					return failed(1463)
+				case strings.Contains(q, "HAVING (MIN(a.k) = c)"):
+					return none
+				}
+				return one
+			}, holds: true},
+		{name: "a key in HAVING, and other rows", rule: "HAVING finds the keys of GROUP BY", st: having, class: ErrorGone, got: none,
+			want: failed(1463), here: always(none), ref: says("MIN(a.k)", one, failed(1463))},
+		{name: "MAX of no rows", rule: numbers, st: most, class: Rows, got: none, want: one, here: always(none),
+			ref: says("MAX((a) + 0)", none, one), holds: true},
+		{name: "MAX of other rows", rule: numbers, st: most, class: Rows, got: none, want: one, here: always(none), ref: always(one)},
+		{name: "VAR_SAMP in HAVING", rule: deviations, st: deviation, class: Rows, got: none, want: one, here: always(none),
+			ref: says("(VAR_SAMP((a) + 0e0) + 0)", none, one), holds: true},
+		{name: "another VAR_SAMP", rule: deviations, st: deviation, class: Rows, got: none, want: one, here: always(none),
+			ref: always(one)},
+		{name: "NULL AND in a CASE", rule: truth, sts: []*Statement{choice}, st: choice, class: ErrorNo, got: failed(1048),
+			want: failed(1292), here: says("INSERT", failed(1048), affected(0)), ref: func(ran []string) *Result {
+				switch q := last(ran); {
+				case strings.Contains(q, "CASE WHEN IF((NULL AND (2 = 'x')), TRUE, FALSE) THEN 1 ELSE 2 END"):
+					return failed(1048)
+				case strings.Contains(q, "INSERT"):
+					return failed(1292)
+				}
+				return affected(0)
+			}, holds: true},
+		{name: "an error in a CASE, however it is written", rule: truth, sts: []*Statement{choice}, st: choice, class: ErrorNo,
+			got: failed(1048), want: failed(1292), here: says("INSERT", failed(1048), affected(0)),
+			ref: says("INSERT", failed(1292), affected(0))},
+		{name: "a mix, and an aggregate", rule: mixOrAggregate, st: inner, class: ErrorNo, got: failed(1267), want: failed(1140),
+			here: always(failed(1267)), ref: says("COUNT(1)", failed(1267), failed(1140)), holds: true},
+		{name: "an aggregate, and no mix", rule: mixOrAggregate, st: inner, class: ErrorNo, got: failed(1267), want: failed(1140),
+			here: always(failed(1267)), ref: says("COUNT(1)", one, failed(1140))},
+		{name: "an aggregate, and another error here", rule: mixOrAggregate, st: inner, class: ErrorNo, got: failed(1690),
+			want: failed(1140), here: always(failed(1690)), ref: says("COUNT(1)", failed(1267), failed(1140))},
+		{name: "NULLs without a type", rule: noType, st: union, class: Rows, got: decimal("1.50"), want: text("1.5"),
+			here: always(decimal("1.50")),
+			ref:  says("IF(TRUE, CAST(NULL AS DECIMAL(1,0)), CAST(NULL AS DECIMAL(1,0)))", decimal("1.50"), text("1.5")), holds: true},
+		{name: "NULLs without a type, and another number", rule: noType, st: union, class: Rows, got: decimal("1.60"), want: text("1.5"),
+			here: always(decimal("1.60")), ref: says("CAST(NULL", decimal("1.50"), text("1.5"))},
+		{name: "no number among the NULLs", rule: noType, st: product, class: Rows, got: decimal("1.60"), want: text("1.5"),
+			here: always(decimal("1.60")), ref: always(decimal("1.60"))},
+		{name: "other words that are refused", rule: longProduct, st: product, class: Rows, got: digits("1"), want: digits("2"),
+			here: always(digits("1")), ref: says("CAST(", failed(syntaxError), digits("2"))},
+		{name: "other words that take too long", rule: longProduct, st: product, class: Rows, got: digits("1"), want: digits("2"),
+			here: always(digits("1")), ref: says("CAST(", failed(outOfTime), digits("2"))},
+		{name: "other words of a change that are refused", rule: truth, sts: []*Statement{choice}, st: choice, class: ErrorNo,
+			got: failed(1048), want: failed(1292), here: says("INSERT", failed(1048), affected(0)),
+			ref: says("INSERT", failed(syntaxError), affected(0))},
 		{name: "a warning before a NULL", rule: "a change fails where MariaDB warns", sts: []*Statement{null}, st: null,
 			class: ErrorNo, got: failed(1292), want: failed(1048), here: func([]string) *Result { return affected(0) },
 			ref: func([]string) *Result { return warnings("1292", "1048") }, holds: true},

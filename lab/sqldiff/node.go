@@ -83,11 +83,11 @@ func (n *Node) write(b *strings.Builder, forms map[string]string) {
 			k.write(b, forms)
 		}
 	case len(n.Kids) == 0:
-		if other, ok := forms[n.Note]; ok && n.Note != "" {
-			b.WriteString(strings.ReplaceAll(other, "$1", n.Form))
-			return
+		other, ok := n.leafAs(forms)
+		if !ok {
+			other = "$1"
 		}
-		b.WriteString(n.Form)
+		b.WriteString(strings.ReplaceAll(other, "$1", n.Form))
 	default:
 		if other, ok := n.other(forms); ok {
 			n.writeAs(b, other, forms)
@@ -102,6 +102,21 @@ func (n *Node) write(b *strings.Builder, forms map[string]string) {
 		}
 		b.WriteString(rest)
 	}
+}
+
+// leafAs is what stands in the place of a leaf: by its note, or by its kind if it is NULL.
+func (n *Node) leafAs(forms map[string]string) (string, bool) {
+	switch {
+	case len(n.Kids) > 0 || n.gone:
+		return "", false
+	case n.Note != "":
+		other, ok := forms[n.Note]
+		return other, ok
+	case n.Form == "NULL":
+		other, ok := forms[kindNames[n.Kind]+" NULL"]
+		return other, ok
+	}
+	return "", false
 }
 
 // other is what stands in the place of a form: for it, or for it with kids of these kinds, which

@@ -588,3 +588,54 @@ SELECT COUNT(DISTINCT a + 1, NULL), COUNT(DISTINCT NULL, a + 1), COUNT(DISTINCT 
 -- = 0|0|2
 SELECT COUNT(a + 1) FROM t;
 -- ! 1690
+
+-- case: ANY and ALL over NULLs, of columns of the outer query too
+-- mysql: 13.2.15.3 and 13.2.15.4: NULL if no comparison is true and one is NULL. MariaDB's WHERE takes that for FALSE
+CREATE TABLE t (id INT PRIMARY KEY, c INT);
+-- affected 0
+INSERT INTO t VALUES (1, NULL), (2, 7), (3, 0);
+-- affected 3
+SELECT id FROM t WHERE (3 <= ANY (SELECT NULL FROM t u WHERE t.id = 2)) IS UNKNOWN;
+-- = 2
+SELECT id FROM t WHERE ((3 <= ANY (SELECT u.c FROM t u WHERE u.id <= 2 AND t.id > 1)) IS TRUE);
+-- = 2
+-- = 3
+SELECT t.id, 5 < ALL (SELECT t.c FROM t u) FROM t;
+-- = 1|NULL
+-- = 2|1
+-- = 3|0
+SELECT a.id, 5 < ALL (SELECT a.c FROM t u), COUNT(*) OVER (ORDER BY a.id) FROM t a;
+-- = 1|NULL|1
+-- = 2|1|2
+-- = 3|0|3
+
+-- case: HAVING over no rows, over a deviation, and over a key and ALL
+-- mysql: 12.19.1, 13.2.13 and 13.2.15.4. MariaDB has MAX by an index, a deviation that is NULL before it is counted, and no such key
+CREATE TABLE t (id INT PRIMARY KEY, c INT, KEY (c));
+-- affected 0
+CREATE TABLE e (id INT PRIMARY KEY);
+-- affected 0
+INSERT INTO t VALUES (1, 3), (2, 1);
+-- affected 2
+SELECT 1 FROM t CROSS JOIN e HAVING MAX(t.c) <> 1;
+-- no rows
+SELECT 1 FROM t CROSS JOIN e HAVING (MAX(t.c) <> 1) IS UNKNOWN;
+-- = 1
+SELECT 1 FROM t HAVING (VAR_SAMP(c) > 2) IS UNKNOWN;
+-- no rows
+SELECT VAR_SAMP(c) FROM t HAVING VAR_SAMP(c) IS NOT NULL;
+-- = 2
+SELECT b.c FROM t a LEFT JOIN t b ON b.id < a.id GROUP BY a.c, 1 HAVING b.c <> ALL (SELECT 1 FROM t);
+-- = 3
+
+-- case: NULL has no type of its own
+-- mysql: 12.5 and 13.2.18: the type is that of the others. MariaDB makes a text, or a DOUBLE of it
+CREATE TABLE t (id INT PRIMARY KEY);
+-- affected 0
+INSERT INTO t VALUES (1);
+-- affected 1
+SELECT CASE WHEN FALSE THEN -3.10 ELSE 1 END FROM t UNION ALL SELECT IF(TRUE, NULL, NULL) FROM t;
+-- = 1.00
+-- = NULL
+WITH q AS (SELECT DISTINCT NULL AS x FROM t) SELECT SUM(DISTINCT IFNULL(x, 1)) / 3 FROM q;
+-- = 0.3333
