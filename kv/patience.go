@@ -60,12 +60,15 @@ func WithPatience(ctx context.Context, p *Patience) context.Context {
 	return context.WithValue(ctx, patienceKey{}, p)
 }
 
+type askedKey struct{}
+
 // Statement is the context of the requests of one statement: they share a patience, and count into
 // a trace.
 type Statement struct {
 	context.Context
 	trace    *obs.Trace
 	patience *Patience
+	asked    bool
 }
 
 // Value implements context.Context.
@@ -75,18 +78,27 @@ func (s *Statement) Value(key any) any {
 		return s.patience
 	case obs.TraceKey:
 		return s.trace
+	case askedKey:
+		return s.asked
 	}
 	return s.Context.Value(key)
 }
 
-// WithStatement makes the context of a statement's requests.
-func WithStatement(ctx context.Context, t *obs.Trace, p *Patience) *Statement {
-	return &Statement{ctx, t, p}
+// WithStatement makes the context of a statement's requests. asked says that the client has asked
+// for the locks that the statement takes, as FOR UPDATE does.
+func WithStatement(ctx context.Context, t *obs.Trace, p *Patience, asked bool) *Statement {
+	return &Statement{ctx, t, p, asked}
 }
 
-// Made reports whether s, which may be nil, was made of ctx and p.
-func (s *Statement) Made(ctx context.Context, p *Patience) bool {
-	return s != nil && s.Context == ctx && s.patience == p
+// Made reports whether s, which may be nil, was made of the same.
+func (s *Statement) Made(ctx context.Context, p *Patience, asked bool) bool {
+	return s != nil && s.Context == ctx && s.patience == p && s.asked == asked
+}
+
+// LocksAsked reports whether the client has asked for the locks of the context's statement.
+func LocksAsked(ctx context.Context) bool {
+	asked, _ := ctx.Value(askedKey{}).(bool)
+	return asked
 }
 
 // PatienceOf is that of the context, or a new one.

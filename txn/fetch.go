@@ -81,9 +81,10 @@ func (f *fetch) runHere(ctx context.Context, t *Txn) error {
 	return f.askOwners(ctx, t)
 }
 
-// runLocking locks what it reads, unless the transaction has turned to several regions.
+// runLocking locks what it reads, unless the transaction has turned to several regions. A careful
+// one locks what its client has asked it to (REL-16 (e)).
 func (f *fetch) runLocking(ctx context.Context, t *Txn) error {
-	if t.mode != byLocks && f.meta() {
+	if t.mode != byLocks && (f.meta() || t.opts.Careful && kv.LocksAsked(ctx)) {
 		if err := t.lockAfterAll(ctx); err != nil {
 			return err
 		}

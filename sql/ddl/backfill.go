@@ -62,7 +62,7 @@ func (t *Table) dropFailed(ctx *sql.Context, id base.IndexID) error {
 	tx.Rollback()
 	tx.Reset()
 	tx.Ends = true
-	err := t.g.dropIndex(kv.WithStatement(off, s.Trace, s.Patience()), t.Def.Desc.ID, id)
+	err := t.g.dropIndex(kv.WithStatement(off, s.Trace, s.Patience(), false), t.Def.Desc.ID, id)
 	if s.Stmt.Snap = nil; errors.Is(err, errCalledOff) {
 		err = nil
 	}

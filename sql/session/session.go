@@ -152,11 +152,11 @@ func Of(ctx *sql.Context) *Session {
 
 // KVContext is the context for calls of kv: it counts into the session's trace.
 func (s *Session) KVContext(ctx *sql.Context) context.Context {
-	p, last := s.Patience(), s.requests.Load()
-	if last.Made(ctx, p) {
+	p, last, asked := s.Patience(), s.requests.Load(), s.Stmt.Lock != kv.LockNone
+	if last.Made(ctx, p, asked) {
 		return last
 	}
-	made := kv.WithStatement(ctx, s.Trace, p)
+	made := kv.WithStatement(ctx, s.Trace, p, asked)
 	s.requests.Store(made)
 	return made
 }
