@@ -5,6 +5,7 @@ import (
 
 	"github.com/dolthub/go-mysql-server/sql"
 
+	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/session"
 )
 
@@ -95,14 +96,14 @@ func (a *aheadIter) Next(ctx *sql.Context) (sql.Row, error) {
 }
 
 // speculate executes the triggers of the next rows speculatively if the row before has cost trips,
-// or if the rows of an earlier statement on the table have.
+// or if the first row is likely to.
 func (a *aheadIter) speculate(ctx *sql.Context) error {
 	p := a.p.speculation
 	paid := a.out && a.s.Trace.Hops() > a.hops || a.pl.SpeculateAll
 	if paid {
 		a.pl.far.Store(p.table, true)
 	} else if a.times == 0 && !a.out {
-		_, paid = a.pl.far.Load(p.table)
+		paid = a.pl.paysFrom(a.s, p.table)
 	}
 	a.wait--
 	if paid && a.wait <= 0 {
@@ -125,6 +126,14 @@ func (a *aheadIter) speculate(ctx *sql.Context) error {
 	}
 	a.out, a.hops = true, a.s.Trace.Hops()
 	return nil
+}
+
+// paysFrom reports whether the first row of a change is likely to cost trips: those of an earlier
+// statement on the table have, or the statement has paid for what it is made of. Earlier statements
+// may have read at snapshots, in copies here, where this one locks (docs/protocol.md, REL-16).
+func (pl *Planner) paysFrom(s *session.Session, t base.TableID) bool {
+	_, far := pl.far.Load(t)
+	return far || s.Trace.Hops() > 0
 }
 
 // use notes that the statement uses what is read ahead.

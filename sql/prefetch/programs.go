@@ -38,7 +38,7 @@ func (a *RowsAhead) Next(ctx *sql.Context, n int, run func(ctx *sql.Context, s *
 	if paid {
 		a.pl.far.Store(a.table, true)
 	} else if a.times == 0 && !a.out {
-		_, paid = a.pl.far.Load(a.table)
+		paid = a.pl.paysFrom(a.s, a.table)
 	}
 	a.wait--
 	n = min(n, aheadRows)
