@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
@@ -338,6 +339,7 @@ func (f *fetch) take(t *Txn, q *request) (more []piece) {
 		}
 		if n > 0 && f.lock != kv.LockNone {
 			t.rows.Note(rows[:n], g)
+			t.db.contended.Locked(rows[:n], time.Now())
 		}
 		f.got[p.of].add(rows[:n:n])
 		rows = rows[n:]

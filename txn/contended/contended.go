@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/wire"
 )
 
 const (
@@ -19,6 +20,9 @@ const (
 	// lost transactions, and one that has cooled down is not locked for ever.
 	First   = 10 * time.Second
 	Longest = 5 * time.Minute
+	// Again is how new a version is that tells that a row is still being changed: a transaction
+	// that had not locked it would likely have been lost.
+	Again = 2 * time.Second
 )
 
 // Rows are the rows on which transactions have lost. It is safe for concurrent use. The zero value
@@ -30,6 +34,7 @@ type Rows struct {
 }
 
 type row struct {
+	lost  time.Time     // the last time
 	until time.Time     // it is contended
 	span  time.Duration // for so long the last time
 }
@@ -56,8 +61,28 @@ func (s *Rows) Lost(key base.Key, now time.Time) {
 	default:
 		r.span = min(2*r.span, Longest)
 	}
-	r.until = now.Add(r.span)
+	r.lost, r.until = now, now.Add(r.span)
 	s.by[k] = r
+}
+
+// Locked notes rows that a transaction has locked: those that are contended, and have just been
+// changed, stay so, and no transaction has to be lost to find that out. It takes one after Longest,
+// because those that lock may be the only ones that change the row.
+func (s *Rows) Locked(rows []*wire.KV, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.by) == 0 {
+		return
+	}
+	for _, x := range rows {
+		k := maphash.Bytes(s.seed, x.Key)
+		if r := s.by[k]; now.Before(r.until) && now.Sub(base.Timestamp(x.Ts).Time()) < Again {
+			if until := now.Add(r.span); until.Before(r.lost.Add(Longest)) {
+				r.until = until
+				s.by[k] = r
+			}
+		}
+	}
 }
 
 // makeRoom drops what is forgotten, and reports whether that was enough.

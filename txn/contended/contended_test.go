@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/wire"
 )
 
 // A row is contended for 10 s after a loss, and twice as long whenever it is lost on again soon.
@@ -42,6 +43,43 @@ func TestContended(t *testing.T) {
 	s.Lost(hot, now)
 	now = now.Add(First)
 	expect(hot, false)
+}
+
+// A contended row that those who lock it find newly changed stays contended without another loss,
+// for as long as Longest after the last one.
+func TestLocked(t *testing.T) {
+	var s Rows
+	lost := time.Unix(1000, 0)
+	hot, cold := base.Key("hot"), base.Key("cold")
+	locked := func(key base.Key, now time.Time, age time.Duration) {
+		s.Locked([]*wire.KV{{Key: key, Ts: uint64(now.Add(-age).UnixNano())}}, now)
+	}
+	locked(hot, lost, 0)
+	if s.Has(hot, lost) {
+		t.Error("nothing was lost on it")
+	}
+	s.Lost(hot, lost)
+	now := lost
+	for now.Sub(lost) < Longest-First {
+		now = now.Add(First / 2)
+		locked(hot, now, Again/2)
+		locked(cold, now, Again/2)
+		if !s.Has(hot, now) || s.Has(cold, now) {
+			t.Fatalf("after %v: %v, %v", now.Sub(lost), s.Has(hot, now), s.Has(cold, now))
+		}
+	}
+	for ; now.Sub(lost) <= Longest; now = now.Add(First / 2) {
+		locked(hot, now, Again/2)
+	}
+	if s.Has(hot, now) {
+		t.Error("it is never tried without locks")
+	}
+	s.Lost(hot, now)
+	span := 2 * First
+	locked(hot, now.Add(span-time.Second), Again)
+	if s.Has(hot, now.Add(span)) {
+		t.Error("a row that is not changed any more stays contended")
+	}
 }
 
 // The memory is bounded, and makes room for new rows once old ones are forgotten.
