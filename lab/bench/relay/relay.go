@@ -19,7 +19,8 @@ func Bench() rig.Bench {
 		Title: "local transactions beside those that cross regions: consistency tiers, or one kind of locks for all (Spanner)",
 		Figures: []string{"relay/6a", "relay/6b", "relay/7a", "relay/7b", "relay/8a", "relay/9a", "relay/8b",
 			"relay/9b", "relay/8c", "relay/9c", "relay/8d", "relay/9d",
-			"relay/flat", "relay/wait", "relay/ship", "relay/zero", "relay/seeds", "relay/oneshot", "relay/nobody", "relay/auto"},
+			"relay/flat", "relay/wait", "relay/ship", "relay/zero", "relay/seeds", "relay/oneshot", "relay/nobody",
+			"relay/auto", "relay/hot"},
 		Parts: true,
 		Run:   runRelay,
 	}

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -16,7 +17,7 @@ import (
 // whole transaction at once, relay/nobody for the former where nobody crosses, which is what those
 // pay who get relay and do not need it. Both kinds of locks see the same clients.
 func (b *relayBench) seeds(ctx context.Context) error {
-	if err := b.auto(ctx); err != nil {
+	if err := cmp.Or(b.auto(ctx), b.hot(ctx)); err != nil {
 		return err
 	}
 	for _, f := range []struct {
@@ -92,11 +93,32 @@ func (b *relayBench) auto(ctx context.Context) error {
 	return nil
 }
 
+// hot measures relay/hot: all clients transfer between few rows, with statements that no patch can
+// tell. Nothing is gained by crossing there, and auto has to learn which rows these are.
+func (b *relayBench) hot(ctx context.Context) error {
+	if !b.asks("hot") {
+		return nil
+	}
+	b.w.Net.SetOneWay(b.w.m.OneWays())
+	time.Sleep(10 * time.Second) // the nodes measure the round trips
+	for i, length := range []time.Duration{30 * time.Second, 2 * time.Minute} {
+		l := b.load(kv.Detect)
+		l.hot, l.plain, l.auto, l.clients, l.warm, l.length = 1+100*i, true, true, hotRows, 0, length
+		if err := b.spread(ctx, "hot", fmt.Sprintf("hot rows, %v", length), l, b.repeats()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // spread runs a load with some seeds, and emits the means; the interval goes to the log.
 func (b *relayBench) spread(ctx context.Context, figure, x string, l tierLoad, seeds uint64) error {
 	var pairs []relayPair
 	for seed := range seeds {
 		l.seed = 1000 * seed
+		if l.hot > 0 {
+			l.hot++
+		}
 		p, err := b.measure(ctx, l)
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -111,6 +112,9 @@ type tierLoad struct {
 	// oneShot: a client sends a whole transaction at once, so that its statements cost no trips of
 	// their own inside the region, and its keys are known.
 	oneShot bool
+	// hot, if not 0: transactions are transfers, two updates of hotRows rows of each region, two
+	// thirds of them across regions. Other rows with each number, since gateways remember them.
+	hot int
 	// auto, with relay: every gateway chooses by its own load, as with transaction.tier = auto.
 	auto   bool
 	seed   uint64 // of the clients' choices, beside the usual one
@@ -118,7 +122,10 @@ type tierLoad struct {
 	length time.Duration
 }
 
-const tierOps = 10
+const (
+	tierOps = 10
+	hotRows = 4
+)
 
 // tierOp is one statement.
 type tierOp struct {
@@ -152,6 +159,9 @@ func (w *tierWorld) run(l tierLoad) (*tierResult, error) {
 	gateways := w.policies()
 	kinds, err := clients.run(func(ctx context.Context, c *worker) (int, error) {
 		kind, ops := w.next(c.rng, c.region, l.cross, draw)
+		if l.hot > 0 {
+			kind, ops = w.transfer(c.rng, c.region, l.hot*hotRows)
+		}
 		one, gateway := l, gateways[c.region]
 		if l.auto {
 			relay, _ := gateway.Relay()
@@ -203,6 +213,20 @@ func (w *tierWorld) next(rng *rand.Rand, region int, cross float64, draw func(*r
 		ops[i].write = true
 	}
 	return kind, ops
+}
+
+// transfer draws a transfer between two of the hot rows, from one of the client's region.
+func (w *tierWorld) transfer(rng *rand.Rand, region, first int) (kind int, ops []tierOp) {
+	other := region
+	if n := len(w.DBs); n > 1 && rng.IntN(3) > 0 {
+		kind = 1
+		other = (region + 1 + rng.IntN(n-1)) % n
+	}
+	from, to := w.key(region, first+rng.IntN(hotRows)), w.key(other, first+rng.IntN(hotRows))
+	for bytes.Equal(from, to) {
+		to = w.key(other, first+rng.IntN(hotRows))
+	}
+	return kind, []tierOp{{from, true}, {to, true}}
 }
 
 // transact runs a transaction until it commits, statement by statement. Each costs the client a
