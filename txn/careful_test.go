@@ -83,42 +83,6 @@ func TestSlotAfterMove(t *testing.T) {
 	}
 }
 
-// TestMovedMeanwhile: a row that has only moved since it was read has not changed, and its
-// transaction is not lost for that (REL-3a). One that was written as well has.
-func TestMovedMeanwhile(t *testing.T) {
-	bubble(t, 3, 1, func(t *testing.T, c *cluster) {
-		a, b := key(1, 1, 1, "a"), key(1, 2, 2, "b")
-		put(t, c.db(1), a, "0")
-		for _, change := range []bool{false, true} {
-			put(t, c.db(2), b, "0")
-			time.Sleep(2 * time.Second)
-			_, err := do(ctx(t), c.db(1), kv.Options{Relay: true, Careful: true}, func(x kv.Txn) error {
-				if _, err := x.Get(ctx(t), []base.Key{b}, kv.LockShared); err != nil {
-					return err
-				}
-				_, err := kv.Run(ctx(t), c.db(3), kv.Options{}, func(m kv.Txn) error {
-					m.Move(b, 3, kv.MoveOptions{})
-					return nil
-				})
-				must(t, err)
-				if change {
-					put(t, c.db(3), b, "1")
-				}
-				x.Put(a, []byte("1"), 0)
-				return nil
-			})
-			if lost := base.CodeOf(err) == base.CodeAborted; lost != change || err != nil && !lost {
-				t.Errorf("changed %v: %v", change, err)
-			}
-			_, err = kv.Run(ctx(t), c.db(2), kv.Options{}, func(m kv.Txn) error {
-				m.Move(b, 2, kv.MoveOptions{})
-				return nil
-			})
-			must(t, err)
-		}
-	})
-}
-
 // TestCarefulAsked: a careful transaction locks what its client has asked it to lock, also if it
 // has read at a snapshot already, and keeps the locks (REL-16 (e)).
 func TestCarefulAsked(t *testing.T) {

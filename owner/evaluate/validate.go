@@ -1,8 +1,6 @@
 package evaluate
 
 import (
-	"bytes"
-
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/owner/view"
@@ -70,35 +68,11 @@ func (v *validation) key(key base.Key) error {
 	case p.Owner != v.Group.ID:
 		v.Foreign = append(v.Foreign, p.Foreign(key))
 	case p.Found && p.V.TS > v.snapshot:
-		return v.sameSince(&p.V)
+		return v.stale(key)
 	case !p.Found:
 		v.Need = append(v.Need, v.Group.Missing.Missing(p.Writer)...)
 	}
 	return nil
-}
-
-// maxMoves is how many versions newer than the snapshot are looked at.
-const maxMoves = 8
-
-// sameSince makes sure that a key whose newest version is newer than the snapshot has been what it
-// is ever since: its row has only moved, or was written as it was (REL-3a). What the view may lack
-// of former homes counts once it is here.
-func (v *validation) sameSince(newest *store.Version) error {
-	at := newest
-	for range maxMoves {
-		v.Need = append(v.Need, v.Group.Missing.Missing(at.Writer)...)
-		older, ok, err := v.rd.Get(newest.Key, at.TS.Prev())
-		switch {
-		case err != nil:
-			return err
-		case !ok && !newest.Tombstone, ok && (older.Tombstone != newest.Tombstone || !bytes.Equal(older.Value, newest.Value)):
-			return v.stale(newest.Key)
-		case !ok || older.TS <= v.snapshot:
-			return nil
-		}
-		at = &older
-	}
-	return v.stale(newest.Key)
 }
 
 func (v *validation) span(s base.Span) error {
