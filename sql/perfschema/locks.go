@@ -74,7 +74,7 @@ func (e *Env) locks(ctx *sql.Context) (out []lock) {
 	if e.Cluster == nil {
 		return nil
 	}
-	for _, r := range e.Cluster(ctx, "locks") {
+	for _, r := range e.Cluster.Status(ctx, "locks") {
 		if len(r) != lockColumns {
 			continue
 		}

@@ -25,7 +25,9 @@ type Env struct {
 	// Processes are the connections of this node.
 	Processes func() []sql.Process
 	// Cluster are the rows of a topic of SHOW GODWIT; nil: there is no cluster.
-	Cluster func(ctx context.Context, topic string) [][]any
+	Cluster interface {
+		Status(ctx context.Context, topic string) [][]any
+	}
 	// Rights are those of the session's user.
 	Rights func(*sql.Context) rights.Set
 }

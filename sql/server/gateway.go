@@ -104,10 +104,8 @@ func newGateway(cfg Config) *gateway {
 	g.audit = &audited.Recorder{Log: cfg.Audit, Wording: g.wording, Address: g.addressOf}
 	g.statements = statements.New(cfg.Logger, func(s *session.Session) string { return g.DB.Topology().RegionName(s.Region()) })
 	g.statements.Tracer = cfg.Tracer
-	g.perf = &perfschema.Env{Statements: g.statements, Processes: func() []sql.Process { return g.engine.ProcessList.Processes() }, Rights: g.rights}
-	if cfg.Cluster != nil {
-		g.perf.Cluster = cfg.Cluster.Status
-	}
+	g.perf = &perfschema.Env{Statements: g.statements, Processes: func() []sql.Process { return g.engine.ProcessList.Processes() }, Rights: g.rights,
+		Cluster: cfg.Cluster}
 	g.sys = &sysschema.Env{Perf: g.perf, Next: func(ctx *sql.Context, t *schema.Table) (uint64, error) {
 		return table.New(g.tableEnv(), t).PeekNextAutoIncrementValue(ctx)
 	}}

@@ -47,9 +47,8 @@ func (h *handler) session(c *mysql.Conn) *session.Session {
 	return s
 }
 
-// NewConnection implements mysql.Handler. The greeting must say that the session
-// is in autocommit mode: drivers such as PyMySQL believe it, and would
-// otherwise never turn the mode off.
+// NewConnection implements mysql.Handler. The greeting must say that the session is in autocommit
+// mode: drivers such as PyMySQL believe it, and would otherwise never turn the mode off.
 func (h *handler) NewConnection(c *mysql.Conn) {
 	h.Handler.NewConnection(c)
 	c.StatusFlags |= uint16(mysql.ServerStatusAutocommit)
