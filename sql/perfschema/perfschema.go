@@ -104,13 +104,6 @@ func (e *Env) sees(ctx *sql.Context, user string) bool {
 	return user == ctx.Client().User || e.Rights(ctx).Global(sql.PrivilegeType_Process)
 }
 
-func yesNo(b bool) string {
-	if b {
-		return "YES"
-	}
-	return "NO"
-}
-
 // orNull is a text, nil if it is empty.
 func orNull(s string) any {
 	if s == "" {
