@@ -213,7 +213,8 @@ func TestRights(t *testing.T) {
 		t.Fatalf("the topology changed from version %d to %d", before, after)
 	}
 	// A node that has a certificate of its own is told which node it is.
-	if code, text := request("node", "POST", join.PathJoin, `{"uuid":"phantom","region":"eu","addr":"127.0.0.1:1","knows":9}`); code != 200 ||
+	if code, text := request("node", "POST", join.PathJoin, fmt.Sprintf(
+		`{"uuid":"phantom","region":"eu","addr":"127.0.0.1:1","knows":%d}`, base.VersionNewest)); code != 200 ||
 		!strings.Contains(text, `"node":2`) {
 		t.Errorf("a node with a certificate: %d %s", code, text)
 	}

@@ -93,7 +93,7 @@ var prefixes = [stages][]string{
 	lock: {
 		"mechanism/lock.", "owner/tscache.", "owner/waits.", "owner/txns.", "owner.byLock.lock", "owner.(*Replica).lock",
 		"owner.(*Replica).waitLock", "owner.(*Replica).stillLocked", "owner.(*Replica).release",
-		"owner.(*Replica).register", "owner.(*evaluation).lockWrites", "txn.(*gate)",
+		"owner.(*evaluation).lockWrites", "txn/gate.",
 	},
 	evaluate: {
 		"owner.", "owner/view.", "owner/evaluate.", "owner/homing.", "owner/lead.", "owner/gauge.", "policy/", "sql/fast.",
