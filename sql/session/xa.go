@@ -131,21 +131,18 @@ func (s *Session) XAEnd(name []byte) error {
 	case string(s.xa.name) != string(name):
 		return ErrXANoName
 	case state == xaLost:
-		return s.xaLoss()
+		return errXALost
 	}
 	s.xa.idle = true
 	return nil
 }
-
-// xaLoss is the error of a transaction of XA that a statement has ended.
-func (s *Session) xaLoss() error { return errXALost }
 
 // XAPrepare prepares the session's transaction of XA, which stands by itself from then on. If it
 // cannot be prepared it is rolled back.
 func (s *Session) XAPrepare(ctx *sql.Context, name []byte) error {
 	switch state := s.XAState(); {
 	case state == xaLost:
-		return s.xaLoss()
+		return errXALost
 	case state != xaIdle:
 		return ErrXAState(state)
 	case string(s.xa.name) != string(name):
@@ -206,7 +203,7 @@ func (s *Session) XACommit(ctx *sql.Context, name []byte, onePhase bool) error {
 	own := s.xa != nil && string(s.xa.name) == string(name)
 	switch {
 	case own && state == xaLost:
-		return s.xaLoss()
+		return errXALost
 	case own && state == xaIdle && onePhase:
 		return s.xaCommit(ctx, s.Txn())
 	case own:
