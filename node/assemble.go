@@ -21,6 +21,7 @@ import (
 	"github.com/godwitdb/godwit/policy/home"
 	"github.com/godwitdb/godwit/sql/backup/place"
 	"github.com/godwitdb/godwit/txn"
+	"github.com/godwitdb/godwit/txn/bounds"
 	"github.com/godwitdb/godwit/txn/mover"
 	"github.com/godwitdb/godwit/txn/multimaster"
 	"github.com/godwitdb/godwit/wire"
@@ -288,6 +289,7 @@ func (a *assembly) startOwners() error {
 	}
 	a.Transport.Handle(wire.KindForward, n.executeForwarded)
 	a.Transport.Handle(wire.KindServe, n.serve)
+	a.gate.Bounds = bounds.Listen(a.Transport)
 	if err := a.Transport.Start(); err != nil {
 		return err
 	}

@@ -137,9 +137,11 @@ func (bySlot) assign(e *evaluation) error {
 	if err := e.mayStack(slot); err != nil {
 		return err
 	}
-	if e.blocker = r.BoundOthers(e.x, e.Writes, e.Handover, slot, !r.cfg.NoBounds); e.blocker != nil {
+	bound, busy := r.BoundOthers(e.x, e.Writes, e.Handover, slot, !r.cfg.NoBounds)
+	if e.blocker = busy; busy != nil {
 		return errBusy
 	}
+	txns.Tell(r.cfg.Transport, r.cfg.Self, r.id, slot, bound)
 	e.ts, e.hi = slot, slot.Next()
 	e.announce()
 	return nil

@@ -129,9 +129,8 @@ func (s *Set) WaitClosed(ctx context.Context, g base.GroupID, ts base.Timestamp,
 
 // promise raises the closed timestamp to at most want and returns what holds as of the applied
 // index: nothing undecided, and nothing in flight, lies at or below it. What a command in flight
-// carries as closed may be higher, since it counts only with that command's own index;
-// sending it together with the applied index would hide the very commit in flight (TIME-3).
-// mu is held.
+// carries as closed may be higher, since it counts only with that command's own index; sending it
+// together with the applied index would hide the very commit in flight (TIME-3). mu is held.
 func (r *Replica) promise(want base.Timestamp) base.Timestamp {
 	l := &r.lead
 	want = min(want, l.LeaseEnd.Prev())

@@ -255,3 +255,6 @@ func (p policy) Moved(m homing.Move) {
 }
 
 // ---- names ----
+
+// Send loses what is told one way: nobody here is a gateway.
+func (endpoint) Send(base.NodeID, wire.Kind, wan.Msg) error { return nil }

@@ -58,6 +58,7 @@ type Consensus interface {
 // Transport is what a Set needs of the WAN; package wan's transports satisfy it.
 type Transport interface {
 	Handle(kind wire.Kind, h wan.Handler)
+	Send(to base.NodeID, kind wire.Kind, m wan.Msg) error
 	Call(ctx context.Context, to base.NodeID, kind wire.Kind, req, resp wan.Msg) error
 }
 

@@ -86,9 +86,10 @@ func (q *quiet) apply() {
 
 type nowhere struct{}
 
-func (nowhere) Leader(base.GroupID) base.NodeID     { return 0 }
-func (nowhere) Replicas(base.GroupID) []base.NodeID { return nil }
-func (nowhere) Handle(wire.Kind, wan.Handler)       {}
+func (nowhere) Leader(base.GroupID) base.NodeID            { return 0 }
+func (nowhere) Replicas(base.GroupID) []base.NodeID        { return nil }
+func (nowhere) Handle(wire.Kind, wan.Handler)              {}
+func (nowhere) Send(base.NodeID, wire.Kind, wan.Msg) error { return nil }
 func (nowhere) Call(context.Context, base.NodeID, wire.Kind, wan.Msg, wan.Msg) error {
 	return base.Errorf(base.CodeUnavailable, "nobody is there")
 }

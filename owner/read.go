@@ -49,7 +49,7 @@ func (r *Replica) ReadFor(ctx context.Context, from base.NodeID, q *wire.ReadReq
 }
 
 func (r *Replica) read(ctx context.Context, q *wire.ReadRequest, resp *wire.ReadResponse) error {
-	if err := evaluate.CheckSpans(r.id, q.Spans, r.cfg.MaxSpans); err != nil {
+	if err := evaluate.CheckSpans(r.id, q.Spans, r.cfg.MaxSpans); err != nil && !q.Vouch {
 		return err
 	}
 	if q.MinTs != 0 {
@@ -166,7 +166,11 @@ func (r *Replica) readLocking(ctx context.Context, q *wire.ReadRequest, resp *wi
 	if kv.Wait(q.Wait) == kv.WaitSkip {
 		q, skipped, err = r.lockFree(ctx, x, term, mode, q)
 	}
-	if err == nil && len(q.Spans) > 0 {
+	switch {
+	case err != nil:
+	case q.Vouch:
+		err = r.vouch(ctx, x, q, resp)
+	case len(q.Spans) > 0:
 		at, err = r.lockSpans(ctx, x, term, mode, q, resp)
 	}
 	if err != nil {
@@ -241,7 +245,7 @@ func (r *Replica) lockSpans(ctx context.Context, x *txns.Txn, term uint64, mode 
 	if len(r.Slots) > 0 || x.Bound.Below != 0 {
 		at.ts, err = r.underSlots(ctx, x, term, mode, spans)
 	}
-	resp.Bounded = x.Bound.Below != 0
+	resp.Bounded, resp.Below = x.Bound.Below != 0, uint64(x.Bound.Below)
 	return at, err
 }
 

@@ -280,8 +280,7 @@ func (r *Replica) WaitApplied(ctx context.Context, index uint64, atMost time.Dur
 		"group %v: node %d has not applied index %d in time", r.id, r.cfg.Self, index)
 }
 
-// await waits until cond, which is called with mu held, holds. It is told of
-// changes by wake.
+// await waits until cond, which is called with mu held, holds. It is told of changes by wake.
 func (r *Replica) await(ctx context.Context, atMost time.Duration, cond func() bool, msg string, args ...any) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -27,6 +27,8 @@ type phone struct {
 
 func (p *phone) Handle(wire.Kind, wan.Handler) {}
 
+func (p *phone) Send(base.NodeID, wire.Kind, wan.Msg) error { return nil }
+
 func (p *phone) Call(ctx context.Context, to base.NodeID, _ wire.Kind, _, resp wan.Msg) error {
 	p.mu.Lock()
 	p.asked = append(p.asked, to)
@@ -274,6 +276,8 @@ type resolver struct {
 }
 
 func (resolver) Handle(wire.Kind, wan.Handler) {}
+
+func (resolver) Send(base.NodeID, wire.Kind, wan.Msg) error { return nil }
 
 func (w resolver) Call(_ context.Context, _ base.NodeID, _ wire.Kind, q, resp wan.Msg) error {
 	out, err := w.answer(base.GroupID(q.(*wire.ResolveRequest).Group))

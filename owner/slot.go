@@ -113,29 +113,25 @@ func (r *Replica) keepBound(ctx context.Context, x *txns.Txn, at base.Timestamp)
 	return nil
 }
 
-const maxNotices = 10_000
+// vouch makes sure that what x has read here is still true at what it has read elsewhere (REL-17),
+// and that no slot up to there will be voted for here.
+func (r *Replica) vouch(ctx context.Context, x *txns.Txn, q *wire.ReadRequest, resp *wire.ReadResponse) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lead.Floor = max(r.lead.Floor, min(base.Timestamp(q.MinTs), r.lead.LeaseEnd.Prev()))
+	err := r.keepBound(ctx, x, base.Timestamp(q.MinTs))
+	resp.Bounded, resp.Below = x.Bound.Below != 0, uint64(x.Bound.Below)
+	return err
+}
 
 // OnVote takes the message of another participant that its vote is durable.
 func (r *Replica) OnVote(id base.TxnID, from base.GroupID) {
 	r.mu.Lock()
-	if !r.lead.State.In(lead.Serves) {
-		r.mu.Unlock()
-		return
-	}
-	n := r.Notices[id]
-	if n == nil {
-		if len(r.Notices) >= maxNotices {
-			r.mu.Unlock()
-			return // the coordinator sends the outcome, too
-		}
-		n = &txns.Notices{At: time.Now()}
-		r.Notices[id] = n
-	}
-	if !slices.Contains(n.From, from) {
-		n.From = append(n.From, from)
-	}
+	heard := r.lead.State.In(lead.Serves) && r.Hear(id, from)
 	r.mu.Unlock()
-	r.decideByVotes(id)
+	if heard {
+		r.decideByVotes(id)
+	}
 }
 
 // decideByVotes commits a transaction once all votes for its slot are known to be durable (OWN-8).

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/txn/bounds"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -19,6 +20,7 @@ type attempt struct {
 	parts []part
 	// groups are those of parts, for heartbeats; guarded by db.live.mu.
 	groups []base.GroupID
+	bounds bounds.Bounds
 	inGate bool // it entered the gate, before its first lock
 	ended  bool // committed, or released
 }
@@ -73,6 +75,7 @@ func (a *attempt) locked() []part {
 // forgetParts drops all groups: the attempt has told them itself that it is over there.
 func (a *attempt) forgetParts() {
 	a.parts = nil
+	a.bounds.Clear()
 	a.db.live.remove(a)
 }
 

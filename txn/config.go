@@ -10,6 +10,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/txn/bounds"
 	"github.com/godwitdb/godwit/txn/hedge"
 )
 
@@ -24,6 +25,8 @@ type Config struct {
 	Directory owner.Directory
 	Topology  func() *base.Topology
 
+	// Bounds are what owners tell of slots; nil: nothing is heard of them but with answers.
+	Bounds *bounds.Notices
 	// Store is where the replicas of this node are; nil: it tells no changes (kv.DB.Changes).
 	Store   *store.Store
 	Logger  *slog.Logger // nil discards
@@ -50,8 +53,8 @@ type Breaks struct {
 	VotesEnd bool
 	// EarlyAnswers tells of a commit that was asked for before its timestamp has passed (FWD-5).
 	EarlyAnswers bool
-	// BlankNames leaves TXN-9 out.
-	BlankNames bool
+	// BlankNames leaves TXN-9 out, TornReads REL-17.
+	BlankNames, TornReads bool
 }
 
 // ReadConfig says where reads without locks are answered.

@@ -141,7 +141,10 @@ func (f *fetch) askOwners(ctx context.Context, t *Txn) error {
 	for i := range f.got {
 		f.got[i].order(f.reverse)
 	}
-	return nil
+	if f.lock == kv.LockNone {
+		return nil
+	}
+	return t.ofOneMoment(ctx)
 }
 
 // start begins anew: nothing is known, and the likely owners are to be asked.
@@ -325,6 +328,7 @@ func (f *fetch) take(t *Txn, q *request) (more []piece) {
 	if f.lock != kv.LockNone {
 		t.maxTS = max(t.maxTS, base.Timestamp(resp.MaxTs))
 		t.bounded = t.bounded || resp.Bounded
+		t.bounds.Add(g, base.Timestamp(resp.Below))
 		if resp.Term != 0 {
 			t.findPart(g).term = resp.Term
 		}

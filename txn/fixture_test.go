@@ -24,6 +24,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/txn/bounds"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -179,11 +180,13 @@ func (n *node) start() {
 		must(t, err)
 		rep.Attach(grp)
 	}
+	heard := bounds.Listen(n.trans)
 	must(t, n.trans.Start())
 	must(t, n.host.Start())
 	n.set.Start()
 	tc := Config{Self: n.id, Region: n.region, Owners: n.set, Clock: n.clock, Transport: n.trans, Directory: n,
-		Topology: func() *base.Topology { return c.topo }, Commits: CommitConfig{Alone: alone}, Logger: c.logger}
+		Topology: func() *base.Topology { return c.topo }, Commits: CommitConfig{Alone: alone}, Logger: c.logger,
+		Bounds: heard}
 	if c.tc != nil {
 		c.tc(&tc)
 	}

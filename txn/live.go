@@ -33,6 +33,18 @@ func (l *liveTxns) remove(a *attempt) {
 	delete(l.set, a)
 }
 
+// named is the live attempt of a name; nil: there is none.
+func (l *liveTxns) named(id base.TxnID) *attempt {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for a := range l.set {
+		if a.id == id {
+			return a
+		}
+	}
+	return nil
+}
+
 // byNode are the transactions to name to each leader.
 func (l *liveTxns) byNode(leader func(base.GroupID) base.NodeID) map[base.NodeID][][]byte {
 	nodes := map[base.NodeID][][]byte{}

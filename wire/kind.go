@@ -42,6 +42,7 @@ const (
 	KindDetourCommit // and those that may release some
 	KindDetourBulk   // large ones
 	KindRelease
+	KindBound
 	// KindMax bounds the kinds.
 	KindMax
 )
@@ -53,7 +54,7 @@ var kindNames = [...]string{
 	"consistency", "serve", "touched", "vote", "handover", "order", "epoch-ping",
 	"epoch-control", "parcel", "parcel-notice", "raft-bundle", "copies", "suspect",
 	"detour", "detour-send", "detour-call", "detour-read", "detour-commit", "detour-bulk",
-	"release",
+	"release", "bound",
 }
 
 // String is the name of the kind in metrics and traces; "unknown" for one of a newer version.

@@ -695,7 +695,10 @@ type ReadRequest struct {
 	Quiet    bool                   `protobuf:"varint,14,opt,name=quiet,proto3" json:"quiet,omitempty"`                       // the read does not count as a use of the rows in the home policy
 	// kv.Wait. If it skips, rows that others hold are missing in the answer, and at most limit are locked.
 	Wait uint32 `protobuf:"varint,15,opt,name=wait,proto3" json:"wait,omitempty"`
-	Each uint32 `protobuf:"varint,16,opt,name=each,proto3" json:"each,omitempty"` // most rows of each span, without locks; what lies behind them is left out. 0 no limit
+	// vouch: read nothing, but make sure that what the transaction has read here before is still true
+	// at min_ts (docs/protocol.md, REL-17). There are no spans.
+	Vouch bool   `protobuf:"varint,17,opt,name=vouch,proto3" json:"vouch,omitempty"`
+	Each  uint32 `protobuf:"varint,16,opt,name=each,proto3" json:"each,omitempty"` // most rows of each span, without locks; what lies behind them is left out. 0 no limit
 	// Timestamp ordering (docs/protocol.md, ORD).
 	LimitTs       uint64 `protobuf:"varint,30,opt,name=limit_ts,json=limitTs,proto3" json:"limit_ts,omitempty"` // versions above read_ts, up to this, may have been acknowledged before the reader began
 	Reader        []byte `protobuf:"bytes,31,opt,name=reader,proto3" json:"reader,omitempty"`                   // the transaction that reads: its own reads do not raise the timestamp of its writes
@@ -839,6 +842,13 @@ func (x *ReadRequest) GetWait() uint32 {
 	return 0
 }
 
+func (x *ReadRequest) GetVouch() bool {
+	if x != nil {
+		return x.Vouch
+	}
+	return false
+}
+
 func (x *ReadRequest) GetEach() uint32 {
 	if x != nil {
 		return x.Each
@@ -883,6 +893,7 @@ type ReadResponse struct {
 	Moves         uint32 `protobuf:"varint,10,opt,name=moves,proto3" json:"moves,omitempty"`                            // rows whose move to another home it began
 	Along         []*KV  `protobuf:"bytes,11,rep,name=along,proto3" json:"along,omitempty"`                             // further rows, locked too, as they are mostly used with those asked for
 	Bounded       bool   `protobuf:"varint,20,opt,name=bounded,proto3" json:"bounded,omitempty"`                        // the transaction must commit before another transaction's slot
+	Below         uint64 `protobuf:"varint,21,opt,name=below,proto3" json:"below,omitempty"`                            // that slot (docs/protocol.md, REL-17); 0: not bounded
 	Newer         uint64 `protobuf:"varint,30,opt,name=newer,proto3" json:"newer,omitempty"`                            // a version above read_ts that the reader must not miss: read again at or above it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1000,6 +1011,13 @@ func (x *ReadResponse) GetBounded() bool {
 		return x.Bounded
 	}
 	return false
+}
+
+func (x *ReadResponse) GetBelow() uint64 {
+	if x != nil {
+		return x.Below
+	}
+	return 0
 }
 
 func (x *ReadResponse) GetNewer() uint64 {
@@ -2069,6 +2087,68 @@ func (x *VoteNotice) GetVote() *VoteAt {
 	return nil
 }
 
+// BoundNotice tells a gateway that a transaction of its has read in a group what is about to change
+// at a slot (docs/protocol.md, REL-17).
+type BoundNotice struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
+	Txn           []byte                 `protobuf:"bytes,2,opt,name=txn,proto3" json:"txn,omitempty"`
+	Slot          uint64                 `protobuf:"varint,3,opt,name=slot,proto3" json:"slot,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BoundNotice) Reset() {
+	*x = BoundNotice{}
+	mi := &file_wire_wire_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BoundNotice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BoundNotice) ProtoMessage() {}
+
+func (x *BoundNotice) ProtoReflect() protoreflect.Message {
+	mi := &file_wire_wire_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BoundNotice.ProtoReflect.Descriptor instead.
+func (*BoundNotice) Descriptor() ([]byte, []int) {
+	return file_wire_wire_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *BoundNotice) GetGroup() uint32 {
+	if x != nil {
+		return x.Group
+	}
+	return 0
+}
+
+func (x *BoundNotice) GetTxn() []byte {
+	if x != nil {
+		return x.Txn
+	}
+	return nil
+}
+
+func (x *BoundNotice) GetSlot() uint64 {
+	if x != nil {
+		return x.Slot
+	}
+	return 0
+}
+
 // VoteAt says where the vote of an asynchronous group is in its log. It counts once another region
 // has the entry, and all that commits in the group's region at or below depends.
 type VoteAt struct {
@@ -2082,7 +2162,7 @@ type VoteAt struct {
 
 func (x *VoteAt) Reset() {
 	*x = VoteAt{}
-	mi := &file_wire_wire_proto_msgTypes[18]
+	mi := &file_wire_wire_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2094,7 +2174,7 @@ func (x *VoteAt) String() string {
 func (*VoteAt) ProtoMessage() {}
 
 func (x *VoteAt) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[18]
+	mi := &file_wire_wire_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2107,7 +2187,7 @@ func (x *VoteAt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteAt.ProtoReflect.Descriptor instead.
 func (*VoteAt) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{18}
+	return file_wire_wire_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *VoteAt) GetIndex() uint64 {
@@ -2146,7 +2226,7 @@ type OrderRequest struct {
 
 func (x *OrderRequest) Reset() {
 	*x = OrderRequest{}
-	mi := &file_wire_wire_proto_msgTypes[19]
+	mi := &file_wire_wire_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2158,7 +2238,7 @@ func (x *OrderRequest) String() string {
 func (*OrderRequest) ProtoMessage() {}
 
 func (x *OrderRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[19]
+	mi := &file_wire_wire_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2171,7 +2251,7 @@ func (x *OrderRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderRequest.ProtoReflect.Descriptor instead.
 func (*OrderRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{19}
+	return file_wire_wire_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *OrderRequest) GetGroup() uint32 {
@@ -2206,7 +2286,7 @@ type OrderResponse struct {
 
 func (x *OrderResponse) Reset() {
 	*x = OrderResponse{}
-	mi := &file_wire_wire_proto_msgTypes[20]
+	mi := &file_wire_wire_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2218,7 +2298,7 @@ func (x *OrderResponse) String() string {
 func (*OrderResponse) ProtoMessage() {}
 
 func (x *OrderResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[20]
+	mi := &file_wire_wire_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2231,7 +2311,7 @@ func (x *OrderResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderResponse.ProtoReflect.Descriptor instead.
 func (*OrderResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{20}
+	return file_wire_wire_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *OrderResponse) GetStatus() *Status {
@@ -2266,7 +2346,7 @@ type TxnHeartbeatRequest struct {
 
 func (x *TxnHeartbeatRequest) Reset() {
 	*x = TxnHeartbeatRequest{}
-	mi := &file_wire_wire_proto_msgTypes[21]
+	mi := &file_wire_wire_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2278,7 +2358,7 @@ func (x *TxnHeartbeatRequest) String() string {
 func (*TxnHeartbeatRequest) ProtoMessage() {}
 
 func (x *TxnHeartbeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[21]
+	mi := &file_wire_wire_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2291,7 +2371,7 @@ func (x *TxnHeartbeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnHeartbeatRequest.ProtoReflect.Descriptor instead.
 func (*TxnHeartbeatRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{21}
+	return file_wire_wire_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *TxnHeartbeatRequest) GetTxns() [][]byte {
@@ -2317,7 +2397,7 @@ type TxnHeartbeatResponse struct {
 
 func (x *TxnHeartbeatResponse) Reset() {
 	*x = TxnHeartbeatResponse{}
-	mi := &file_wire_wire_proto_msgTypes[22]
+	mi := &file_wire_wire_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2329,7 +2409,7 @@ func (x *TxnHeartbeatResponse) String() string {
 func (*TxnHeartbeatResponse) ProtoMessage() {}
 
 func (x *TxnHeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[22]
+	mi := &file_wire_wire_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2342,7 +2422,7 @@ func (x *TxnHeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnHeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*TxnHeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{22}
+	return file_wire_wire_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TxnHeartbeatResponse) GetStatus() *Status {
@@ -2377,7 +2457,7 @@ type Vote struct {
 
 func (x *Vote) Reset() {
 	*x = Vote{}
-	mi := &file_wire_wire_proto_msgTypes[23]
+	mi := &file_wire_wire_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2389,7 +2469,7 @@ func (x *Vote) String() string {
 func (*Vote) ProtoMessage() {}
 
 func (x *Vote) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[23]
+	mi := &file_wire_wire_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2402,7 +2482,7 @@ func (x *Vote) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Vote.ProtoReflect.Descriptor instead.
 func (*Vote) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{23}
+	return file_wire_wire_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Vote) GetTxn() []byte {
@@ -2516,7 +2596,7 @@ type Stage struct {
 
 func (x *Stage) Reset() {
 	*x = Stage{}
-	mi := &file_wire_wire_proto_msgTypes[24]
+	mi := &file_wire_wire_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2528,7 +2608,7 @@ func (x *Stage) String() string {
 func (*Stage) ProtoMessage() {}
 
 func (x *Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[24]
+	mi := &file_wire_wire_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2541,7 +2621,7 @@ func (x *Stage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stage.ProtoReflect.Descriptor instead.
 func (*Stage) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{24}
+	return file_wire_wire_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Stage) GetTxn() []byte {
@@ -2577,7 +2657,7 @@ type Standing struct {
 
 func (x *Standing) Reset() {
 	*x = Standing{}
-	mi := &file_wire_wire_proto_msgTypes[25]
+	mi := &file_wire_wire_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2589,7 +2669,7 @@ func (x *Standing) String() string {
 func (*Standing) ProtoMessage() {}
 
 func (x *Standing) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[25]
+	mi := &file_wire_wire_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2602,7 +2682,7 @@ func (x *Standing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Standing.ProtoReflect.Descriptor instead.
 func (*Standing) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{25}
+	return file_wire_wire_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Standing) GetShared() []*Span {
@@ -2630,7 +2710,7 @@ type PreparedWrites struct {
 
 func (x *PreparedWrites) Reset() {
 	*x = PreparedWrites{}
-	mi := &file_wire_wire_proto_msgTypes[26]
+	mi := &file_wire_wire_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2642,7 +2722,7 @@ func (x *PreparedWrites) String() string {
 func (*PreparedWrites) ProtoMessage() {}
 
 func (x *PreparedWrites) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[26]
+	mi := &file_wire_wire_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2655,7 +2735,7 @@ func (x *PreparedWrites) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreparedWrites.ProtoReflect.Descriptor instead.
 func (*PreparedWrites) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{26}
+	return file_wire_wire_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PreparedWrites) GetWrites() []*Write {
@@ -2679,7 +2759,7 @@ type PreparedName struct {
 
 func (x *PreparedName) Reset() {
 	*x = PreparedName{}
-	mi := &file_wire_wire_proto_msgTypes[27]
+	mi := &file_wire_wire_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2691,7 +2771,7 @@ func (x *PreparedName) String() string {
 func (*PreparedName) ProtoMessage() {}
 
 func (x *PreparedName) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[27]
+	mi := &file_wire_wire_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2704,7 +2784,7 @@ func (x *PreparedName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreparedName.ProtoReflect.Descriptor instead.
 func (*PreparedName) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{27}
+	return file_wire_wire_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PreparedName) GetId() []byte {
@@ -2754,7 +2834,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_wire_wire_proto_msgTypes[28]
+	mi := &file_wire_wire_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2766,7 +2846,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[28]
+	mi := &file_wire_wire_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2779,7 +2859,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{28}
+	return file_wire_wire_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Settle) GetTxn() []byte {
@@ -2817,7 +2897,7 @@ type Decide struct {
 
 func (x *Decide) Reset() {
 	*x = Decide{}
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2829,7 +2909,7 @@ func (x *Decide) String() string {
 func (*Decide) ProtoMessage() {}
 
 func (x *Decide) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[29]
+	mi := &file_wire_wire_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2842,7 +2922,7 @@ func (x *Decide) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decide.ProtoReflect.Descriptor instead.
 func (*Decide) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{29}
+	return file_wire_wire_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Decide) GetTxn() []byte {
@@ -2885,7 +2965,7 @@ type TxnCommit struct {
 
 func (x *TxnCommit) Reset() {
 	*x = TxnCommit{}
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2897,7 +2977,7 @@ func (x *TxnCommit) String() string {
 func (*TxnCommit) ProtoMessage() {}
 
 func (x *TxnCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[30]
+	mi := &file_wire_wire_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2910,7 +2990,7 @@ func (x *TxnCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnCommit.ProtoReflect.Descriptor instead.
 func (*TxnCommit) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{30}
+	return file_wire_wire_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *TxnCommit) GetTxn() []byte {
@@ -2953,7 +3033,7 @@ type Collect struct {
 
 func (x *Collect) Reset() {
 	*x = Collect{}
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2965,7 +3045,7 @@ func (x *Collect) String() string {
 func (*Collect) ProtoMessage() {}
 
 func (x *Collect) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[31]
+	mi := &file_wire_wire_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2978,7 +3058,7 @@ func (x *Collect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collect.ProtoReflect.Descriptor instead.
 func (*Collect) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{31}
+	return file_wire_wire_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Collect) GetKeys() [][]byte {
@@ -3010,7 +3090,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3022,7 +3102,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[32]
+	mi := &file_wire_wire_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3035,7 +3115,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{32}
+	return file_wire_wire_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Lease) GetHolder() uint32 {
@@ -3083,7 +3163,7 @@ type ClockOrder struct {
 
 func (x *ClockOrder) Reset() {
 	*x = ClockOrder{}
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3095,7 +3175,7 @@ func (x *ClockOrder) String() string {
 func (*ClockOrder) ProtoMessage() {}
 
 func (x *ClockOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[33]
+	mi := &file_wire_wire_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3108,7 +3188,7 @@ func (x *ClockOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockOrder.ProtoReflect.Descriptor instead.
 func (*ClockOrder) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{33}
+	return file_wire_wire_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ClockOrder) GetMode() uint32 {
@@ -3169,7 +3249,7 @@ type ClockOrders struct {
 
 func (x *ClockOrders) Reset() {
 	*x = ClockOrders{}
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3181,7 +3261,7 @@ func (x *ClockOrders) String() string {
 func (*ClockOrders) ProtoMessage() {}
 
 func (x *ClockOrders) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[34]
+	mi := &file_wire_wire_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3194,7 +3274,7 @@ func (x *ClockOrders) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockOrders.ProtoReflect.Descriptor instead.
 func (*ClockOrders) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{34}
+	return file_wire_wire_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ClockOrders) GetOrders() []*ClockOrder {
@@ -3231,7 +3311,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3243,7 +3323,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[35]
+	mi := &file_wire_wire_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3256,7 +3336,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{35}
+	return file_wire_wire_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Command) GetTs() uint64 {
@@ -3386,7 +3466,7 @@ type LeaseTransfer struct {
 
 func (x *LeaseTransfer) Reset() {
 	*x = LeaseTransfer{}
-	mi := &file_wire_wire_proto_msgTypes[36]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3398,7 +3478,7 @@ func (x *LeaseTransfer) String() string {
 func (*LeaseTransfer) ProtoMessage() {}
 
 func (x *LeaseTransfer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[36]
+	mi := &file_wire_wire_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3411,7 +3491,7 @@ func (x *LeaseTransfer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseTransfer.ProtoReflect.Descriptor instead.
 func (*LeaseTransfer) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{36}
+	return file_wire_wire_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *LeaseTransfer) GetTarget() uint32 {
@@ -3459,7 +3539,7 @@ type HandoverRequest struct {
 
 func (x *HandoverRequest) Reset() {
 	*x = HandoverRequest{}
-	mi := &file_wire_wire_proto_msgTypes[37]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3471,7 +3551,7 @@ func (x *HandoverRequest) String() string {
 func (*HandoverRequest) ProtoMessage() {}
 
 func (x *HandoverRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[37]
+	mi := &file_wire_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3484,7 +3564,7 @@ func (x *HandoverRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoverRequest.ProtoReflect.Descriptor instead.
 func (*HandoverRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{37}
+	return file_wire_wire_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *HandoverRequest) GetGroup() uint32 {
@@ -3531,7 +3611,7 @@ type HandoverResponse struct {
 
 func (x *HandoverResponse) Reset() {
 	*x = HandoverResponse{}
-	mi := &file_wire_wire_proto_msgTypes[38]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3543,7 +3623,7 @@ func (x *HandoverResponse) String() string {
 func (*HandoverResponse) ProtoMessage() {}
 
 func (x *HandoverResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[38]
+	mi := &file_wire_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3556,7 +3636,7 @@ func (x *HandoverResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandoverResponse.ProtoReflect.Descriptor instead.
 func (*HandoverResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{38}
+	return file_wire_wire_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *HandoverResponse) GetStatus() *Status {
@@ -3580,7 +3660,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3592,7 +3672,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[39]
+	mi := &file_wire_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3605,7 +3685,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{39}
+	return file_wire_wire_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ReleaseRequest) GetGroup() uint32 {
@@ -3648,7 +3728,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3660,7 +3740,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[40]
+	mi := &file_wire_wire_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3673,7 +3753,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{40}
+	return file_wire_wire_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ReleaseResponse) GetStatus() *Status {
@@ -3716,7 +3796,7 @@ type GroupRelease struct {
 
 func (x *GroupRelease) Reset() {
 	*x = GroupRelease{}
-	mi := &file_wire_wire_proto_msgTypes[41]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3728,7 +3808,7 @@ func (x *GroupRelease) String() string {
 func (*GroupRelease) ProtoMessage() {}
 
 func (x *GroupRelease) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[41]
+	mi := &file_wire_wire_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3741,7 +3821,7 @@ func (x *GroupRelease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupRelease.ProtoReflect.Descriptor instead.
 func (*GroupRelease) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{41}
+	return file_wire_wire_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *GroupRelease) GetGroup() uint32 {
@@ -3811,7 +3891,7 @@ type TransferredState struct {
 
 func (x *TransferredState) Reset() {
 	*x = TransferredState{}
-	mi := &file_wire_wire_proto_msgTypes[42]
+	mi := &file_wire_wire_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3823,7 +3903,7 @@ func (x *TransferredState) String() string {
 func (*TransferredState) ProtoMessage() {}
 
 func (x *TransferredState) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[42]
+	mi := &file_wire_wire_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3836,7 +3916,7 @@ func (x *TransferredState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferredState.ProtoReflect.Descriptor instead.
 func (*TransferredState) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{42}
+	return file_wire_wire_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *TransferredState) GetIndex() uint64 {
@@ -3933,7 +4013,7 @@ type HeldTxn struct {
 
 func (x *HeldTxn) Reset() {
 	*x = HeldTxn{}
-	mi := &file_wire_wire_proto_msgTypes[43]
+	mi := &file_wire_wire_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3945,7 +4025,7 @@ func (x *HeldTxn) String() string {
 func (*HeldTxn) ProtoMessage() {}
 
 func (x *HeldTxn) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[43]
+	mi := &file_wire_wire_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3958,7 +4038,7 @@ func (x *HeldTxn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldTxn.ProtoReflect.Descriptor instead.
 func (*HeldTxn) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{43}
+	return file_wire_wire_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *HeldTxn) GetId() []byte {
@@ -4126,7 +4206,7 @@ type OracleRequest struct {
 
 func (x *OracleRequest) Reset() {
 	*x = OracleRequest{}
-	mi := &file_wire_wire_proto_msgTypes[44]
+	mi := &file_wire_wire_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4138,7 +4218,7 @@ func (x *OracleRequest) String() string {
 func (*OracleRequest) ProtoMessage() {}
 
 func (x *OracleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[44]
+	mi := &file_wire_wire_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4151,7 +4231,7 @@ func (x *OracleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OracleRequest.ProtoReflect.Descriptor instead.
 func (*OracleRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{44}
+	return file_wire_wire_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *OracleRequest) GetGroup() uint32 {
@@ -4178,7 +4258,7 @@ type OracleResponse struct {
 
 func (x *OracleResponse) Reset() {
 	*x = OracleResponse{}
-	mi := &file_wire_wire_proto_msgTypes[45]
+	mi := &file_wire_wire_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4190,7 +4270,7 @@ func (x *OracleResponse) String() string {
 func (*OracleResponse) ProtoMessage() {}
 
 func (x *OracleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[45]
+	mi := &file_wire_wire_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4203,7 +4283,7 @@ func (x *OracleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OracleResponse.ProtoReflect.Descriptor instead.
 func (*OracleResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{45}
+	return file_wire_wire_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *OracleResponse) GetStatus() *Status {
@@ -4241,7 +4321,7 @@ type GroupLead struct {
 
 func (x *GroupLead) Reset() {
 	*x = GroupLead{}
-	mi := &file_wire_wire_proto_msgTypes[46]
+	mi := &file_wire_wire_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4253,7 +4333,7 @@ func (x *GroupLead) String() string {
 func (*GroupLead) ProtoMessage() {}
 
 func (x *GroupLead) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[46]
+	mi := &file_wire_wire_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4266,7 +4346,7 @@ func (x *GroupLead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupLead.ProtoReflect.Descriptor instead.
 func (*GroupLead) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{46}
+	return file_wire_wire_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *GroupLead) GetGroup() uint32 {
@@ -4355,7 +4435,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_wire_wire_proto_msgTypes[47]
+	mi := &file_wire_wire_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4367,7 +4447,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[47]
+	mi := &file_wire_wire_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4380,7 +4460,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{47}
+	return file_wire_wire_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Heartbeat) GetNode() uint32 {
@@ -4538,7 +4618,7 @@ type Health struct {
 
 func (x *Health) Reset() {
 	*x = Health{}
-	mi := &file_wire_wire_proto_msgTypes[48]
+	mi := &file_wire_wire_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4550,7 +4630,7 @@ func (x *Health) String() string {
 func (*Health) ProtoMessage() {}
 
 func (x *Health) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[48]
+	mi := &file_wire_wire_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4563,7 +4643,7 @@ func (x *Health) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Health.ProtoReflect.Descriptor instead.
 func (*Health) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{48}
+	return file_wire_wire_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Health) GetSick() uint32 {
@@ -4623,7 +4703,7 @@ type Closed struct {
 
 func (x *Closed) Reset() {
 	*x = Closed{}
-	mi := &file_wire_wire_proto_msgTypes[49]
+	mi := &file_wire_wire_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4635,7 +4715,7 @@ func (x *Closed) String() string {
 func (*Closed) ProtoMessage() {}
 
 func (x *Closed) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[49]
+	mi := &file_wire_wire_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4648,7 +4728,7 @@ func (x *Closed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closed.ProtoReflect.Descriptor instead.
 func (*Closed) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{49}
+	return file_wire_wire_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Closed) GetNode() uint32 {
@@ -4698,7 +4778,7 @@ type Touched struct {
 
 func (x *Touched) Reset() {
 	*x = Touched{}
-	mi := &file_wire_wire_proto_msgTypes[50]
+	mi := &file_wire_wire_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4710,7 +4790,7 @@ func (x *Touched) String() string {
 func (*Touched) ProtoMessage() {}
 
 func (x *Touched) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[50]
+	mi := &file_wire_wire_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4723,7 +4803,7 @@ func (x *Touched) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Touched.ProtoReflect.Descriptor instead.
 func (*Touched) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{50}
+	return file_wire_wire_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Touched) GetRegion() uint32 {
@@ -4749,7 +4829,7 @@ type TouchedResponse struct {
 
 func (x *TouchedResponse) Reset() {
 	*x = TouchedResponse{}
-	mi := &file_wire_wire_proto_msgTypes[51]
+	mi := &file_wire_wire_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4761,7 +4841,7 @@ func (x *TouchedResponse) String() string {
 func (*TouchedResponse) ProtoMessage() {}
 
 func (x *TouchedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[51]
+	mi := &file_wire_wire_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4774,7 +4854,7 @@ func (x *TouchedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TouchedResponse.ProtoReflect.Descriptor instead.
 func (*TouchedResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{51}
+	return file_wire_wire_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *TouchedResponse) GetStatus() *Status {
@@ -4799,7 +4879,7 @@ type Consistency struct {
 
 func (x *Consistency) Reset() {
 	*x = Consistency{}
-	mi := &file_wire_wire_proto_msgTypes[52]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4811,7 +4891,7 @@ func (x *Consistency) String() string {
 func (*Consistency) ProtoMessage() {}
 
 func (x *Consistency) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[52]
+	mi := &file_wire_wire_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4824,7 +4904,7 @@ func (x *Consistency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Consistency.ProtoReflect.Descriptor instead.
 func (*Consistency) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{52}
+	return file_wire_wire_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Consistency) GetNode() uint32 {
@@ -4891,7 +4971,7 @@ type ServeRequest struct {
 
 func (x *ServeRequest) Reset() {
 	*x = ServeRequest{}
-	mi := &file_wire_wire_proto_msgTypes[53]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4903,7 +4983,7 @@ func (x *ServeRequest) String() string {
 func (*ServeRequest) ProtoMessage() {}
 
 func (x *ServeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[53]
+	mi := &file_wire_wire_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4916,7 +4996,7 @@ func (x *ServeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeRequest.ProtoReflect.Descriptor instead.
 func (*ServeRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{53}
+	return file_wire_wire_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ServeRequest) GetReadTs() uint64 {
@@ -5006,7 +5086,7 @@ type ServedSpan struct {
 
 func (x *ServedSpan) Reset() {
 	*x = ServedSpan{}
-	mi := &file_wire_wire_proto_msgTypes[54]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5018,7 +5098,7 @@ func (x *ServedSpan) String() string {
 func (*ServedSpan) ProtoMessage() {}
 
 func (x *ServedSpan) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[54]
+	mi := &file_wire_wire_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5031,7 +5111,7 @@ func (x *ServedSpan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServedSpan.ProtoReflect.Descriptor instead.
 func (*ServedSpan) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{54}
+	return file_wire_wire_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ServedSpan) GetRows() []*KV {
@@ -5061,7 +5141,7 @@ type ServeResponse struct {
 
 func (x *ServeResponse) Reset() {
 	*x = ServeResponse{}
-	mi := &file_wire_wire_proto_msgTypes[55]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5073,7 +5153,7 @@ func (x *ServeResponse) String() string {
 func (*ServeResponse) ProtoMessage() {}
 
 func (x *ServeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[55]
+	mi := &file_wire_wire_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5086,7 +5166,7 @@ func (x *ServeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeResponse.ProtoReflect.Descriptor instead.
 func (*ServeResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{55}
+	return file_wire_wire_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ServeResponse) GetStatus() *Status {
@@ -5137,7 +5217,7 @@ type GroupHeld struct {
 
 func (x *GroupHeld) Reset() {
 	*x = GroupHeld{}
-	mi := &file_wire_wire_proto_msgTypes[56]
+	mi := &file_wire_wire_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5149,7 +5229,7 @@ func (x *GroupHeld) String() string {
 func (*GroupHeld) ProtoMessage() {}
 
 func (x *GroupHeld) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[56]
+	mi := &file_wire_wire_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5162,7 +5242,7 @@ func (x *GroupHeld) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupHeld.ProtoReflect.Descriptor instead.
 func (*GroupHeld) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{56}
+	return file_wire_wire_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *GroupHeld) GetGroup() uint32 {
@@ -5211,7 +5291,7 @@ type Copies struct {
 
 func (x *Copies) Reset() {
 	*x = Copies{}
-	mi := &file_wire_wire_proto_msgTypes[57]
+	mi := &file_wire_wire_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5223,7 +5303,7 @@ func (x *Copies) String() string {
 func (*Copies) ProtoMessage() {}
 
 func (x *Copies) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[57]
+	mi := &file_wire_wire_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5236,7 +5316,7 @@ func (x *Copies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Copies.ProtoReflect.Descriptor instead.
 func (*Copies) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{57}
+	return file_wire_wire_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Copies) GetNode() uint32 {
@@ -5303,7 +5383,7 @@ type ClockReport struct {
 
 func (x *ClockReport) Reset() {
 	*x = ClockReport{}
-	mi := &file_wire_wire_proto_msgTypes[58]
+	mi := &file_wire_wire_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5315,7 +5395,7 @@ func (x *ClockReport) String() string {
 func (*ClockReport) ProtoMessage() {}
 
 func (x *ClockReport) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[58]
+	mi := &file_wire_wire_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5328,7 +5408,7 @@ func (x *ClockReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockReport.ProtoReflect.Descriptor instead.
 func (*ClockReport) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{58}
+	return file_wire_wire_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ClockReport) GetMode() uint32 {
@@ -5484,7 +5564,7 @@ type SnapshotChunk struct {
 
 func (x *SnapshotChunk) Reset() {
 	*x = SnapshotChunk{}
-	mi := &file_wire_wire_proto_msgTypes[59]
+	mi := &file_wire_wire_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5496,7 +5576,7 @@ func (x *SnapshotChunk) String() string {
 func (*SnapshotChunk) ProtoMessage() {}
 
 func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[59]
+	mi := &file_wire_wire_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5509,7 +5589,7 @@ func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotChunk.ProtoReflect.Descriptor instead.
 func (*SnapshotChunk) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{59}
+	return file_wire_wire_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *SnapshotChunk) GetGroup() uint32 {
@@ -5607,7 +5687,7 @@ type SnapshotAck struct {
 
 func (x *SnapshotAck) Reset() {
 	*x = SnapshotAck{}
-	mi := &file_wire_wire_proto_msgTypes[60]
+	mi := &file_wire_wire_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5619,7 +5699,7 @@ func (x *SnapshotAck) String() string {
 func (*SnapshotAck) ProtoMessage() {}
 
 func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[60]
+	mi := &file_wire_wire_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5632,7 +5712,7 @@ func (x *SnapshotAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotAck.ProtoReflect.Descriptor instead.
 func (*SnapshotAck) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{60}
+	return file_wire_wire_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *SnapshotAck) GetStatus() *Status {
@@ -5668,7 +5748,7 @@ type RaftBatch struct {
 
 func (x *RaftBatch) Reset() {
 	*x = RaftBatch{}
-	mi := &file_wire_wire_proto_msgTypes[61]
+	mi := &file_wire_wire_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5680,7 +5760,7 @@ func (x *RaftBatch) String() string {
 func (*RaftBatch) ProtoMessage() {}
 
 func (x *RaftBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[61]
+	mi := &file_wire_wire_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5693,7 +5773,7 @@ func (x *RaftBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftBatch.ProtoReflect.Descriptor instead.
 func (*RaftBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{61}
+	return file_wire_wire_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *RaftBatch) GetGroups() []uint32 {
@@ -5730,7 +5810,7 @@ type RaftBundle struct {
 
 func (x *RaftBundle) Reset() {
 	*x = RaftBundle{}
-	mi := &file_wire_wire_proto_msgTypes[62]
+	mi := &file_wire_wire_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5742,7 +5822,7 @@ func (x *RaftBundle) String() string {
 func (*RaftBundle) ProtoMessage() {}
 
 func (x *RaftBundle) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[62]
+	mi := &file_wire_wire_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5755,7 +5835,7 @@ func (x *RaftBundle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftBundle.ProtoReflect.Descriptor instead.
 func (*RaftBundle) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{62}
+	return file_wire_wire_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *RaftBundle) GetRuns() [][]byte {
@@ -5794,7 +5874,7 @@ type RaftShare struct {
 
 func (x *RaftShare) Reset() {
 	*x = RaftShare{}
-	mi := &file_wire_wire_proto_msgTypes[63]
+	mi := &file_wire_wire_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5806,7 +5886,7 @@ func (x *RaftShare) String() string {
 func (*RaftShare) ProtoMessage() {}
 
 func (x *RaftShare) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[63]
+	mi := &file_wire_wire_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5819,7 +5899,7 @@ func (x *RaftShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaftShare.ProtoReflect.Descriptor instead.
 func (*RaftShare) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{63}
+	return file_wire_wire_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *RaftShare) GetTo() uint32 {
@@ -5875,7 +5955,7 @@ type Parcel struct {
 
 func (x *Parcel) Reset() {
 	*x = Parcel{}
-	mi := &file_wire_wire_proto_msgTypes[64]
+	mi := &file_wire_wire_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5887,7 +5967,7 @@ func (x *Parcel) String() string {
 func (*Parcel) ProtoMessage() {}
 
 func (x *Parcel) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[64]
+	mi := &file_wire_wire_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5900,7 +5980,7 @@ func (x *Parcel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Parcel.ProtoReflect.Descriptor instead.
 func (*Parcel) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{64}
+	return file_wire_wire_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Parcel) GetOrigin() uint32 {
@@ -5977,7 +6057,7 @@ type ParcelNotice struct {
 
 func (x *ParcelNotice) Reset() {
 	*x = ParcelNotice{}
-	mi := &file_wire_wire_proto_msgTypes[65]
+	mi := &file_wire_wire_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5989,7 +6069,7 @@ func (x *ParcelNotice) String() string {
 func (*ParcelNotice) ProtoMessage() {}
 
 func (x *ParcelNotice) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[65]
+	mi := &file_wire_wire_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6002,7 +6082,7 @@ func (x *ParcelNotice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ParcelNotice.ProtoReflect.Descriptor instead.
 func (*ParcelNotice) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{65}
+	return file_wire_wire_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ParcelNotice) GetWhat() uint32 {
@@ -6083,7 +6163,7 @@ type LinkReport struct {
 
 func (x *LinkReport) Reset() {
 	*x = LinkReport{}
-	mi := &file_wire_wire_proto_msgTypes[66]
+	mi := &file_wire_wire_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6095,7 +6175,7 @@ func (x *LinkReport) String() string {
 func (*LinkReport) ProtoMessage() {}
 
 func (x *LinkReport) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[66]
+	mi := &file_wire_wire_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6108,7 +6188,7 @@ func (x *LinkReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkReport.ProtoReflect.Descriptor instead.
 func (*LinkReport) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{66}
+	return file_wire_wire_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *LinkReport) GetNode() uint32 {
@@ -6167,7 +6247,7 @@ type Detour struct {
 
 func (x *Detour) Reset() {
 	*x = Detour{}
-	mi := &file_wire_wire_proto_msgTypes[67]
+	mi := &file_wire_wire_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6179,7 +6259,7 @@ func (x *Detour) String() string {
 func (*Detour) ProtoMessage() {}
 
 func (x *Detour) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[67]
+	mi := &file_wire_wire_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6192,7 +6272,7 @@ func (x *Detour) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Detour.ProtoReflect.Descriptor instead.
 func (*Detour) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{67}
+	return file_wire_wire_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Detour) GetOrigin() uint32 {
@@ -6242,7 +6322,7 @@ type DetourAnswer struct {
 
 func (x *DetourAnswer) Reset() {
 	*x = DetourAnswer{}
-	mi := &file_wire_wire_proto_msgTypes[68]
+	mi := &file_wire_wire_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6254,7 +6334,7 @@ func (x *DetourAnswer) String() string {
 func (*DetourAnswer) ProtoMessage() {}
 
 func (x *DetourAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[68]
+	mi := &file_wire_wire_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6267,7 +6347,7 @@ func (x *DetourAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DetourAnswer.ProtoReflect.Descriptor instead.
 func (*DetourAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{68}
+	return file_wire_wire_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *DetourAnswer) GetFailed() uint32 {
@@ -6303,7 +6383,7 @@ type SuspectRequest struct {
 
 func (x *SuspectRequest) Reset() {
 	*x = SuspectRequest{}
-	mi := &file_wire_wire_proto_msgTypes[69]
+	mi := &file_wire_wire_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6315,7 +6395,7 @@ func (x *SuspectRequest) String() string {
 func (*SuspectRequest) ProtoMessage() {}
 
 func (x *SuspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[69]
+	mi := &file_wire_wire_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6328,7 +6408,7 @@ func (x *SuspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspectRequest.ProtoReflect.Descriptor instead.
 func (*SuspectRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{69}
+	return file_wire_wire_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *SuspectRequest) GetGroup() uint32 {
@@ -6366,7 +6446,7 @@ type SuspectResponse struct {
 
 func (x *SuspectResponse) Reset() {
 	*x = SuspectResponse{}
-	mi := &file_wire_wire_proto_msgTypes[70]
+	mi := &file_wire_wire_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6378,7 +6458,7 @@ func (x *SuspectResponse) String() string {
 func (*SuspectResponse) ProtoMessage() {}
 
 func (x *SuspectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[70]
+	mi := &file_wire_wire_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6391,7 +6471,7 @@ func (x *SuspectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspectResponse.ProtoReflect.Descriptor instead.
 func (*SuspectResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{70}
+	return file_wire_wire_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *SuspectResponse) GetKnown() bool {
@@ -6447,7 +6527,7 @@ type AskRequest struct {
 
 func (x *AskRequest) Reset() {
 	*x = AskRequest{}
-	mi := &file_wire_wire_proto_msgTypes[71]
+	mi := &file_wire_wire_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6459,7 +6539,7 @@ func (x *AskRequest) String() string {
 func (*AskRequest) ProtoMessage() {}
 
 func (x *AskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[71]
+	mi := &file_wire_wire_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6472,7 +6552,7 @@ func (x *AskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRequest.ProtoReflect.Descriptor instead.
 func (*AskRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{71}
+	return file_wire_wire_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *AskRequest) GetName() string {
@@ -6499,7 +6579,7 @@ type AskResponse struct {
 
 func (x *AskResponse) Reset() {
 	*x = AskResponse{}
-	mi := &file_wire_wire_proto_msgTypes[72]
+	mi := &file_wire_wire_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6511,7 +6591,7 @@ func (x *AskResponse) String() string {
 func (*AskResponse) ProtoMessage() {}
 
 func (x *AskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[72]
+	mi := &file_wire_wire_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6524,7 +6604,7 @@ func (x *AskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskResponse.ProtoReflect.Descriptor instead.
 func (*AskResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{72}
+	return file_wire_wire_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *AskResponse) GetStatus() *Status {
@@ -6553,7 +6633,7 @@ type BoundValue struct {
 
 func (x *BoundValue) Reset() {
 	*x = BoundValue{}
-	mi := &file_wire_wire_proto_msgTypes[73]
+	mi := &file_wire_wire_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6565,7 +6645,7 @@ func (x *BoundValue) String() string {
 func (*BoundValue) ProtoMessage() {}
 
 func (x *BoundValue) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[73]
+	mi := &file_wire_wire_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6578,7 +6658,7 @@ func (x *BoundValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoundValue.ProtoReflect.Descriptor instead.
 func (*BoundValue) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{73}
+	return file_wire_wire_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *BoundValue) GetType() int32 {
@@ -6608,7 +6688,7 @@ type SessionVariable struct {
 
 func (x *SessionVariable) Reset() {
 	*x = SessionVariable{}
-	mi := &file_wire_wire_proto_msgTypes[74]
+	mi := &file_wire_wire_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6620,7 +6700,7 @@ func (x *SessionVariable) String() string {
 func (*SessionVariable) ProtoMessage() {}
 
 func (x *SessionVariable) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[74]
+	mi := &file_wire_wire_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6633,7 +6713,7 @@ func (x *SessionVariable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionVariable.ProtoReflect.Descriptor instead.
 func (*SessionVariable) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{74}
+	return file_wire_wire_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *SessionVariable) GetName() string {
@@ -6672,7 +6752,7 @@ type SessionState struct {
 
 func (x *SessionState) Reset() {
 	*x = SessionState{}
-	mi := &file_wire_wire_proto_msgTypes[75]
+	mi := &file_wire_wire_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6684,7 +6764,7 @@ func (x *SessionState) String() string {
 func (*SessionState) ProtoMessage() {}
 
 func (x *SessionState) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[75]
+	mi := &file_wire_wire_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6697,7 +6777,7 @@ func (x *SessionState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionState.ProtoReflect.Descriptor instead.
 func (*SessionState) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{75}
+	return file_wire_wire_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *SessionState) GetUser() string {
@@ -6761,7 +6841,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_wire_wire_proto_msgTypes[76]
+	mi := &file_wire_wire_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6773,7 +6853,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[76]
+	mi := &file_wire_wire_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6786,7 +6866,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{76}
+	return file_wire_wire_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *ForwardRequest) GetQuery() string {
@@ -6870,7 +6950,7 @@ type ForwardWarning struct {
 
 func (x *ForwardWarning) Reset() {
 	*x = ForwardWarning{}
-	mi := &file_wire_wire_proto_msgTypes[77]
+	mi := &file_wire_wire_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6882,7 +6962,7 @@ func (x *ForwardWarning) String() string {
 func (*ForwardWarning) ProtoMessage() {}
 
 func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[77]
+	mi := &file_wire_wire_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6895,7 +6975,7 @@ func (x *ForwardWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardWarning.ProtoReflect.Descriptor instead.
 func (*ForwardWarning) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{77}
+	return file_wire_wire_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ForwardWarning) GetLevel() string {
@@ -6951,7 +7031,7 @@ type ForwardResponse struct {
 
 func (x *ForwardResponse) Reset() {
 	*x = ForwardResponse{}
-	mi := &file_wire_wire_proto_msgTypes[78]
+	mi := &file_wire_wire_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6963,7 +7043,7 @@ func (x *ForwardResponse) String() string {
 func (*ForwardResponse) ProtoMessage() {}
 
 func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[78]
+	mi := &file_wire_wire_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6976,7 +7056,7 @@ func (x *ForwardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardResponse.ProtoReflect.Descriptor instead.
 func (*ForwardResponse) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{78}
+	return file_wire_wire_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ForwardResponse) GetStatus() *Status {
@@ -7166,7 +7246,7 @@ type ForwardField struct {
 
 func (x *ForwardField) Reset() {
 	*x = ForwardField{}
-	mi := &file_wire_wire_proto_msgTypes[79]
+	mi := &file_wire_wire_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7178,7 +7258,7 @@ func (x *ForwardField) String() string {
 func (*ForwardField) ProtoMessage() {}
 
 func (x *ForwardField) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[79]
+	mi := &file_wire_wire_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7191,7 +7271,7 @@ func (x *ForwardField) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardField.ProtoReflect.Descriptor instead.
 func (*ForwardField) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{79}
+	return file_wire_wire_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ForwardField) GetName() string {
@@ -7276,7 +7356,7 @@ type ForwardRow struct {
 
 func (x *ForwardRow) Reset() {
 	*x = ForwardRow{}
-	mi := &file_wire_wire_proto_msgTypes[80]
+	mi := &file_wire_wire_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7288,7 +7368,7 @@ func (x *ForwardRow) String() string {
 func (*ForwardRow) ProtoMessage() {}
 
 func (x *ForwardRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[80]
+	mi := &file_wire_wire_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7301,7 +7381,7 @@ func (x *ForwardRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRow.ProtoReflect.Descriptor instead.
 func (*ForwardRow) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{80}
+	return file_wire_wire_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *ForwardRow) GetLengths() []int64 {
@@ -7335,7 +7415,7 @@ type CollectivePart struct {
 
 func (x *CollectivePart) Reset() {
 	*x = CollectivePart{}
-	mi := &file_wire_wire_proto_msgTypes[81]
+	mi := &file_wire_wire_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7347,7 +7427,7 @@ func (x *CollectivePart) String() string {
 func (*CollectivePart) ProtoMessage() {}
 
 func (x *CollectivePart) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[81]
+	mi := &file_wire_wire_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7360,7 +7440,7 @@ func (x *CollectivePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectivePart.ProtoReflect.Descriptor instead.
 func (*CollectivePart) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{81}
+	return file_wire_wire_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *CollectivePart) GetOrigin() uint32 {
@@ -7434,7 +7514,7 @@ type CollectiveMsg struct {
 
 func (x *CollectiveMsg) Reset() {
 	*x = CollectiveMsg{}
-	mi := &file_wire_wire_proto_msgTypes[82]
+	mi := &file_wire_wire_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7446,7 +7526,7 @@ func (x *CollectiveMsg) String() string {
 func (*CollectiveMsg) ProtoMessage() {}
 
 func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[82]
+	mi := &file_wire_wire_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7459,7 +7539,7 @@ func (x *CollectiveMsg) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveMsg.ProtoReflect.Descriptor instead.
 func (*CollectiveMsg) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{82}
+	return file_wire_wire_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *CollectiveMsg) GetComm() uint32 {
@@ -7518,7 +7598,7 @@ type CollectiveFrame struct {
 
 func (x *CollectiveFrame) Reset() {
 	*x = CollectiveFrame{}
-	mi := &file_wire_wire_proto_msgTypes[83]
+	mi := &file_wire_wire_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7530,7 +7610,7 @@ func (x *CollectiveFrame) String() string {
 func (*CollectiveFrame) ProtoMessage() {}
 
 func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[83]
+	mi := &file_wire_wire_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7543,7 +7623,7 @@ func (x *CollectiveFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveFrame.ProtoReflect.Descriptor instead.
 func (*CollectiveFrame) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{83}
+	return file_wire_wire_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *CollectiveFrame) GetRoute() []uint32 {
@@ -7583,7 +7663,7 @@ type CollectiveWant struct {
 
 func (x *CollectiveWant) Reset() {
 	*x = CollectiveWant{}
-	mi := &file_wire_wire_proto_msgTypes[84]
+	mi := &file_wire_wire_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7595,7 +7675,7 @@ func (x *CollectiveWant) String() string {
 func (*CollectiveWant) ProtoMessage() {}
 
 func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[84]
+	mi := &file_wire_wire_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7608,7 +7688,7 @@ func (x *CollectiveWant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectiveWant.ProtoReflect.Descriptor instead.
 func (*CollectiveWant) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{84}
+	return file_wire_wire_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *CollectiveWant) GetComm() uint32 {
@@ -7674,7 +7754,7 @@ type EpochWrite struct {
 
 func (x *EpochWrite) Reset() {
 	*x = EpochWrite{}
-	mi := &file_wire_wire_proto_msgTypes[85]
+	mi := &file_wire_wire_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7686,7 +7766,7 @@ func (x *EpochWrite) String() string {
 func (*EpochWrite) ProtoMessage() {}
 
 func (x *EpochWrite) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[85]
+	mi := &file_wire_wire_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7699,7 +7779,7 @@ func (x *EpochWrite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochWrite.ProtoReflect.Descriptor instead.
 func (*EpochWrite) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{85}
+	return file_wire_wire_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *EpochWrite) GetKey() []byte {
@@ -7746,7 +7826,7 @@ type EpochTxn struct {
 
 func (x *EpochTxn) Reset() {
 	*x = EpochTxn{}
-	mi := &file_wire_wire_proto_msgTypes[86]
+	mi := &file_wire_wire_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7758,7 +7838,7 @@ func (x *EpochTxn) String() string {
 func (*EpochTxn) ProtoMessage() {}
 
 func (x *EpochTxn) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[86]
+	mi := &file_wire_wire_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7771,7 +7851,7 @@ func (x *EpochTxn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochTxn.ProtoReflect.Descriptor instead.
 func (*EpochTxn) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{86}
+	return file_wire_wire_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *EpochTxn) GetId() []byte {
@@ -7833,7 +7913,7 @@ type EpochBatch struct {
 
 func (x *EpochBatch) Reset() {
 	*x = EpochBatch{}
-	mi := &file_wire_wire_proto_msgTypes[87]
+	mi := &file_wire_wire_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7845,7 +7925,7 @@ func (x *EpochBatch) String() string {
 func (*EpochBatch) ProtoMessage() {}
 
 func (x *EpochBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[87]
+	mi := &file_wire_wire_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7858,7 +7938,7 @@ func (x *EpochBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochBatch.ProtoReflect.Descriptor instead.
 func (*EpochBatch) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{87}
+	return file_wire_wire_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *EpochBatch) GetTxns() []*EpochTxn {
@@ -7897,7 +7977,7 @@ type EpochFrame struct {
 
 func (x *EpochFrame) Reset() {
 	*x = EpochFrame{}
-	mi := &file_wire_wire_proto_msgTypes[88]
+	mi := &file_wire_wire_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7909,7 +7989,7 @@ func (x *EpochFrame) String() string {
 func (*EpochFrame) ProtoMessage() {}
 
 func (x *EpochFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[88]
+	mi := &file_wire_wire_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7922,7 +8002,7 @@ func (x *EpochFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochFrame.ProtoReflect.Descriptor instead.
 func (*EpochFrame) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{88}
+	return file_wire_wire_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *EpochFrame) GetView() uint64 {
@@ -8016,7 +8096,7 @@ type EpochPing struct {
 
 func (x *EpochPing) Reset() {
 	*x = EpochPing{}
-	mi := &file_wire_wire_proto_msgTypes[89]
+	mi := &file_wire_wire_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8028,7 +8108,7 @@ func (x *EpochPing) String() string {
 func (*EpochPing) ProtoMessage() {}
 
 func (x *EpochPing) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[89]
+	mi := &file_wire_wire_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8041,7 +8121,7 @@ func (x *EpochPing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochPing.ProtoReflect.Descriptor instead.
 func (*EpochPing) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{89}
+	return file_wire_wire_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *EpochPing) GetView() uint64 {
@@ -8084,7 +8164,7 @@ type EpochRecord struct {
 
 func (x *EpochRecord) Reset() {
 	*x = EpochRecord{}
-	mi := &file_wire_wire_proto_msgTypes[90]
+	mi := &file_wire_wire_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8096,7 +8176,7 @@ func (x *EpochRecord) String() string {
 func (*EpochRecord) ProtoMessage() {}
 
 func (x *EpochRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[90]
+	mi := &file_wire_wire_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8109,7 +8189,7 @@ func (x *EpochRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochRecord.ProtoReflect.Descriptor instead.
 func (*EpochRecord) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{90}
+	return file_wire_wire_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *EpochRecord) GetEpoch() uint64 {
@@ -8150,7 +8230,7 @@ type EpochControl struct {
 
 func (x *EpochControl) Reset() {
 	*x = EpochControl{}
-	mi := &file_wire_wire_proto_msgTypes[91]
+	mi := &file_wire_wire_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8162,7 +8242,7 @@ func (x *EpochControl) String() string {
 func (*EpochControl) ProtoMessage() {}
 
 func (x *EpochControl) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[91]
+	mi := &file_wire_wire_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8175,7 +8255,7 @@ func (x *EpochControl) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochControl.ProtoReflect.Descriptor instead.
 func (*EpochControl) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{91}
+	return file_wire_wire_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *EpochControl) GetStep() uint32 {
@@ -8253,7 +8333,7 @@ type EpochAnswer struct {
 
 func (x *EpochAnswer) Reset() {
 	*x = EpochAnswer{}
-	mi := &file_wire_wire_proto_msgTypes[92]
+	mi := &file_wire_wire_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8265,7 +8345,7 @@ func (x *EpochAnswer) String() string {
 func (*EpochAnswer) ProtoMessage() {}
 
 func (x *EpochAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[92]
+	mi := &file_wire_wire_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8278,7 +8358,7 @@ func (x *EpochAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochAnswer.ProtoReflect.Descriptor instead.
 func (*EpochAnswer) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{92}
+	return file_wire_wire_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *EpochAnswer) GetView() uint64 {
@@ -8370,7 +8450,7 @@ type EpochRow struct {
 
 func (x *EpochRow) Reset() {
 	*x = EpochRow{}
-	mi := &file_wire_wire_proto_msgTypes[93]
+	mi := &file_wire_wire_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8382,7 +8462,7 @@ func (x *EpochRow) String() string {
 func (*EpochRow) ProtoMessage() {}
 
 func (x *EpochRow) ProtoReflect() protoreflect.Message {
-	mi := &file_wire_wire_proto_msgTypes[93]
+	mi := &file_wire_wire_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8395,7 +8475,7 @@ func (x *EpochRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EpochRow.ProtoReflect.Descriptor instead.
 func (*EpochRow) Descriptor() ([]byte, []int) {
-	return file_wire_wire_proto_rawDescGZIP(), []int{93}
+	return file_wire_wire_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *EpochRow) GetKey() []byte {
@@ -8464,7 +8544,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x0flock_timeout_ns\x18\x06 \x01(\x03R\rlockTimeoutNs\x12\x10\n" +
 	"\x03crt\x18\x14 \x01(\bR\x03crt\x12\x14\n" +
 	"\x05under\x18\x15 \x01(\fR\x05under\x12\x1a\n" +
-	"\bprepares\x18\x16 \x01(\fR\bprepares\"\x8a\x04\n" +
+	"\bprepares\x18\x16 \x01(\fR\bprepares\"\xa0\x04\n" +
 	"\vReadRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12&\n" +
 	"\x03txn\x18\x02 \x01(\v2\x14.godwit.wire.TxnMetaR\x03txn\x12\x12\n" +
@@ -8481,11 +8561,12 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x06region\x18\f \x01(\rR\x06region\x12\x16\n" +
 	"\x06oracle\x18\r \x01(\x04R\x06oracle\x12\x14\n" +
 	"\x05quiet\x18\x0e \x01(\bR\x05quiet\x12\x12\n" +
-	"\x04wait\x18\x0f \x01(\rR\x04wait\x12\x12\n" +
+	"\x04wait\x18\x0f \x01(\rR\x04wait\x12\x14\n" +
+	"\x05vouch\x18\x11 \x01(\bR\x05vouch\x12\x12\n" +
 	"\x04each\x18\x10 \x01(\rR\x04each\x12\x19\n" +
 	"\blimit_ts\x18\x1e \x01(\x04R\alimitTs\x12\x16\n" +
 	"\x06reader\x18\x1f \x01(\fR\x06reader\x12\x18\n" +
-	"\arefresh\x18  \x01(\x04R\arefresh\"\x87\x03\n" +
+	"\arefresh\x18  \x01(\x04R\arefresh\"\x9d\x03\n" +
 	"\fReadResponse\x12+\n" +
 	"\x06status\x18\x01 \x01(\v2\x13.godwit.wire.StatusR\x06status\x12#\n" +
 	"\x04rows\x18\x02 \x03(\v2\x0f.godwit.wire.KVR\x04rows\x12.\n" +
@@ -8501,6 +8582,7 @@ const file_wire_wire_proto_rawDesc = "" +
 	" \x01(\rR\x05moves\x12%\n" +
 	"\x05along\x18\v \x03(\v2\x0f.godwit.wire.KVR\x05along\x12\x18\n" +
 	"\abounded\x18\x14 \x01(\bR\abounded\x12\x14\n" +
+	"\x05below\x18\x15 \x01(\x04R\x05below\x12\x14\n" +
 	"\x05newer\x18\x1e \x01(\x04R\x05newer\"\xab\x02\n" +
 	"\x05Write\x12*\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x16.godwit.wire.WriteKindR\x04kind\x12\x10\n" +
@@ -8599,7 +8681,11 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\x03txn\x18\x02 \x01(\fR\x03txn\x12\x12\n" +
 	"\x04from\x18\x03 \x01(\rR\x04from\x12\x12\n" +
 	"\x04slot\x18\x04 \x01(\x04R\x04slot\x12'\n" +
-	"\x04vote\x18\x05 \x01(\v2\x13.godwit.wire.VoteAtR\x04vote\"Z\n" +
+	"\x04vote\x18\x05 \x01(\v2\x13.godwit.wire.VoteAtR\x04vote\"I\n" +
+	"\vBoundNotice\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\rR\x05group\x12\x10\n" +
+	"\x03txn\x18\x02 \x01(\fR\x03txn\x12\x12\n" +
+	"\x04slot\x18\x03 \x01(\x04R\x04slot\"Z\n" +
 	"\x06VoteAt\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\rR\vincarnation\x12\x18\n" +
@@ -9185,7 +9271,7 @@ func file_wire_wire_proto_rawDescGZIP() []byte {
 }
 
 var file_wire_wire_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 94)
+var file_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 95)
 var file_wire_wire_proto_goTypes = []any{
 	(WriteKind)(0),               // 0: godwit.wire.WriteKind
 	(Pin)(0),                     // 1: godwit.wire.Pin
@@ -9209,82 +9295,83 @@ var file_wire_wire_proto_goTypes = []any{
 	(*ResolveRequest)(nil),       // 19: godwit.wire.ResolveRequest
 	(*ResolveResponse)(nil),      // 20: godwit.wire.ResolveResponse
 	(*VoteNotice)(nil),           // 21: godwit.wire.VoteNotice
-	(*VoteAt)(nil),               // 22: godwit.wire.VoteAt
-	(*OrderRequest)(nil),         // 23: godwit.wire.OrderRequest
-	(*OrderResponse)(nil),        // 24: godwit.wire.OrderResponse
-	(*TxnHeartbeatRequest)(nil),  // 25: godwit.wire.TxnHeartbeatRequest
-	(*TxnHeartbeatResponse)(nil), // 26: godwit.wire.TxnHeartbeatResponse
-	(*Vote)(nil),                 // 27: godwit.wire.Vote
-	(*Stage)(nil),                // 28: godwit.wire.Stage
-	(*Standing)(nil),             // 29: godwit.wire.Standing
-	(*PreparedWrites)(nil),       // 30: godwit.wire.PreparedWrites
-	(*PreparedName)(nil),         // 31: godwit.wire.PreparedName
-	(*Settle)(nil),               // 32: godwit.wire.Settle
-	(*Decide)(nil),               // 33: godwit.wire.Decide
-	(*TxnCommit)(nil),            // 34: godwit.wire.TxnCommit
-	(*Collect)(nil),              // 35: godwit.wire.Collect
-	(*Lease)(nil),                // 36: godwit.wire.Lease
-	(*ClockOrder)(nil),           // 37: godwit.wire.ClockOrder
-	(*ClockOrders)(nil),          // 38: godwit.wire.ClockOrders
-	(*Command)(nil),              // 39: godwit.wire.Command
-	(*LeaseTransfer)(nil),        // 40: godwit.wire.LeaseTransfer
-	(*HandoverRequest)(nil),      // 41: godwit.wire.HandoverRequest
-	(*HandoverResponse)(nil),     // 42: godwit.wire.HandoverResponse
-	(*ReleaseRequest)(nil),       // 43: godwit.wire.ReleaseRequest
-	(*ReleaseResponse)(nil),      // 44: godwit.wire.ReleaseResponse
-	(*GroupRelease)(nil),         // 45: godwit.wire.GroupRelease
-	(*TransferredState)(nil),     // 46: godwit.wire.TransferredState
-	(*HeldTxn)(nil),              // 47: godwit.wire.HeldTxn
-	(*OracleRequest)(nil),        // 48: godwit.wire.OracleRequest
-	(*OracleResponse)(nil),       // 49: godwit.wire.OracleResponse
-	(*GroupLead)(nil),            // 50: godwit.wire.GroupLead
-	(*Heartbeat)(nil),            // 51: godwit.wire.Heartbeat
-	(*Health)(nil),               // 52: godwit.wire.Health
-	(*Closed)(nil),               // 53: godwit.wire.Closed
-	(*Touched)(nil),              // 54: godwit.wire.Touched
-	(*TouchedResponse)(nil),      // 55: godwit.wire.TouchedResponse
-	(*Consistency)(nil),          // 56: godwit.wire.Consistency
-	(*ServeRequest)(nil),         // 57: godwit.wire.ServeRequest
-	(*ServedSpan)(nil),           // 58: godwit.wire.ServedSpan
-	(*ServeResponse)(nil),        // 59: godwit.wire.ServeResponse
-	(*GroupHeld)(nil),            // 60: godwit.wire.GroupHeld
-	(*Copies)(nil),               // 61: godwit.wire.Copies
-	(*ClockReport)(nil),          // 62: godwit.wire.ClockReport
-	(*SnapshotChunk)(nil),        // 63: godwit.wire.SnapshotChunk
-	(*SnapshotAck)(nil),          // 64: godwit.wire.SnapshotAck
-	(*RaftBatch)(nil),            // 65: godwit.wire.RaftBatch
-	(*RaftBundle)(nil),           // 66: godwit.wire.RaftBundle
-	(*RaftShare)(nil),            // 67: godwit.wire.RaftShare
-	(*Parcel)(nil),               // 68: godwit.wire.Parcel
-	(*ParcelNotice)(nil),         // 69: godwit.wire.ParcelNotice
-	(*LinkReport)(nil),           // 70: godwit.wire.LinkReport
-	(*Detour)(nil),               // 71: godwit.wire.Detour
-	(*DetourAnswer)(nil),         // 72: godwit.wire.DetourAnswer
-	(*SuspectRequest)(nil),       // 73: godwit.wire.SuspectRequest
-	(*SuspectResponse)(nil),      // 74: godwit.wire.SuspectResponse
-	(*AskRequest)(nil),           // 75: godwit.wire.AskRequest
-	(*AskResponse)(nil),          // 76: godwit.wire.AskResponse
-	(*BoundValue)(nil),           // 77: godwit.wire.BoundValue
-	(*SessionVariable)(nil),      // 78: godwit.wire.SessionVariable
-	(*SessionState)(nil),         // 79: godwit.wire.SessionState
-	(*ForwardRequest)(nil),       // 80: godwit.wire.ForwardRequest
-	(*ForwardWarning)(nil),       // 81: godwit.wire.ForwardWarning
-	(*ForwardResponse)(nil),      // 82: godwit.wire.ForwardResponse
-	(*ForwardField)(nil),         // 83: godwit.wire.ForwardField
-	(*ForwardRow)(nil),           // 84: godwit.wire.ForwardRow
-	(*CollectivePart)(nil),       // 85: godwit.wire.CollectivePart
-	(*CollectiveMsg)(nil),        // 86: godwit.wire.CollectiveMsg
-	(*CollectiveFrame)(nil),      // 87: godwit.wire.CollectiveFrame
-	(*CollectiveWant)(nil),       // 88: godwit.wire.CollectiveWant
-	(*EpochWrite)(nil),           // 89: godwit.wire.EpochWrite
-	(*EpochTxn)(nil),             // 90: godwit.wire.EpochTxn
-	(*EpochBatch)(nil),           // 91: godwit.wire.EpochBatch
-	(*EpochFrame)(nil),           // 92: godwit.wire.EpochFrame
-	(*EpochPing)(nil),            // 93: godwit.wire.EpochPing
-	(*EpochRecord)(nil),          // 94: godwit.wire.EpochRecord
-	(*EpochControl)(nil),         // 95: godwit.wire.EpochControl
-	(*EpochAnswer)(nil),          // 96: godwit.wire.EpochAnswer
-	(*EpochRow)(nil),             // 97: godwit.wire.EpochRow
+	(*BoundNotice)(nil),          // 22: godwit.wire.BoundNotice
+	(*VoteAt)(nil),               // 23: godwit.wire.VoteAt
+	(*OrderRequest)(nil),         // 24: godwit.wire.OrderRequest
+	(*OrderResponse)(nil),        // 25: godwit.wire.OrderResponse
+	(*TxnHeartbeatRequest)(nil),  // 26: godwit.wire.TxnHeartbeatRequest
+	(*TxnHeartbeatResponse)(nil), // 27: godwit.wire.TxnHeartbeatResponse
+	(*Vote)(nil),                 // 28: godwit.wire.Vote
+	(*Stage)(nil),                // 29: godwit.wire.Stage
+	(*Standing)(nil),             // 30: godwit.wire.Standing
+	(*PreparedWrites)(nil),       // 31: godwit.wire.PreparedWrites
+	(*PreparedName)(nil),         // 32: godwit.wire.PreparedName
+	(*Settle)(nil),               // 33: godwit.wire.Settle
+	(*Decide)(nil),               // 34: godwit.wire.Decide
+	(*TxnCommit)(nil),            // 35: godwit.wire.TxnCommit
+	(*Collect)(nil),              // 36: godwit.wire.Collect
+	(*Lease)(nil),                // 37: godwit.wire.Lease
+	(*ClockOrder)(nil),           // 38: godwit.wire.ClockOrder
+	(*ClockOrders)(nil),          // 39: godwit.wire.ClockOrders
+	(*Command)(nil),              // 40: godwit.wire.Command
+	(*LeaseTransfer)(nil),        // 41: godwit.wire.LeaseTransfer
+	(*HandoverRequest)(nil),      // 42: godwit.wire.HandoverRequest
+	(*HandoverResponse)(nil),     // 43: godwit.wire.HandoverResponse
+	(*ReleaseRequest)(nil),       // 44: godwit.wire.ReleaseRequest
+	(*ReleaseResponse)(nil),      // 45: godwit.wire.ReleaseResponse
+	(*GroupRelease)(nil),         // 46: godwit.wire.GroupRelease
+	(*TransferredState)(nil),     // 47: godwit.wire.TransferredState
+	(*HeldTxn)(nil),              // 48: godwit.wire.HeldTxn
+	(*OracleRequest)(nil),        // 49: godwit.wire.OracleRequest
+	(*OracleResponse)(nil),       // 50: godwit.wire.OracleResponse
+	(*GroupLead)(nil),            // 51: godwit.wire.GroupLead
+	(*Heartbeat)(nil),            // 52: godwit.wire.Heartbeat
+	(*Health)(nil),               // 53: godwit.wire.Health
+	(*Closed)(nil),               // 54: godwit.wire.Closed
+	(*Touched)(nil),              // 55: godwit.wire.Touched
+	(*TouchedResponse)(nil),      // 56: godwit.wire.TouchedResponse
+	(*Consistency)(nil),          // 57: godwit.wire.Consistency
+	(*ServeRequest)(nil),         // 58: godwit.wire.ServeRequest
+	(*ServedSpan)(nil),           // 59: godwit.wire.ServedSpan
+	(*ServeResponse)(nil),        // 60: godwit.wire.ServeResponse
+	(*GroupHeld)(nil),            // 61: godwit.wire.GroupHeld
+	(*Copies)(nil),               // 62: godwit.wire.Copies
+	(*ClockReport)(nil),          // 63: godwit.wire.ClockReport
+	(*SnapshotChunk)(nil),        // 64: godwit.wire.SnapshotChunk
+	(*SnapshotAck)(nil),          // 65: godwit.wire.SnapshotAck
+	(*RaftBatch)(nil),            // 66: godwit.wire.RaftBatch
+	(*RaftBundle)(nil),           // 67: godwit.wire.RaftBundle
+	(*RaftShare)(nil),            // 68: godwit.wire.RaftShare
+	(*Parcel)(nil),               // 69: godwit.wire.Parcel
+	(*ParcelNotice)(nil),         // 70: godwit.wire.ParcelNotice
+	(*LinkReport)(nil),           // 71: godwit.wire.LinkReport
+	(*Detour)(nil),               // 72: godwit.wire.Detour
+	(*DetourAnswer)(nil),         // 73: godwit.wire.DetourAnswer
+	(*SuspectRequest)(nil),       // 74: godwit.wire.SuspectRequest
+	(*SuspectResponse)(nil),      // 75: godwit.wire.SuspectResponse
+	(*AskRequest)(nil),           // 76: godwit.wire.AskRequest
+	(*AskResponse)(nil),          // 77: godwit.wire.AskResponse
+	(*BoundValue)(nil),           // 78: godwit.wire.BoundValue
+	(*SessionVariable)(nil),      // 79: godwit.wire.SessionVariable
+	(*SessionState)(nil),         // 80: godwit.wire.SessionState
+	(*ForwardRequest)(nil),       // 81: godwit.wire.ForwardRequest
+	(*ForwardWarning)(nil),       // 82: godwit.wire.ForwardWarning
+	(*ForwardResponse)(nil),      // 83: godwit.wire.ForwardResponse
+	(*ForwardField)(nil),         // 84: godwit.wire.ForwardField
+	(*ForwardRow)(nil),           // 85: godwit.wire.ForwardRow
+	(*CollectivePart)(nil),       // 86: godwit.wire.CollectivePart
+	(*CollectiveMsg)(nil),        // 87: godwit.wire.CollectiveMsg
+	(*CollectiveFrame)(nil),      // 88: godwit.wire.CollectiveFrame
+	(*CollectiveWant)(nil),       // 89: godwit.wire.CollectiveWant
+	(*EpochWrite)(nil),           // 90: godwit.wire.EpochWrite
+	(*EpochTxn)(nil),             // 91: godwit.wire.EpochTxn
+	(*EpochBatch)(nil),           // 92: godwit.wire.EpochBatch
+	(*EpochFrame)(nil),           // 93: godwit.wire.EpochFrame
+	(*EpochPing)(nil),            // 94: godwit.wire.EpochPing
+	(*EpochRecord)(nil),          // 95: godwit.wire.EpochRecord
+	(*EpochControl)(nil),         // 96: godwit.wire.EpochControl
+	(*EpochAnswer)(nil),          // 97: godwit.wire.EpochAnswer
+	(*EpochRow)(nil),             // 98: godwit.wire.EpochRow
 }
 var file_wire_wire_proto_depIdxs = []int32{
 	5,  // 0: godwit.wire.Foreign.span:type_name -> godwit.wire.Span
@@ -9307,11 +9394,11 @@ var file_wire_wire_proto_depIdxs = []int32{
 	5,  // 17: godwit.wire.CommitRequest.reads:type_name -> godwit.wire.Span
 	8,  // 18: godwit.wire.CommitResponse.status:type_name -> godwit.wire.Status
 	7,  // 19: godwit.wire.CommitResponse.foreign:type_name -> godwit.wire.Foreign
-	22, // 20: godwit.wire.CommitResponse.vote:type_name -> godwit.wire.VoteAt
+	23, // 20: godwit.wire.CommitResponse.vote:type_name -> godwit.wire.VoteAt
 	8,  // 21: godwit.wire.FinishResponse.status:type_name -> godwit.wire.Status
 	8,  // 22: godwit.wire.ResolveResponse.status:type_name -> godwit.wire.Status
 	3,  // 23: godwit.wire.ResolveResponse.state:type_name -> godwit.wire.TxnState
-	22, // 24: godwit.wire.VoteNotice.vote:type_name -> godwit.wire.VoteAt
+	23, // 24: godwit.wire.VoteNotice.vote:type_name -> godwit.wire.VoteAt
 	8,  // 25: godwit.wire.OrderResponse.status:type_name -> godwit.wire.Status
 	8,  // 26: godwit.wire.TxnHeartbeatResponse.status:type_name -> godwit.wire.Status
 	12, // 27: godwit.wire.Vote.writes:type_name -> godwit.wire.Write
@@ -9321,58 +9408,58 @@ var file_wire_wire_proto_depIdxs = []int32{
 	5,  // 31: godwit.wire.Standing.exclusive:type_name -> godwit.wire.Span
 	12, // 32: godwit.wire.PreparedWrites.writes:type_name -> godwit.wire.Write
 	12, // 33: godwit.wire.TxnCommit.writes:type_name -> godwit.wire.Write
-	37, // 34: godwit.wire.ClockOrders.orders:type_name -> godwit.wire.ClockOrder
-	36, // 35: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
+	38, // 34: godwit.wire.ClockOrders.orders:type_name -> godwit.wire.ClockOrder
+	37, // 35: godwit.wire.Command.lease:type_name -> godwit.wire.Lease
 	4,  // 36: godwit.wire.Command.vector:type_name -> godwit.wire.GroupIndex
-	34, // 37: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
-	27, // 38: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
-	33, // 39: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
-	35, // 40: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
-	37, // 41: godwit.wire.Command.clock:type_name -> godwit.wire.ClockOrder
-	40, // 42: godwit.wire.Command.lease_transfer:type_name -> godwit.wire.LeaseTransfer
-	36, // 43: godwit.wire.Command.ended:type_name -> godwit.wire.Lease
-	28, // 44: godwit.wire.Command.stage:type_name -> godwit.wire.Stage
-	32, // 45: godwit.wire.Command.settle:type_name -> godwit.wire.Settle
-	46, // 46: godwit.wire.HandoverRequest.transferred_state:type_name -> godwit.wire.TransferredState
+	35, // 37: godwit.wire.Command.commit:type_name -> godwit.wire.TxnCommit
+	28, // 38: godwit.wire.Command.prepare:type_name -> godwit.wire.Vote
+	34, // 39: godwit.wire.Command.decide:type_name -> godwit.wire.Decide
+	36, // 40: godwit.wire.Command.collect:type_name -> godwit.wire.Collect
+	38, // 41: godwit.wire.Command.clock:type_name -> godwit.wire.ClockOrder
+	41, // 42: godwit.wire.Command.lease_transfer:type_name -> godwit.wire.LeaseTransfer
+	37, // 43: godwit.wire.Command.ended:type_name -> godwit.wire.Lease
+	29, // 44: godwit.wire.Command.stage:type_name -> godwit.wire.Stage
+	33, // 45: godwit.wire.Command.settle:type_name -> godwit.wire.Settle
+	47, // 46: godwit.wire.HandoverRequest.transferred_state:type_name -> godwit.wire.TransferredState
 	8,  // 47: godwit.wire.HandoverResponse.status:type_name -> godwit.wire.Status
 	8,  // 48: godwit.wire.ReleaseResponse.status:type_name -> godwit.wire.Status
-	47, // 49: godwit.wire.TransferredState.txns:type_name -> godwit.wire.HeldTxn
+	48, // 49: godwit.wire.TransferredState.txns:type_name -> godwit.wire.HeldTxn
 	5,  // 50: godwit.wire.HeldTxn.handover:type_name -> godwit.wire.Span
 	5,  // 51: godwit.wire.HeldTxn.shared:type_name -> godwit.wire.Span
 	5,  // 52: godwit.wire.HeldTxn.exclusive:type_name -> godwit.wire.Span
 	5,  // 53: godwit.wire.HeldTxn.staged_spans:type_name -> godwit.wire.Span
 	8,  // 54: godwit.wire.OracleResponse.status:type_name -> godwit.wire.Status
-	50, // 55: godwit.wire.Heartbeat.leads:type_name -> godwit.wire.GroupLead
-	62, // 56: godwit.wire.Heartbeat.clock:type_name -> godwit.wire.ClockReport
-	60, // 57: godwit.wire.Heartbeat.held:type_name -> godwit.wire.GroupHeld
-	52, // 58: godwit.wire.Heartbeat.health:type_name -> godwit.wire.Health
-	45, // 59: godwit.wire.Heartbeat.released:type_name -> godwit.wire.GroupRelease
-	50, // 60: godwit.wire.Closed.leads:type_name -> godwit.wire.GroupLead
+	51, // 55: godwit.wire.Heartbeat.leads:type_name -> godwit.wire.GroupLead
+	63, // 56: godwit.wire.Heartbeat.clock:type_name -> godwit.wire.ClockReport
+	61, // 57: godwit.wire.Heartbeat.held:type_name -> godwit.wire.GroupHeld
+	53, // 58: godwit.wire.Heartbeat.health:type_name -> godwit.wire.Health
+	46, // 59: godwit.wire.Heartbeat.released:type_name -> godwit.wire.GroupRelease
+	51, // 60: godwit.wire.Closed.leads:type_name -> godwit.wire.GroupLead
 	6,  // 61: godwit.wire.Touched.rows:type_name -> godwit.wire.KV
 	8,  // 62: godwit.wire.TouchedResponse.status:type_name -> godwit.wire.Status
 	5,  // 63: godwit.wire.ServeRequest.spans:type_name -> godwit.wire.Span
 	6,  // 64: godwit.wire.ServedSpan.rows:type_name -> godwit.wire.KV
 	8,  // 65: godwit.wire.ServeResponse.status:type_name -> godwit.wire.Status
-	58, // 66: godwit.wire.ServeResponse.spans:type_name -> godwit.wire.ServedSpan
-	60, // 67: godwit.wire.Copies.held:type_name -> godwit.wire.GroupHeld
+	59, // 66: godwit.wire.ServeResponse.spans:type_name -> godwit.wire.ServedSpan
+	61, // 67: godwit.wire.Copies.held:type_name -> godwit.wire.GroupHeld
 	8,  // 68: godwit.wire.SnapshotAck.status:type_name -> godwit.wire.Status
-	67, // 69: godwit.wire.RaftBundle.shares:type_name -> godwit.wire.RaftShare
-	65, // 70: godwit.wire.RaftShare.batch:type_name -> godwit.wire.RaftBatch
-	70, // 71: godwit.wire.ParcelNotice.links:type_name -> godwit.wire.LinkReport
+	68, // 69: godwit.wire.RaftBundle.shares:type_name -> godwit.wire.RaftShare
+	66, // 70: godwit.wire.RaftShare.batch:type_name -> godwit.wire.RaftBatch
+	71, // 71: godwit.wire.ParcelNotice.links:type_name -> godwit.wire.LinkReport
 	8,  // 72: godwit.wire.DetourAnswer.status:type_name -> godwit.wire.Status
 	8,  // 73: godwit.wire.AskResponse.status:type_name -> godwit.wire.Status
-	78, // 74: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
-	77, // 75: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
+	79, // 74: godwit.wire.SessionState.variables:type_name -> godwit.wire.SessionVariable
+	78, // 75: godwit.wire.ForwardRequest.args:type_name -> godwit.wire.BoundValue
 	8,  // 76: godwit.wire.ForwardResponse.status:type_name -> godwit.wire.Status
-	81, // 77: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
-	83, // 78: godwit.wire.ForwardResponse.fields:type_name -> godwit.wire.ForwardField
-	84, // 79: godwit.wire.ForwardResponse.rows:type_name -> godwit.wire.ForwardRow
-	85, // 80: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
+	82, // 77: godwit.wire.ForwardResponse.warnings:type_name -> godwit.wire.ForwardWarning
+	84, // 78: godwit.wire.ForwardResponse.fields:type_name -> godwit.wire.ForwardField
+	85, // 79: godwit.wire.ForwardResponse.rows:type_name -> godwit.wire.ForwardRow
+	86, // 80: godwit.wire.CollectiveMsg.parts:type_name -> godwit.wire.CollectivePart
 	5,  // 81: godwit.wire.EpochTxn.ranges:type_name -> godwit.wire.Span
-	89, // 82: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
-	90, // 83: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
-	94, // 84: godwit.wire.EpochAnswer.records:type_name -> godwit.wire.EpochRecord
-	97, // 85: godwit.wire.EpochAnswer.rows:type_name -> godwit.wire.EpochRow
+	90, // 82: godwit.wire.EpochTxn.writes:type_name -> godwit.wire.EpochWrite
+	91, // 83: godwit.wire.EpochBatch.txns:type_name -> godwit.wire.EpochTxn
+	95, // 84: godwit.wire.EpochAnswer.records:type_name -> godwit.wire.EpochRecord
+	98, // 85: godwit.wire.EpochAnswer.rows:type_name -> godwit.wire.EpochRow
 	86, // [86:86] is the sub-list for method output_type
 	86, // [86:86] is the sub-list for method input_type
 	86, // [86:86] is the sub-list for extension type_name
@@ -9391,7 +9478,7 @@ func file_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wire_wire_proto_rawDesc), len(file_wire_wire_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   94,
+			NumMessages:   95,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

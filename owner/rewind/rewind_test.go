@@ -189,9 +189,10 @@ func TestReportFirst(t *testing.T) {
 // nobody is a network without other nodes.
 type nobody struct{}
 
-func (nobody) Leader(base.GroupID) base.NodeID     { return 0 }
-func (nobody) Replicas(base.GroupID) []base.NodeID { return nil }
-func (nobody) Handle(wire.Kind, wan.Handler)       {}
+func (nobody) Leader(base.GroupID) base.NodeID            { return 0 }
+func (nobody) Replicas(base.GroupID) []base.NodeID        { return nil }
+func (nobody) Handle(wire.Kind, wan.Handler)              {}
+func (nobody) Send(base.NodeID, wire.Kind, wan.Msg) error { return nil }
 func (nobody) Call(context.Context, base.NodeID, wire.Kind, wan.Msg, wan.Msg) error {
 	return base.Errorf(base.CodeUnavailable, "nobody is there")
 }

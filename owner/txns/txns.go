@@ -307,10 +307,10 @@ func (t *Table) SlotOver(x *Txn, s base.Span) (slot base.Timestamp) {
 }
 
 // BoundOthers is called as a vote for a slot is proposed: transactions that have read what x writes
-// must commit before the slot. It returns a transaction that has voted already and may still commit
-// after it; the vote has to wait for that one.
-func (t *Table) BoundOthers(x *Txn, writes []*wire.Write, handover []base.Span, slot base.Timestamp, bind bool) (busy *Txn) {
-	var readers []*Txn
+// must commit before the slot, if they are to be bound. It returns them, or one that has voted
+// already and may still commit after the slot; the vote has to wait for that one.
+func (t *Table) BoundOthers(x *Txn, writes []*wire.Write, handover []base.Span, slot base.Timestamp,
+	bind bool) (readers []*Txn, busy *Txn) {
 	look := func(s base.Span) {
 		t.LockTable.Holders(s, func(id base.TxnID, _ lock.Mode) bool {
 			y := t.ByID[id]
@@ -331,15 +331,16 @@ func (t *Table) BoundOthers(x *Txn, writes []*wire.Write, handover []base.Span, 
 		look(s)
 	}
 	if busy != nil {
-		return busy
+		return nil, busy
 	}
 	x.TS = slot
-	if bind {
-		for _, y := range readers {
-			y.Bound.Add(x)
-		}
+	if !bind {
+		return nil, nil
 	}
-	return nil
+	for _, y := range readers {
+		y.Bound.Add(x)
+	}
+	return readers, nil
 }
 
 // outlasts reports whether y, which has locks that the vote of x for a slot meets, may commit after
@@ -364,6 +365,25 @@ func TierOf(s base.Span) (_ base.Span, crt bool) {
 		s.End = s.End[len(crtTier):]
 	}
 	return s, true
+}
+
+const maxNotices = 10_000
+
+// Hear notes the vote of another participant. It reports false if too much is noted: then the
+// coordinator has to send the outcome.
+func (t *Table) Hear(id base.TxnID, from base.GroupID) bool {
+	n := t.Notices[id]
+	if n == nil {
+		if len(t.Notices) >= maxNotices {
+			return false
+		}
+		n = &Notices{At: time.Now()}
+		t.Notices[id] = n
+	}
+	if !slices.Contains(n.From, from) {
+		n.From = append(n.From, from)
+	}
+	return true
 }
 
 // Notices are votes of other participants that were heard of, by transaction.

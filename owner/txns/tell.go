@@ -1,0 +1,28 @@
+package txns
+
+import (
+	"context"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/wire"
+)
+
+// Teller is what Tell needs of the WAN.
+type Teller interface {
+	Send(to base.NodeID, kind wire.Kind, m wan.Msg) error
+	Call(ctx context.Context, to base.NodeID, kind wire.Kind, req, resp wan.Msg) error
+}
+
+// Tell has the gateways of transactions know that they are bound by a slot of a group (REL-17). It
+// does not block. What is lost on the way makes those transactions no worse than without it.
+func Tell(t Teller, self base.NodeID, g base.GroupID, slot base.Timestamp, bound []*Txn) {
+	for _, y := range bound {
+		q := &wire.BoundNotice{Group: uint32(g), Txn: y.ID[:], Slot: uint64(slot)}
+		if to := y.ID.Gateway(); to != self {
+			_ = t.Send(to, wire.KindBound, q)
+		} else {
+			_ = t.Call(context.Background(), to, wire.KindBound, q, nil)
+		}
+	}
+}
