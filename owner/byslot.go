@@ -141,7 +141,7 @@ func (bySlot) assign(e *evaluation) error {
 	if e.blocker = busy; busy != nil {
 		return errBusy
 	}
-	txns.Tell(r.cfg.Transport, r.cfg.Self, r.id, slot, bound)
+	txns.Tell(r.set.spawn, r.cfg.Transport, r.cfg.Self, r.id, slot, bound)
 	e.ts, e.hi = slot, slot.Next()
 	e.announce()
 	return nil

@@ -15,14 +15,21 @@ type Teller interface {
 }
 
 // Tell has the gateways of transactions know that they are bound by a slot of a group (REL-17). It
-// does not block. What is lost on the way makes those transactions no worse than without it.
-func Tell(t Teller, self base.NodeID, g base.GroupID, slot base.Timestamp, bound []*Txn) {
-	for _, y := range bound {
-		q := &wire.BoundNotice{Group: uint32(g), Txn: y.ID[:], Slot: uint64(slot)}
-		if to := y.ID.Gateway(); to != self {
-			_ = t.Send(to, wire.KindBound, q)
-		} else {
-			_ = t.Call(context.Background(), to, wire.KindBound, q, nil)
-		}
+// does so in the background, for it is called with a mutex held that a gateway's code may ask for.
+// What is lost on the way makes those transactions no worse than without it.
+func Tell(spawn func(func(context.Context)), t Teller, self base.NodeID, g base.GroupID, slot base.Timestamp,
+	bound []*Txn) {
+	if len(bound) == 0 {
+		return
 	}
+	spawn(func(ctx context.Context) {
+		for _, y := range bound {
+			q := &wire.BoundNotice{Group: uint32(g), Txn: y.ID[:], Slot: uint64(slot)}
+			if to := y.ID.Gateway(); to != self {
+				_ = t.Send(to, wire.KindBound, q)
+			} else {
+				_ = t.Call(ctx, to, wire.KindBound, q, nil)
+			}
+		}
+	})
 }
