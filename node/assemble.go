@@ -217,7 +217,7 @@ func (a *assembly) makeOwners() error {
 	n.owners = owner.NewSet(a.owning)
 	n.clock.Wait(n.owners)
 	n.reps = &replicas{self: a.Identity.Node, set: n.owners, host: n.host, dir: a.dir, store: a.Store, left: map[base.ShardID]bool{},
-		shut: map[base.ShardID]bool{}}
+		shut: map[base.ShardID]bool{}, mu: make(base.Turn, 1)}
 	return nil
 }
 
