@@ -27,7 +27,7 @@ type replicas struct {
 	dir   *directory
 	store *store.Store
 
-	mu   base.Turn // held while a group is opened, which writes
+	mu   base.Turn             // held while a group is opened, which writes
 	left map[base.ShardID]bool // shards of which a group was here, so that data may have to be removed
 	shut map[base.ShardID]bool // shards that are being taken out of the store: no group is opened
 }
