@@ -9,17 +9,15 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/node/adviser"
 	"github.com/godwitdb/godwit/policy/advice"
-	"github.com/godwitdb/godwit/sql/bind/tree"
-	"github.com/godwitdb/godwit/sql/digest"
-	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/server"
 )
 
 const (
 	heartbeat = 100.0 // ms, between the closed timestamps that all get
 
-	askUses = "uses"
+	askUses, askRowUses = "uses", "row uses"
 	// maxUsesHeard is how many of its hottest rows a node sums up, by the regions that use them.
 	maxUsesHeard = 5000
 	// maxDigestsAdvised is how many digests of each node count, those that took the longest: each
@@ -68,20 +66,15 @@ func (n *Node) adviceFacts(ctx context.Context) (advice.Facts, bool) {
 		return advice.Facts{}, false
 	}
 	for _, o := range tables.Outlines() {
-		f.Tables = append(f.Tables, adviceTable(t, o))
+		f.Tables = append(f.Tables, adviser.TableOf(t, o))
 	}
-	n.addHomes(ctx, t, &f)
-	digests := []nodeDigests{n.localDigests()}
-	for _, b := range n.cluster.AskAll(ctx, askStatements, askStatements) {
-		var more nodeDigests
-		if json.Unmarshal(b, &more) == nil {
-			digests = append(digests, more)
-		}
-	}
+	adviser.AddHomes(&f, t, slices.Concat(append(askAll[[]adviser.HeatUse](ctx, n, askUses), n.localUses())...))
+	adviser.AddRowUses(&f, t, append(askAll[adviser.Sampled](ctx, n, askRowUses), n.localRowUses(ctx)))
+	digests := append(askAll[nodeDigests](ctx, n, askStatements), n.localDigests())
 	for _, d := range digests {
-		region := regionIndex(t, t.RegionOf(d.Node))
+		region := adviser.RegionIndex(t, t.RegionOf(d.Node))
 		for i := range d.Rows[:min(len(d.Rows), maxDigestsAdvised)] {
-			if u, ok := adviceUse(&f, &d.Rows[i]); ok && region >= 0 {
+			if u, ok := adviser.UseOf(&f, &d.Rows[i]); ok && region >= 0 {
 				u.Region = region
 				f.Uses = append(f.Uses, u)
 			}
@@ -96,11 +89,6 @@ func presentOnly(t *base.Topology) *base.Topology {
 	out := *t
 	out.Regions = t.Present()
 	return &out
-}
-
-// regionIndex is a region's place in the topology, by which the adviser numbers them.
-func regionIndex(t *base.Topology, id base.RegionID) int {
-	return slices.IndexFunc(t.Regions, func(r base.Region) bool { return r.ID == id })
 }
 
 // networkFacts are the round trips, the voters of each region, and the settings that times rest on.
@@ -121,11 +109,11 @@ func (n *Node) networkFacts(t *base.Topology) (f advice.Facts, known bool) {
 	}
 	f.Voters = make([]int, len(t.Regions))
 	for _, id := range t.ShardReplicas(1) {
-		if i := regionIndex(t, t.RegionOf(id)); i >= 0 {
+		if i := adviser.RegionIndex(t, t.RegionOf(id)); i >= 0 {
 			f.Voters[i]++
 		}
 	}
-	f.Meta = max(0, regionIndex(t, t.RegionOf(n.cluster.Leader(base.MetaGroup))))
+	f.Meta = max(0, adviser.RegionIndex(t, t.RegionOf(n.cluster.Leader(base.MetaGroup))))
 	switch tick := float64(n.tick.Load()) / 1e6; {
 	case tick == 0:
 		f.Tick = readDefaults.Heartbeat
@@ -142,85 +130,43 @@ func (n *Node) networkFacts(t *base.Topology) (f advice.Facts, known bool) {
 	f.Age = make([]float64, len(t.Regions))
 	all, _ := n.cluster.Servers()
 	for _, s := range all {
-		if i := regionIndex(t, s.Region); i >= 0 && s.Healthy {
+		if i := adviser.RegionIndex(t, s.Region); i >= 0 && s.Healthy {
 			f.Age[i] = max(f.Age[i], millis(s.Staleness))
 		}
 	}
 	return f, true
 }
 
-// adviceTable is a table as the adviser knows tables.
-func adviceTable(t *base.Topology, o schema.Outline) advice.Table {
-	quote := func(s string) string { return "`" + strings.ReplaceAll(s, "`", "``") + "`" }
-	a := advice.Table{Name: tableKey(o.DB, o.Name), Quote: quote(o.DB) + "." + quote(o.Name), Key: o.Key, Unique: o.Unique,
-		Indexes: o.Indexes, Single: o.Single}
-	a.Async = o.Locality.Async
-	switch l := o.Locality; {
-	case l.IsTable():
-		a.Locality, a.Region = advice.ByTable, max(0, regionIndex(t, l.Region))
-	case l.IsGlobal():
-		a.Locality = advice.Global
-	case l.IsMultiMaster():
-		a.Locality = advice.MultiMaster
+// askAll are the answers of the other nodes to a question, as far as they come.
+func askAll[T any](ctx context.Context, n *Node, name string) (out []T) {
+	for _, b := range n.cluster.AskAll(ctx, name, name) {
+		var x T
+		if json.Unmarshal(b, &x) == nil {
+			out = append(out, x)
+		}
 	}
-	return a
+	return out
 }
 
-func tableKey(db, name string) string { return strings.ToLower(db + "." + name) }
-
-// adviceUse is what a digest does with tables; false: nothing that the adviser knows.
-func adviceUse(f *advice.Facts, r *digest.Row) (u advice.Use, ok bool) {
-	acc, ok := tree.AccessOf(r.Text)
-	if !ok || r.Count == 0 {
-		return u, false
+// localRowUses samples the rows that this node's clients have used.
+func (n *Node) localRowUses(ctx context.Context) adviser.Sampled {
+	out := adviser.Sampled{Node: n.ID()}
+	srv, err := n.server()
+	if err != nil {
+		return out
 	}
-	count := float64(r.Count)
-	u = advice.Use{Digest: r.Text, Locks: acc.Looks, Past: acc.Past, Inside: float64(r.Inside) / count, Count: r.Count,
-		Rows: float64(r.Affected+r.Sent) / count, Crossed: r.Crossed, Least: millis(r.Min), P50: millis(r.P50), P99: millis(r.P99), Mean: millis(r.Mean()),
-		Trips: float64(r.Hops) / 2 / count, Bytes: float64(r.Bytes) / count}
-	switch {
-	case acc.Verb == "insert" && !acc.Looks:
-		u.Kind = advice.Insert
-	case acc.Verb != "select":
-		u.Kind = advice.Write
+	snap, err := srv.Catalog().Current(ctx)
+	if err == nil {
+		out.Tables, err = n.rowUses.Of(snap.Outlines(), srv.Statements().Kept.Take)
 	}
-	for _, x := range acc.Tables {
-		if u.Kind != advice.Read && !x.Changed {
-			continue // read on the way, which the figures do not tell apart
-		}
-		db := x.DB
-		if db == "" {
-			db = r.Schema
-		}
-		name := tableKey(db, x.Name)
-		i := slices.IndexFunc(f.Tables, func(t advice.Table) bool { return t.Name == name })
-		if i < 0 {
-			return u, false // a view, or a table that is gone
-		}
-		u.Tables, u.Equal = append(u.Tables, name), x.Equal
-		u.Whole = u.Whole || !names(x.Equal, &f.Tables[i], u.Kind) || len(acc.Tables) > 1
+	if err != nil {
+		n.log.Warn("the rows that clients use are not known", "err", err)
 	}
-	return u, len(u.Tables) > 0
-}
-
-// names reports whether columns that have values name rows by a key. Reads look in all regions even
-// for rows that a unique index names.
-func names(equal []string, t *advice.Table, k advice.Kind) bool {
-	covers := func(key []string) bool {
-		return len(key) > 0 && !slices.ContainsFunc(key, func(c string) bool { return !slices.Contains(equal, c) })
-	}
-	return covers(t.Key) || k != advice.Read && slices.ContainsFunc(t.Unique, covers)
-}
-
-// heatUse is how much the regions use the rows of a table that live in one region, by their ids.
-type heatUse struct {
-	Table string                    `json:"table"`
-	Home  base.RegionID             `json:"home"`
-	Heat  map[base.RegionID]float64 `json:"heat"`
+	return out
 }
 
 // localUses sums up the heat of the hottest rows that this node owns.
-func (n *Node) localUses() (out []heatUse) {
+func (n *Node) localUses() (out []adviser.HeatUse) {
 	t := presentOnly(n.cluster.Topology())
 	type key struct {
 		table string
@@ -237,7 +183,7 @@ func (n *Node) localUses() (out []heatUse) {
 		if !ok {
 			i = len(out)
 			at[k] = i
-			out = append(out, heatUse{k.table, h.Home, map[base.RegionID]float64{}})
+			out = append(out, adviser.HeatUse{Table: k.table, Home: h.Home, Heat: map[base.RegionID]float64{}})
 		}
 		for _, r := range t.Regions {
 			if x := h.Heat.Heat.Of(r.ID); x > 0 {
@@ -246,34 +192,6 @@ func (n *Node) localUses() (out []heatUse) {
 		}
 	}
 	return out
-}
-
-// addHomes tells of each table where the rows live that each region uses.
-func (n *Node) addHomes(ctx context.Context, t *base.Topology, f *advice.Facts) {
-	all := n.localUses()
-	for _, b := range n.cluster.AskAll(ctx, askUses, askUses) {
-		var more []heatUse
-		if json.Unmarshal(b, &more) == nil {
-			all = append(all, more...)
-		}
-	}
-	for _, x := range all {
-		i := slices.IndexFunc(f.Tables, func(a advice.Table) bool { return a.Name == x.Table })
-		home := regionIndex(t, x.Home)
-		if i < 0 || home < 0 {
-			continue
-		}
-		if f.Tables[i].Homes == nil {
-			for range t.Regions {
-				f.Tables[i].Homes = append(f.Tables[i].Homes, make([]float64, len(t.Regions)))
-			}
-		}
-		for r, heat := range x.Heat {
-			if asker := regionIndex(t, r); asker >= 0 {
-				f.Tables[i].Homes[asker][home] += heat
-			}
-		}
-	}
 }
 
 // between is the least round trip between a node of one region and a node of another; not positive:

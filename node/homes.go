@@ -168,6 +168,8 @@ func (n *Node) answer(name string, body []byte) ([]byte, error) {
 		return n.localRecording()
 	case askUses:
 		return json.Marshal(n.localUses())
+	case askRowUses:
+		return json.Marshal(n.localRowUses(context.Background()))
 	case shards.AskName:
 		return n.shards.AnswerJSON(body)
 	case shards.AskSplits:

@@ -26,6 +26,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/mechanism/wan/overlay"
+	"github.com/godwitdb/godwit/node/adviser"
 	"github.com/godwitdb/godwit/node/evacuate"
 	"github.com/godwitdb/godwit/node/knobs"
 	"github.com/godwitdb/godwit/node/meter"
@@ -68,7 +69,8 @@ type Node struct {
 	metrics atomic.Pointer[http.Handler]
 	knobs   atomic.Pointer[knobs.Settings]
 	tracer  *obs.Tracer // nil: statements are not traced
-	addr    string      // on which the node listens for other nodes
+	rowUses adviser.RowUses
+	addr    string // on which the node listens for other nodes
 	// networkGiven: Parts.Network decides how messages travel, not the settings.
 	networkGiven bool
 	machinery

@@ -11,20 +11,24 @@ import (
 
 // The scripts in testdata: "regions a b c rtt=(30,90,60)" names regions and the round trips of a-b,
 // a-c, b-c; "table t [in=a|global|multi]", "use t by=a [write|insert] n=100 p50=30 trips=0.5" and
-// "homes t by=a at=(1,0,3)", where the rows live that a uses, add facts; "advise" shows what
-// follows.
+// "homes t by=a at=(1,0,3)", where the rows live that a uses, add facts, and so does "rows t n=5
+// by=a reads=2 writes=3 named=0.9", rows that a uses; "advise" shows what follows.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		f := Facts{}
+		rows := map[string]*sample{}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			switch d.Cmd {
 			case "regions":
 				f = Facts{Tick: 10, Epoch: 10, Lead: 300, Beat: 100}
 				f.regions(t, d)
+				clear(rows)
 			case "table":
 				f.Tables = append(f.Tables, f.readTable(t, d))
 			case "homes":
 				f.readHomes(t, d)
+			case "rows":
+				f.readRows(t, d, rows)
 			case "use":
 				f.Uses = append(f.Uses, f.readUse(t, d))
 			case "advise":
@@ -110,6 +114,42 @@ func (f *Facts) readHomes(t *testing.T, d *datadriven.TestData) {
 		row = append(row, x)
 	}
 	x.Homes[f.region(t, by)] = row
+}
+
+// sample are the rows of a table that are used.
+type sample struct {
+	reads, writes [][]float64
+	made          []int
+}
+
+func (f *Facts) readRows(t *testing.T, d *datadriven.TestData, all map[string]*sample) {
+	x := f.table(d.CmdArgs[0].Key)
+	s := all[x.Name]
+	if s == nil {
+		s = &sample{}
+		all[x.Name] = s
+	}
+	var by string
+	n, reads, writes, named := 0, 0, 0, 1.0
+	d.ScanArgs(t, "by", &by)
+	for _, a := range d.CmdArgs[1:] {
+		switch a.Key {
+		case "n":
+			a.Scan(t, 0, &n)
+		case "reads":
+			a.Scan(t, 0, &reads)
+		case "writes":
+			a.Scan(t, 0, &writes)
+		case "named":
+			fmt.Sscan(a.Vals[0], &named)
+		}
+	}
+	for range n {
+		r, w := make([]float64, len(f.Regions)), make([]float64, len(f.Regions))
+		r[f.region(t, by)], w[f.region(t, by)] = float64(reads), float64(writes)
+		s.reads, s.writes, s.made = append(s.reads, r), append(s.writes, w), append(s.made, -1)
+	}
+	x.Rows = RowHomes(s.reads, s.writes, s.made, named, x.Region)
 }
 
 func (f *Facts) readUse(t *testing.T, d *datadriven.TestData) Use {

@@ -25,6 +25,10 @@
 //	MULTI MASTER                   reads 0; writes an exchange of all with all and the word of it, together
 //	                               the longest round trip, after half the time between two epochs
 //
+// Where a table is to become BY ROW, each row is taken to live where it is used most, once a region
+// has used it three times, and new rows where they are made: gaps that belong to other regions are
+// not predicted, nor rows that are on their way.
+//
 // Inside transactions COMMIT waits for the quorum: it counts when advice is judged, and is not in
 // the figures of the statements.
 //
@@ -42,6 +46,7 @@
 //	   if it saves MinShare more, and says what.
 //	ADV-3 At least [MinStatements] statements must have been counted: of the table, and of those that
 //	   would change.
-//	ADV-4 Nothing is advised of which the facts are missing. So BY ROW never is: of a table with
-//	   another locality nobody counts which rows each region would use.
+//	ADV-4 Nothing is advised of which the facts are missing. So BY ROW is advised only if it is known
+//	   of a sample of the table's rows which regions use them ([RowHomes]), and if all of its
+//	   changes name rows.
 package advice

@@ -54,6 +54,9 @@ type Table struct {
 	// Homes is where the rows live that each region uses: Homes[asker][home], of any scale. An
 	// empty row: nothing is known of that asker.
 	Homes [][]float64
+	// Rows is where those rows would live if the table, which is not, were BY ROW ([RowHomes]);
+	// nil: that is not known.
+	Rows *RowUses
 	// Single says why the table cannot be MULTI MASTER; empty: it can.
 	Single string
 }

@@ -44,7 +44,13 @@ func (f *Facts) predict(u *Use, t *Table, p Place) (all []outcome, commit float6
 			all = append(all, o)
 		}
 		return all, 0
-	case p.Locality == ByRow && (u.Whole || u.Kind == Insert): // where they lead is not known
+	case p.Locality == ByRow && t.Locality != ByRow && u.Kind == Insert: // a new row lives where it was made
+		way, quorum := f.write(u.Region, u.Region)
+		if p.Async {
+			quorum = cost{}
+		}
+		return f.split(u, way, quorum, 1)
+	case p.Locality == ByRow && u.Kind != Read && (u.Whole || u.Kind == Insert): // where they lead is not known
 		now := cost{u.Mean, u.Trips}
 		if p.Async && !t.Async {
 			_, q := f.write(u.Region, u.Region)
@@ -95,7 +101,7 @@ func (f *Facts) homes(u *Use, t *Table, p Place) []place {
 	case Global:
 		return []place{{f.Meta, 1}}
 	}
-	known := t.homesOf(u.Region)
+	known := t.homesOf(u, p)
 	if u.Whole { // the farthest one decides
 		far := place{u.Region, 1}
 		for h := range f.Regions {
@@ -111,16 +117,20 @@ func (f *Facts) homes(u *Use, t *Table, p Place) []place {
 	return known
 }
 
-// homesOf is where the rows live that a region uses, as shares of one.
-func (t *Table) homesOf(g int) (out []place) {
-	if g >= len(t.Homes) {
-		return nil
+// homesOf is where the rows live that a use means, as shares of one.
+func (t *Table) homesOf(u *Use, p Place) (out []place) {
+	var homes []float64
+	switch {
+	case t.Locality != ByRow && p.Locality == ByRow:
+		homes = t.Rows.of(u.does(), u.Region)
+	case u.Region < len(t.Homes):
+		homes = t.Homes[u.Region]
 	}
 	sum := 0.0
-	for _, x := range t.Homes[g] {
+	for _, x := range homes {
 		sum += x
 	}
-	for h, x := range t.Homes[g] {
+	for h, x := range homes {
 		if x > 0 {
 			out = append(out, place{h, x / sum})
 		}

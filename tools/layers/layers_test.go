@@ -223,6 +223,8 @@ var allowed = map[string][]string{
 	// recording keeps texts and literals, and knows no session; recorded knows tables
 	"sql/recording": {"sql/digest", "sql/token"},
 	"sql/recorded":  {"sql/describe", "sql/recording", "sql/schema"},
+	// rowuse reads which rows the texts of a recording name, and knows no tables
+	"sql/rowuse": {"sql/bind/tree", "sql/recording"},
 	// virtual knows how a table looks that is not stored, and not what it says
 	"sql/virtual":    {"sql/session"},
 	"sql/statements": {"sql/digest", "sql/recording", "sql/session", "sql/virtual"},
@@ -299,13 +301,14 @@ var allowed = map[string][]string{
 	"node/knobs": {"sql/server"},
 	// early talks to clients before there is SQL
 	"node/early": nil,
+	// adviser makes facts of what is counted, and asks nobody
+	"node/adviser": {"policy/advice", "sql/bind/tree", "sql/digest", "sql/recording", "sql/rowuse", "sql/schema"},
 	// spare tunes the scheduler while statements wait
 	"node/spare": nil,
 	// who may ask a node for what over HTTP, at which port
 	"node/web": {"cluster", "cluster/join", "mechanism/ident", "mechanism/wan", "node/console", "obs/audit"},
-	// the adviser reads which tables the text of a digest names
 	"node": append([]string{"txn/mover", "node/spare",
-		"sql/bind/tree", "sql/describe", "sql/recorded", "sql/recording", "sql/schema",
+		"sql/describe", "sql/recorded", "sql/recording", "sql/schema", "node/adviser",
 		"node/bundle", "node/console", "node/early", "node/evacuate", "node/knobs", "node/memory", "node/meter", "node/residency", "node/room", "node/shards", "node/web",
 		"sql/ddl/sharding", "owner", "owner/gauge", "owner/homing", "owner/rewind", "owner/view", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "cluster/placed", "cluster/replace", "cluster/upgrade", "obs/audit", "obs/otlp",
 		"cluster/join", "kv/hold", "sql/admit", "sql/backup", "sql/backup/place", "sql/changefeed/sink", "sql/digest", "sql/server", "policy/advice", "policy/epoch", "policy/placement", "policy/plan", "policy/split",
@@ -369,7 +372,7 @@ var onlyIn = map[string]struct {
 	"github.com/dolthub/go-mysql-server": {
 		[]string{"sql/assign", "sql/backup", "sql/charset", "sql/late", "sql/changefeed", "sql/changefeed/event", "sql/bind", "sql/binlog", "sql/bound", "sql/expr", "sql/expr/collate", "sql/expr/exprtest", "sql/expr/fn", "sql/exec", "sql/feed",
 			"sql/ending", "sql/xa", "sql/function", "sql/given", "sql/infile", "sql/jsontable", "sql/kill", "sql/lent", "sql/named", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/access", "sql/prefetch",
-			"sql/ddl", "sql/ddl/placing", "sql/ddl/sharding", "sql/ddl/sorted", "sql/fast", "sql/oneshot", "sql/perfschema", "sql/query", "sql/recorded", "sql/result", "sql/selected", "sql/views", "sql/opt", "sql/audited", "sql/verify", "sql/server", "sql/statements", "sql/sysschema", "sql/virtual", "sql/describe", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/events", "sql/stored", "sql/users", "sql/weigh", "sql/zone"},
+			"sql/ddl", "sql/ddl/placing", "sql/ddl/sharding", "sql/ddl/sorted", "sql/fast", "sql/oneshot", "sql/perfschema", "sql/query", "sql/recorded", "sql/rowuse", "sql/result", "sql/selected", "sql/views", "sql/opt", "sql/audited", "sql/verify", "sql/server", "sql/statements", "sql/sysschema", "sql/virtual", "sql/describe", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/events", "sql/stored", "sql/users", "sql/weigh", "sql/zone"},
 		"its API moves; the packages below sql/ follow it",
 	},
 	"gocloud.dev": {
