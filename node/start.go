@@ -237,6 +237,7 @@ func (n *Node) join(ctx context.Context, j joining) error {
 	if err != nil {
 		return err
 	}
+	tr.Watch(n.tracer)
 	src, err := cfg.clockSource()
 	if err != nil {
 		return errors.Join(err, tr.Close())

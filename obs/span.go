@@ -26,11 +26,21 @@ type Span struct {
 	Name       string
 	Begin, End time.Time
 	Failed     bool
-	Client     bool // a request to another node; else the work of this one
+	Role       Role
 	Attrs      []Attr
 
 	to *Tracer
 }
+
+// Role is whose work a span is.
+type Role uint8
+
+// The roles.
+const (
+	Server Role = iota // what somebody has asked this node for
+	Client             // a request to another node
+	Part               // a step of either
+)
 
 // Attr is an attribute of a span: a text, an int64 or a bool.
 type Attr struct {
@@ -111,17 +121,60 @@ func newSpanID() (id [8]byte) {
 	return id
 }
 
-// Request notes a request to another node that has been answered, or given up.
-func (s *Span) Request(kind string, node, from, to uint32, begin time.Time, failed bool) {
+// child begins a span below this one; nil if nobody watches.
+func (s *Span) child(name string) *Span {
+	if s == nil {
+		return nil
+	}
+	return &Span{SpanContext: SpanContext{s.Trace, newSpanID(), true}, Parent: s.SpanContext.Span, Name: name, Begin: time.Now(), to: s.to}
+}
+
+// Start begins the span of a request to another node, with which its context goes there.
+func (s *Span) Start(kind string) *Span {
+	c := s.child(kind)
+	if c != nil {
+		c.Role = Client
+	}
+	return c
+}
+
+// Answered ends the span of a request to a node that has been answered, or given up.
+func (s *Span) Answered(node, from, to uint32, failed bool) {
 	if s == nil {
 		return
 	}
-	c := &Span{SpanContext: SpanContext{s.Trace, newSpanID(), true}, Parent: s.Span, Name: kind, Begin: begin, End: time.Now(),
-		Failed: failed, Client: true, to: s.to}
-	c.Attrs = []Attr{{"godwit.node", int64(node)}, {"godwit.from_region", s.to.regionName(from)},
-		{"godwit.to_region", s.to.regionName(to)}, {"godwit.crosses_regions", from != to}}
-	s.to.take(c)
+	s.Finish(s.Name, failed, Attr{"godwit.node", int64(node)}, Attr{"godwit.from_region", s.to.regionName(from)},
+		Attr{"godwit.to_region", s.to.regionName(to)}, Attr{"godwit.crosses_regions", from != to})
 }
+
+// Serve begins the span of what this node does for a request of another one: parent is the
+// request's.
+func (t *Tracer) Serve(parent SpanContext, kind string) *Span {
+	if t == nil {
+		return nil
+	}
+	return &Span{SpanContext: SpanContext{parent.Trace, newSpanID(), true}, Parent: parent.Span, Name: "serve " + kind, Begin: time.Now(),
+		to: t}
+}
+
+// Step begins a part of the work of a span. End it, by [Span.Done].
+func (s *Span) Step(name string) *Span {
+	c := s.child(name)
+	if c != nil {
+		c.Role = Part
+	}
+	return c
+}
+
+// Done ends a step.
+func (s *Span) Done(failed bool, attrs ...Attr) {
+	if s != nil {
+		s.Finish(s.Name, failed, attrs...)
+	}
+}
+
+// Over ends a step that has failed if there is an error then.
+func (s *Span) Over(err *error) { s.Done(*err != nil) }
 
 func (t *Tracer) regionName(id uint32) string {
 	if t.Region == nil {

@@ -71,7 +71,7 @@ func TestFullQueue(t *testing.T) {
 	tr := NewTracer(1, 2)
 	s := tr.Statement("SELECT 1", time.Now())
 	for range 3 {
-		s.Request("read", 2, 1, 2, time.Now(), false)
+		s.Start("read").Answered(2, 1, 2, false)
 	}
 	s.Finish("select", false)
 	if tr.Dropped() != 2 || len(tr.Spans()) != 2 {
@@ -100,9 +100,11 @@ func TestUnwatched(t *testing.T) {
 	var off *Tracer
 	q := "SELECT 1"
 	if n := testing.AllocsPerRun(100, func() {
-		if s := off.Statement(q, time.Time{}); s != nil || TraceOf(ctx).Span() != nil || trace.Carry(q) != q {
+		if s := off.Statement(q, time.Time{}); s != nil || TraceOf(ctx).Span() != nil || trace.Carry(q) != q ||
+			TraceOf(ctx).Span().Start("read") != nil || off.Serve(SpanContext{}, "read") != nil {
 			t.Error("it is watched")
 		}
+		TraceOf(ctx).Span().Step("log entry").Done(false)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/clock"
+	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/owner/evaluate"
 	"github.com/godwitdb/godwit/owner/gauge"
 	"github.com/godwitdb/godwit/owner/state"
@@ -155,12 +156,14 @@ func (r *Replica) commit(ctx context.Context, q *wire.CommitRequest, resp *wire.
 		return err
 	}
 	r.group.Push()
+	step := obs.TraceOf(ctx).Span().Step("log entry")
 	r.mu.Lock()
 	lapse := r.lapses.Begin()
 	r.mu.Unlock()
 	var why error
 	select {
 	case p := <-done:
+		step.Done(p.err != nil)
 		return r.complete(ctx, e, p, resp)
 	case <-lapse.Ended:
 		why = lapse.Why

@@ -285,6 +285,9 @@ func (g *Group) Propose(ctx context.Context, cmd *wire.Command, term uint64) (an
 	p := g.propose(cmd, term, nil, func(result any, index uint64, err error) { ch <- outcome{result, index, err} })
 	g.mb.wake()
 	var o outcome
+	if step := obs.TraceOf(ctx).Span().Step("log entry"); step != nil {
+		defer func() { step.Done(o.err != nil || o.index == 0, obs.Attr{Key: "godwit.group", Value: g.id.String()}) }()
+	}
 	select {
 	case o = <-ch:
 	case <-ctx.Done():

@@ -37,5 +37,5 @@ func askAt(ctx context.Context, opt TCPOptions, addr string, req, resp Msg) erro
 	cl := c.free.get()
 	cl.f = f
 	cl.done <- struct{}{}
-	return c.await(context.Background(), nil, 1, cl, &counters{peer: w.node}, wire.KindAsk, len(b), resp, nil)
+	return c.await(context.Background(), nil, 1, cl, &counters{peer: w.node}, wire.KindAsk, len(b), resp, nil, nil)
 }

@@ -28,6 +28,8 @@ type core struct {
 	single   atomic.Bool   // no batching
 	closed   atomic.Bool
 
+	tracer atomic.Pointer[obs.Tracer] // of requests that are watched; nil: they are not
+
 	free    callPool
 	nextID  atomic.Uint64
 	inbound atomic.Int64 // bytes of requests admitted and not yet answered
@@ -165,7 +167,9 @@ func (c *core) run(j job) {
 			Msg: "the request's time was over before it was handled"})
 		return
 	}
-	m, err := c.handlers[j.kind](j.ctx, j.s.from, j.body)
+	ctx, span := c.serving(j.ctx, j.kind, j.body)
+	m, err := c.handlers[j.kind](ctx, j.s.from, j.body)
+	span.Done(err != nil)
 	j.s.end(j.id)
 	if err != nil {
 		j.s.reply(typeError, j.kind, j.id, statusOf(err))
@@ -175,7 +179,7 @@ func (c *core) run(j job) {
 }
 
 // callSelf runs the own handler, through bytes.
-func (c *core) callSelf(ctx context.Context, kind wire.Kind, req, resp Msg) error {
+func (c *core) callSelf(ctx context.Context, kind wire.Kind, req, resp Msg) (failed error) {
 	if err := ctx.Err(); err != nil {
 		return unsent(base.CodeCanceled, err, "%s request to node %d: %v", kind, c.self, err)
 	}
@@ -189,6 +193,10 @@ func (c *core) callSelf(ctx context.Context, kind wire.Kind, req, resp Msg) erro
 	// The handler must not see values of the caller's context: over the network it would not.
 	hctx, cancel := context.WithCancel(bare{ctx})
 	defer cancel()
+	if s := obs.TraceOf(ctx).Span(); s != nil && served[kind] {
+		hctx, s = serveSpan(hctx, c.tracer.Load().Serve(s.SpanContext, kind.String()))
+		defer func() { s.Done(failed != nil) }()
+	}
 	m, err := c.handlers[kind](hctx, c.self, body)
 	if err != nil {
 		s, _ := statusOf(err).MarshalVT()
@@ -218,12 +226,11 @@ func (bare) Value(any) any { return nil }
 // await waits for the answer to a request that was queued. withdraw is called
 // when the context ends first; it reports whether the request never left.
 func (c *core) await(ctx context.Context, t *callTable, id uint64, cl *call, p *counters, kind wire.Kind, sent int,
-	resp Msg, withdraw func() bool) (failed error) {
+	resp Msg, span *obs.Span, withdraw func() bool) (failed error) {
 	tr := obs.TraceOf(ctx)
 	r := p.region.Load()
-	if s := tr.Span(); s != nil {
-		begin := time.Now()
-		defer func() { s.Request(kind.String(), uint32(p.peer), uint32(c.region), r, begin, failed != nil) }()
+	if span != nil {
+		defer func() { span.Answered(uint32(p.peer), uint32(c.region), r, failed != nil) }()
 	}
 	if r == uint32(c.region) || r == 0 {
 		tr = nil // only what crosses regions counts

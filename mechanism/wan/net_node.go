@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -372,6 +373,7 @@ func (v *netNode) Call(ctx context.Context, to base.NodeID, kind wire.Kind, req,
 		return v.callNobody(ctx, c, kind)
 	}
 	id := v.nextID.Add(1)
+	req, span := v.watched(ctx, kind, req)
 	buf, err := appendFrame(nil, typeRequest, kind, timeoutOf(ctx), id, req, v.lim.MaxFrame)
 	if err != nil {
 		return unsent(base.CodeInvalid, err, "%s to node %d: %v", kind, to, err)
@@ -394,7 +396,7 @@ func (v *netNode) Call(ctx context.Context, to base.NodeID, kind wire.Kind, req,
 	c.count.sent(kind, len(buf))
 	size := len(buf)
 	c.push(&c.fwd, parcel{buf: buf, typ: typeRequest, kind: kind, id: id})
-	return v.await(ctx, &c.calls, id, cl, c.count, kind, size, resp, func() bool {
+	return v.await(ctx, &c.calls, id, cl, c.count, kind, size, resp, span, func() bool {
 		if c.fwdLoad.take(&v.lim, headerLen, false, false) == nil {
 			b, _ := appendFrame(nil, typeCancel, kind, 0, id, nil, v.lim.MaxFrame)
 			c.push(&c.fwd, parcel{buf: b, typ: typeCancel, kind: kind, id: id})
@@ -541,7 +543,8 @@ func (v *netNode) callNobody(ctx context.Context, c *netConn, kind wire.Kind) er
 		v.nobody.fail(id, unsent(base.CodeUnavailable, why, "node %d cannot be reached: %v", c.peer.id, why))
 	})
 	n.mu.Unlock()
-	return v.await(ctx, &v.nobody, id, cl, c.count, kind, 0, nil, func() bool { return true })
+	return v.await(ctx, &v.nobody, id, cl, c.count, kind, 0, nil, obs.TraceOf(ctx).Span().Start(kind.String()),
+		func() bool { return true })
 }
 
 // reply sends an answer back; while the stream is full it waits, and with it the handler.

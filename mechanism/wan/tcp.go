@@ -299,6 +299,7 @@ func (t *TCP) Call(ctx context.Context, to base.NodeID, kind wire.Kind, req, res
 	case tableClosed:
 		return s.failure(false)
 	}
+	req, span := t.watched(ctx, kind, req)
 	n, err := s.out.put(typeRequest, kind, timeoutOf(ctx), id, req, cl, false)
 	if err != nil {
 		if s.calls.take(id) == nil {
@@ -308,7 +309,7 @@ func (t *TCP) Call(ctx context.Context, to base.NodeID, kind wire.Kind, req, res
 		return l.putError(s, kind, err)
 	}
 	l.p.count.sent(kind, n)
-	return t.await(ctx, &s.calls, id, cl, l.p.count, kind, n, resp, func() bool {
+	return t.await(ctx, &s.calls, id, cl, l.p.count, kind, n, resp, span, func() bool {
 		if s.out.withdraw(cl) {
 			return true
 		}

@@ -224,8 +224,8 @@ type (
 
 // Numbers of OTLP.
 const (
-	kindServer, kindClient = 2, 3
-	statusError            = 2
+	kindInternal, kindServer, kindClient = 1, 2, 3
+	statusError                          = 2
 )
 
 func (e *Exporter) message(spans []*obs.Span) request {
@@ -240,8 +240,11 @@ func (e *Exporter) message(spans []*obs.Span) request {
 		if x.Parent != [8]byte{} {
 			o.Parent = hex.EncodeToString(x.Parent[:])
 		}
-		if x.Client {
+		switch x.Role {
+		case obs.Client:
 			o.Kind = kindClient
+		case obs.Part:
+			o.Kind = kindInternal
 		}
 		if x.Failed {
 			o.Status = &status{statusError}

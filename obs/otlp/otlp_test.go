@@ -71,7 +71,8 @@ func TestExport(t *testing.T) {
 	<-got
 	s := tracer.Statement("SELECT 1 /*traceparent='00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'*/", time.Unix(1, 5))
 	s.Finish("select", true, obs.Attr{Key: "n", Value: int64(7)})
-	s.Request("read", 2, 1, 2, time.Unix(1, 6), false)
+	s.Start("read").Answered(2, 1, 2, false)
+	s.Step("log entry").Done(false)
 	var m map[string]any
 	text := <-got
 	if err := json.Unmarshal([]byte(text), &m); err != nil {
@@ -79,7 +80,7 @@ func TestExport(t *testing.T) {
 	}
 	for _, want := range []string{`{"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"godwit"}}]}`,
 		`"traceId":"0af7651916cd43dd8448eb211c80319c"`, `"parentSpanId":"b7ad6b7169203331","name":"select","kind":2,` +
-			`"startTimeUnixNano":"1000000005"`, `{"key":"n","value":{"intValue":"7"}}`, `"status":{"code":2}`, `"name":"read","kind":3`,
+			`"startTimeUnixNano":"1000000005"`, `{"key":"n","value":{"intValue":"7"}}`, `"status":{"code":2}`, `"name":"read","kind":3`, `"name":"log entry","kind":1`,
 		`{"key":"godwit.from_region","value":{"stringValue":"eu"}}`, `{"key":"godwit.crosses_regions","value":{"boolValue":true}}`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("there is no %s in\n%s", want, text)

@@ -365,12 +365,13 @@ func commandOf(text string, in *inside) string {
 }
 
 // make binds and plans.
-func (st *statement) make(text string, params []expr.Node) error {
+func (st *statement) make(text string, params []expr.Node) (err error) {
+	defer st.s.Trace.Span().Step("plan").Over(&err)
 	tree, err := st.begin(text)
-	if err != nil {
-		return err
+	if err == nil {
+		return st.makeTree(tree, params)
 	}
-	return st.makeTree(tree, params)
+	return err
 }
 
 // makeTree binds and plans a syntax tree.
@@ -434,10 +435,9 @@ func (st *statement) makeShown(text string, params []expr.Node) error {
 
 // plans makes the operators of a query.
 func (st *statement) plans(q *bind.Query, options opt.Options) (err error) {
-	if st.plan, err = opt.Optimize(q, st.env, options); err != nil {
-		return err
+	if st.plan, err = opt.Optimize(q, st.env, options); err == nil {
+		st.op, err = opt.Build(st.plan)
 	}
-	st.op, err = opt.Build(st.plan)
 	return err
 }
 
