@@ -394,29 +394,7 @@ func TestShots(t *testing.T) {
 func TestAdviceInABrowser(t *testing.T) {
 	needTime(t)
 	b := openTab(t)
-	demo := command("demo", "--workload", "none", "--regions", "3", "--sql-port", "0", "--http", "127.0.0.1:0", "--for", "4m")
-	var out output
-	demo.Stdout, demo.Stderr = &out, &out
-	if err := demo.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = demo.Process.Kill() // it holds nothing
-		_ = demo.Wait()
-		if t.Failed() {
-			t.Log(out.String())
-		}
-	})
-	console, ports := demoAddresses(t, &out)
-	var dbs []*sql.DB
-	for _, port := range ports {
-		db, err := sql.Open("mysql", "root@tcp(127.0.0.1:"+port+")/")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { db.Close() })
-		dbs = append(dbs, db)
-	}
+	console, dbs := startDemo(t, "--workload", "none")
 	for _, q := range []string{"CREATE DATABASE shop", "CREATE TABLE shop.prices (id INT PRIMARY KEY, cents INT)",
 		"INSERT INTO shop.prices VALUES (1, 100), (2, 200)", "UPDATE shop.prices__homes SET pinned = TRUE"} {
 		exec1(t, dbs[0], q)
@@ -446,6 +424,35 @@ func TestAdviceInABrowser(t *testing.T) {
 	if said := b.said(); len(said) > 0 {
 		t.Errorf("the browser complains: %q", said)
 	}
+}
+
+// startDemo starts a demo of three regions, and gives its console's address and a client in each
+// region.
+func startDemo(t *testing.T, args ...string) (console string, dbs []*sql.DB) {
+	t.Helper()
+	demo := command(append([]string{"demo", "--regions", "3", "--sql-port", "0", "--http", "127.0.0.1:0", "--for", "5m"}, args...)...)
+	var out output
+	demo.Stdout, demo.Stderr = &out, &out
+	if err := demo.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = demo.Process.Kill() // it holds nothing
+		_ = demo.Wait()
+		if t.Failed() {
+			t.Log(out.String())
+		}
+	})
+	console, ports := demoAddresses(t, &out)
+	for _, port := range ports {
+		db, err := sql.Open("mysql", "root@tcp(127.0.0.1:"+port+")/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		dbs = append(dbs, db)
+	}
+	return console, dbs
 }
 
 // demoAddresses are what a demo prints: the console's address, and the MySQL port of each region.

@@ -139,8 +139,9 @@ class Grid {
         td.dataset.v = v;
         td.className = r[j] === null ? 'null' : !raw && c.endsWith('state') && sickWords.has(v) ? 'sick'
           : isNumber(r[j]) && !(yesNo.has(c) && !raw) ? 'num' : v.length > 40 ? 'long' : v.length < 28 ? 'short' : '';
-        if (c === 'row_name' && !raw) {
-          td.replaceChildren(make('button', { type: 'button', class: 'plain', on: { click: () => whyRow(v) } }, v));
+        const pick = raw || r[j] === null ? null : c === 'row_name' ? () => whyRow(v) : this.opt.pick?.[c];
+        if (pick) {
+          td.replaceChildren(make('button', { type: 'button', class: 'plain', on: { click: () => pick(v) } }, v));
         } else {
           td.textContent = v;
         }
@@ -309,7 +310,7 @@ const pages = {
       if (seen.size > 5000) seen.clear();
       first = false;
       showProblems(t.problems);
-      showChosen(chosen, nodes, groups);
+      showChosen(chosen, nodes, groups, rate(nodes.filter((n) => n.region === chosen), out.at));
       tables(t);
     };
     recolour();
@@ -324,8 +325,11 @@ const pages = {
   },
 
   statements() {
+    let latest = null;
     const tables = grids({
       statements: { title: 'Statements by shape', sort: { column: 'total_ms', down: true },
+        note: 'Choose the text of one to see why it takes as long, and what to do.',
+        pick: { digest_text: (text) => whySlow(text, latest) },
         missing: 'This version of Godwit keeps no statistics of statements: it has no table godwit.statements.',
         empty: 'No statement has been counted yet.' },
       running: { title: 'Running now', note: noteHere() + ' Without the privilege PROCESS you see your own sessions only.',
@@ -334,7 +338,10 @@ const pages = {
       fallbacks: { title: 'Left to the other engine', note: noteHere() +
         ' Why SELECTs and changes did not run in Godwit’s own engine.', empty: 'None.' },
     });
-    return refresh('statements', 5000, (out) => tables(out.tables));
+    return refresh('statements', 5000, (out) => {
+      latest = objects(out.tables.statements);
+      tables(out.tables);
+    });
   },
 
   advice() {
@@ -423,6 +430,8 @@ const pages = {
         run(false);
       }
     });
+    if (pages.sql.explain) run(true);
+    pages.sql.explain = false;
     return () => { pages.sql.text = box.value; };
   },
 };
@@ -442,15 +451,86 @@ function showAdvice(t) {
       make('p', {}, 'It would have saved ' + duration(Number(a.saves_s)) + ': ' + a.why + '.'),
       a.gives_up === null ? '' : make('p', { class: 'warn' }, 'It gives up ' + a.gives_up + '.'),
       make('pre', {}, a.do_this),
-      make('p', {}, make('button', { type: 'button', on: { click: () => {
-        pages.sql.text = a.do_this;
-        location.hash = '#sql';
-      } } }, 'Take it to the SQL page')),
+      make('p', {}, make('button', { type: 'button', on: { click: () => toSQL(a.do_this, false) } }, 'Take it to the SQL page')),
       make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'What advice ' + a.advice + ' would do' },
         make('table', {}, make('thead', {}, make('tr', {}, ...head.map((h) => make('th', { scope: 'col' }, h)))),
           make('tbody', {}, ...lines))));
   });
   if (!document.activeElement?.closest('#advice')) $('advice').replaceChildren(...cards);
+}
+
+// whySlow says of the statements of one text where their time goes, in each region, and what to do.
+async function whySlow(text, statements) {
+  const mine = statements.filter((s) => s.digest_text === text);
+  const box = $('slow');
+  box.replaceChildren(make('p', { class: 'note' }, 'Asking …'));
+  box.scrollIntoView({ block: 'nearest' });
+  let advice, ways;
+  try {
+    [advice, ways] = (await Promise.all([api('panel/advice'), api('panel/map')])).map((o) => o.tables);
+  } catch (e) {
+    box.replaceChildren(make('p', { class: 'bad' }, e.message));
+    return;
+  }
+  if (page?.name !== 'statements') return;
+  const rtts = objects(ways.round_trips);
+  const head = ['Region', 'Statements', 'Median, ms', 'p99, ms', 'Round trips each', 'Waited for the WAN', 'WAN bytes each', 'Retries'];
+  const lines = mine.map((s) => make('tr', {}, ...[s.region, shown('statements', s.statements), shown('p50_ms', s.p50_ms), shown('p99_ms', s.p99_ms),
+    shown('', String(s.wan_round_trips / s.statements)), Math.round(100 * s.crossed_wan / s.statements) + ' %',
+    bytes(s.wan_bytes / s.statements), shown('retries', s.retries)].map((v) => make('td', { class: 'short' }, v))));
+  const about = objects(advice.advice).filter((a) => names(text, a.table_name));
+  const todo = [...new Set(about.map((a) => a.advice))].map((n) => advised(about.filter((a) => a.advice === n), mine));
+  box.replaceChildren(make('section', { class: 'card', 'aria-label': 'Why is it slow' },
+    make('h2', {}, 'Why does it take as long?'), make('pre', { tabindex: 0 }, text),
+    ...mine.map((s) => make('p', {}, where(s, rtts))),
+    make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'By region' }, make('table', {},
+      make('thead', {}, make('tr', {}, ...head.map((h) => make('th', { scope: 'col' }, h)))), make('tbody', {}, ...lines))),
+    make('h3', {}, 'What to do'),
+    ...(todo.length ? todo : [make('p', { class: 'note' }, 'The adviser has nothing for its tables.')]),
+    make('p', {}, make('button', { type: 'button', on: { click: () => toSQL(text.replace(/\?(, \.\.\.)?|\.\.\./g, '1'), true) } },
+      'Show its plan'))));
+
+  function names(digest, table) {
+    const [db, t] = table.split('.'), low = digest.toLowerCase(), q = (n) => '`' + n + '`';
+    if (low.includes(q(db) + ' . ' + q(t)) || low.includes(q(db) + '.' + q(t))) return true;
+    return low.includes(q(t)) && mine.some((s) => s.schema_name?.toLowerCase() === db);
+  }
+}
+
+// where says where the time of a region's statements goes.
+function where(s, rtts) {
+  const n = Number(s.statements), avg = Number(s.avg_ms), trips = s.wan_round_trips / n, waits = s.replica_wait_ms / n;
+  const mine = rtts.filter((r) => r.from_region === s.region || r.to_region === s.region).map((r) => Number(r.rtt_ms));
+  const near = Math.min(...mine), far = Math.max(...mine);
+  let why = 'It waits for nobody: what is left is computing, and locks that others hold (page Why).';
+  if (waits > avg / 2) {
+    why = `It waits ${waits.toFixed(1)} ms until replicas here have what it reads.`;
+  } else if (mine.length && trips >= 0.25 && trips * near > avg / 3) {
+    why = `It makes ${trips.toFixed(1)} round trips to other regions, one after the other; one takes ` +
+      (near === far ? `${near.toFixed(0)} ms` : `${near.toFixed(0)} to ${far.toFixed(0)} ms`) + ' from there.';
+  } else if (s.retries / n > 0.1) {
+    why = `It loses conflicts with others, and is tried again ${(s.retries / n).toFixed(1)} times.`;
+  }
+  return `${s.region}: ${shown('avg_ms', s.avg_ms)} ms on average. ${why}`;
+}
+
+// advised is an advice beside a statement: what to do, and what it would do for the regions that use it.
+function advised(rows, mine) {
+  const a = rows[0];
+  const regions = new Set(mine.map((s) => s.region)), kind = /^\s*select/i.test(mine[0].digest_text) ? 'read' : 'write';
+  const effects = rows.filter((r) => regions.has(r.region) && r.statement_kind === kind).map((r) =>
+    `${r.region}: the median of ${kind}s goes from ${shown('p50_ms', r.p50_ms)} to ${shown('p50_ms', r.p50_ms_after)} ms`);
+  return make('div', { class: 'advised' }, make('p', {}, a.why + '.'), make('pre', { tabindex: 0 }, a.do_this),
+    make('p', {}, effects.join('; ') + (effects.length ? '.' : '')),
+    a.gives_up === null ? '' : make('p', { class: 'warn' }, 'It gives up ' + a.gives_up + '.'),
+    make('p', {}, make('button', { type: 'button', on: { click: () => toSQL(a.do_this, false) } }, 'Take it to the SQL page')));
+}
+
+// toSQL opens the page SQL with a statement; explain: its plan is asked for at once.
+function toSQL(text, explain) {
+  pages.sql.text = text;
+  pages.sql.explain = explain;
+  location.hash = '#sql';
 }
 
 // links are the lines of the map: round trips of pairs of regions, and what this node sent.
@@ -494,7 +574,22 @@ function legend(colour) {
     item(dot(svgNode('path', { class: 'move', d: 'M0-6L6 0L0 6L-6 0Z' })), 'lead that moves'));
 }
 
-function showChosen(region, nodes, groups) {
+// rate is how many statements the clients of nodes make in a second, since it was asked last; null: it
+// is not known yet.
+function rate(nodes, at) {
+  const sum = nodes.reduce((n, x) => n + Number(x.statements || 0), 0), key = nodes.map((n) => n.node).join();
+  const last = rate.last?.key === key ? rate.last : null, now = new Date(at);
+  const s = last ? (now - last.now) / 1000 : 0;
+  if (s <= 0.5) {
+    if (!last) rate.last = { key, now, sum };
+    return last?.value ?? null;
+  }
+  const value = Math.max(0, (sum - last.sum) / s);
+  rate.last = { key, now, sum, value };
+  return value;
+}
+
+function showChosen(region, nodes, groups, perSecond) {
   const box = $('chosen');
   const mine = nodes.filter((n) => n.region === region);
   const lines = mine.map((n) => {
@@ -503,6 +598,7 @@ function showChosen(region, nodes, groups) {
       `${shown('sessions', n.sessions)} sessions, ${bytes(Number(n.disk_bytes))} on disk, ` +
       `${bytes(Number(n.mem_bytes))} of memory.` : '.');
   });
+  if (mine.length && perSecond !== null) lines.unshift(`Its clients make ${shown('', String(perSecond))} statements a second.`);
   const key = region + JSON.stringify(lines);
   if (box.dataset.key === key) return;
   box.dataset.key = key;
@@ -634,6 +730,7 @@ function go() {
   page = { name };
   page.stop = pages[name]();
   $('main').focus({ preventScroll: true });
+  scrollTo(0, 0);
   if (name === 'why' && whyRow.next) lookUp(whyRow.next);
 }
 
