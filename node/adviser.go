@@ -73,8 +73,16 @@ func (n *Node) adviceFacts(ctx context.Context) (advice.Facts, bool) {
 	digests := append(askAll[nodeDigests](ctx, n, askStatements), n.localDigests())
 	for _, d := range digests {
 		region := adviser.RegionIndex(t, t.RegionOf(d.Node))
-		for i := range d.Rows[:min(len(d.Rows), maxDigestsAdvised)] {
-			if u, ok := adviser.UseOf(&f, &d.Rows[i]); ok && region >= 0 {
+		for i := range d.Rows {
+			if i >= maxDigestsAdvised {
+				f.Others = append(f.Others, d.Rows[i].Text)
+				continue
+			}
+			u, ok := adviser.UseOf(&f, &d.Rows[i])
+			switch {
+			case !ok:
+				f.Others = append(f.Others, d.Rows[i].Text)
+			case region >= 0:
 				u.Region = region
 				f.Uses = append(f.Uses, u)
 			}

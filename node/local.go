@@ -23,6 +23,7 @@ import (
 	"github.com/godwitdb/godwit/policy/matrix"
 	"github.com/godwitdb/godwit/policy/placement"
 	"github.com/godwitdb/godwit/sql/backup/place"
+	"github.com/godwitdb/godwit/sql/recorded"
 )
 
 // lanDelay is the one-way delay between nodes of one region of a local cluster.
@@ -183,6 +184,7 @@ func (l *Local) serveHTTP() error {
 	mux := http.NewServeMux()
 	l.nodes[0].Register(mux)
 	l.nodes[0].registerHealth(mux)
+	mux.HandleFunc("POST "+recorded.Path, l.nodes[0].serveRecording)
 	ln, err := net.Listen("tcp", l.cfg.HTTPListen)
 	if err != nil {
 		return fmt.Errorf("serve status and metrics: %w", err)

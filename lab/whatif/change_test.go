@@ -88,18 +88,18 @@ func TestInserted(t *testing.T) {
 func TestRefused(t *testing.T) {
 	f := recorded()
 	f.Sessions = nil
-	if _, err := Play(t.Context(), f, Change{}); err == nil || !strings.Contains(err.Error(), "nothing was recorded") {
+	if _, err := Play(t.Context(), f, Change{}, 1); err == nil || !strings.Contains(err.Error(), "nothing was recorded") {
 		t.Error(err)
 	}
 	f = recorded()
 	f.Tables = []recording.Table{{DB: "d", Name: "t", Create: "CREATE TABLE t (a INT PRIMARY KEY)", Columns: []string{"a"}, Key: []string{"a"}}}
 	f.Texts = []recording.Text{{Schema: "d", Text: "SELECT a FROM t WHERE a = ?"}, {Schema: "d", Text: "SELECT b FROM t"}}
 	f.Sessions[1].Steps = []recording.Step{{Text: 0, Args: []string{"1"}}, {Text: 1, Began: 1000}}
-	if _, err := Play(t.Context(), f, Change{Do: []string{"ALTER TABLE d.nowhere ADD INDEX (a)"}}); err == nil ||
+	if _, err := Play(t.Context(), f, Change{Do: []string{"ALTER TABLE d.nowhere ADD INDEX (a)"}}, 1); err == nil ||
 		!strings.Contains(err.Error(), "nowhere") {
 		t.Error(err)
 	}
-	r, err := Play(t.Context(), f, Change{})
+	r, err := Play(t.Context(), f, Change{}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

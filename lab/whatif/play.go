@@ -31,9 +31,12 @@ func virtual(f func() error) (err error) {
 	return err
 }
 
-// Play plays a recording, changed. It takes real time as its statements take processors, and
-// ends soon after ctx does.
-func Play(ctx context.Context, f *recording.File, c Change) (r *Run, err error) {
+// Play plays a recording, changed, plays times (at least once), and takes all of them together: of
+// some hundred statements of a kind p99 is a matter of chance, as it is the wait of a few that meet
+// others. In each play after the first one clients begin with other pauses, and at another of their
+// transactions if those can be done more than once, so that others meet. It takes real time as its
+// statements take processors, and ends soon after ctx does.
+func Play(ctx context.Context, f *recording.File, c Change, plays int) (*Run, error) {
 	p, err := planned(f, c)
 	if err != nil {
 		return nil, err
@@ -41,17 +44,34 @@ func Play(ctx context.Context, f *recording.File, c Change) (r *Run, err error) 
 	if len(f.Sessions) == 0 {
 		return nil, invalid("nothing was recorded: is sql.statement_recording on, and did clients come lately?")
 	}
+	worlds, each := 1, max(1, plays)
+	if !repeatable(f) {
+		worlds, each = each, 1
+	}
+	all := &Run{Regions: p.m.Names, by: map[Key]*Sum{}}
+	for i := range worlds {
+		r, err := p.play(ctx, uint64(i), each)
+		if err != nil {
+			return nil, err
+		}
+		all.merge(r)
+	}
+	return all, nil
+}
+
+// play plays in a cluster of its own, so many times.
+func (p *plan) play(ctx context.Context, seed uint64, times int) (r *Run, err error) {
 	err = virtual(func() error {
 		// A context that was made outside must not be waited for inside.
 		within, stop := context.WithCancel(context.Background())
 		defer stop()
-		w := &world{p: p}
+		w := &world{p: p, seed: seed}
 		err := w.start()
 		if err == nil {
 			err = w.fill(within)
 		}
 		if err == nil {
-			r, err = w.play(within, ctx.Err)
+			r, err = w.play(within, ctx.Err, times)
 		}
 		stop()
 		return errors.Join(err, w.close())
@@ -59,9 +79,9 @@ func Play(ctx context.Context, f *recording.File, c Change) (r *Run, err error) 
 	return r, err
 }
 
-// play plays all sessions, twice, and measures the second time.
-func (w *world) play(ctx context.Context, ended func() error) (*Run, error) {
-	if err := w.pass(ctx, ended, nil); err != nil {
+// play plays all sessions once more than is said, and measures but for the first time.
+func (w *world) play(ctx context.Context, ended func() error, times int) (*Run, error) {
+	if err := w.pass(ctx, ended, nil, w.order(0)); err != nil {
 		return nil, err
 	}
 	time.Sleep(settle)
@@ -74,21 +94,23 @@ func (w *world) play(ctx context.Context, ended func() error) (*Run, error) {
 		}
 	}
 	before, began := w.wan.Load(), time.Now()
-	if err := w.pass(ctx, ended, r); err != nil {
-		return nil, err
+	for i := range times {
+		if err := w.pass(ctx, ended, r, w.order(i)); err != nil {
+			return nil, err
+		}
 	}
 	r.Took, r.WAN = time.Since(began), w.wan.Load()-before
 	return r, w.costs(ctx, r)
 }
 
 // pass plays all sessions once. Without r it leaves out what could not be done twice.
-func (w *world) pass(ctx context.Context, ended func() error, r *Run) error {
+func (w *world) pass(ctx context.Context, ended func() error, r *Run, o order) error {
 	var wg sync.WaitGroup
 	errs := make([]error, len(w.p.f.Sessions))
 	began := time.Now()
 	for i := range w.p.f.Sessions {
+		s := &player{w: w, s: o.of(w.p.f, i), i: i, r: r, ended: ended}
 		wg.Go(func() {
-			s := &player{w: w, s: &w.p.f.Sessions[i], i: i, r: r, ended: ended}
 			errs[i] = s.run(ctx, began)
 		})
 	}
@@ -174,7 +196,7 @@ func (p *player) transaction(ctx context.Context, from, to int) error {
 				time.Sleep(time.Duration(s.Began-last.Began-last.Took) * time.Microsecond)
 			}
 			text := &p.w.p.f.Texts[s.Text]
-			if lost || p.r == nil && reOnce.MatchString(text.Text) && !reAgain.MatchString(text.Text) {
+			if lost || p.r == nil && once(text.Text) {
 				continue
 			}
 			var err error

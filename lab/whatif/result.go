@@ -81,6 +81,21 @@ func (r *Run) sum(k Key) *Sum {
 	return s
 }
 
+// merge adds another run of the same.
+func (r *Run) merge(o *Run) {
+	r.Took, r.WAN = r.Took+o.Took, r.WAN+o.WAN
+	for k, v := range o.by {
+		s := r.sum(k)
+		n, m := float64(s.N), float64(v.N)
+		if all := n + m; all > 0 {
+			s.Trips, s.Bytes = (n*s.Trips+m*v.Trips)/all, (n*s.Bytes+m*v.Bytes)/all
+		}
+		s.N, s.Failed, s.Broken = s.N+v.N, s.Failed+v.Failed, s.Broken+v.Broken
+		s.Error = cmp.Or(s.Error, v.Error)
+		s.took = append(s.took, v.took...)
+	}
+}
+
 // Measured is what the recorded statements have taken in the cluster itself.
 func Measured(f *recording.File) *Run {
 	r := &Run{by: map[Key]*Sum{}}

@@ -38,6 +38,7 @@ const (
 // world is a cluster in virtual time.
 type world struct {
 	p       *plan
+	seed    uint64 // makes one play differ from another one
 	net     *wan.Network
 	nodes   []*node.Node
 	regions [][]*sql.DB // of each region's nodes
@@ -62,7 +63,7 @@ var (
 // start starts the nodes.
 func (w *world) start() error {
 	register()
-	w.net = wan.NewNetwork(wan.NetOptions{Seed: 1, LAN: wan.LinkSpec{Delay: lan}, Logger: slog.New(slog.DiscardHandler)})
+	w.net = wan.NewNetwork(wan.NetOptions{Seed: 1 + w.seed, LAN: wan.LinkSpec{Delay: lan}, Logger: slog.New(slog.DiscardHandler)})
 	w.net.SetOneWay(w.p.m.OneWays())
 	w.net.Tap(func(t wan.Tapped) { w.wan.Add(int64(len(t.Frame))) })
 	// Regions have the same number of nodes each, so that a shard has a copy in each of them.

@@ -27,7 +27,7 @@ func RegionIndex(t *base.Topology, id base.RegionID) int {
 func TableOf(t *base.Topology, o schema.Outline) advice.Table {
 	quote := func(s string) string { return "`" + strings.ReplaceAll(s, "`", "``") + "`" }
 	a := advice.Table{Name: tableKey(o.DB, o.Name), Quote: quote(o.DB) + "." + quote(o.Name), Key: o.Key, Unique: o.Unique,
-		Indexes: o.Indexes, Single: o.Single}
+		Indexes: o.Indexes, Single: o.Single, UniqueNames: o.UniqueNames, Parent: o.Linked}
 	a.Async = o.Locality.Async
 	switch l := o.Locality; {
 	case l.IsTable():

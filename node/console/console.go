@@ -42,6 +42,7 @@ type Console struct {
 	opt      Options
 	mux      *http.ServeMux
 	sessions *sessions
+	shared   shared
 	strikes  *strikes
 	logins   chan struct{} // logins under way
 	running  chan struct{} // statements of the box under way, of all sessions

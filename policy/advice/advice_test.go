@@ -12,7 +12,8 @@ import (
 // The scripts in testdata: "regions a b c rtt=(30,90,60)" names regions and the round trips of a-b,
 // a-c, b-c; "table t [in=a|global|multi]", "use t by=a [write|insert] n=100 p50=30 trips=0.5" and
 // "homes t by=a at=(1,0,3)", where the rows live that a uses, add facts, and so does "rows t n=5
-// by=a reads=2 writes=3 named=0.9", rows that a uses; "advise" shows what follows.
+// by=a reads=2 writes=3 named=0.9", rows that a uses, and "other", a text that is not understood;
+// "advise" shows what follows.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		f := Facts{}
@@ -29,6 +30,8 @@ func TestScripts(t *testing.T) {
 				f.readHomes(t, d)
 			case "rows":
 				f.readRows(t, d, rows)
+			case "other":
+				f.Others = append(f.Others, d.Input)
 			case "use":
 				f.Uses = append(f.Uses, f.readUse(t, d))
 			case "advise":
@@ -92,7 +95,7 @@ func (f *Facts) readTable(t *testing.T, d *datadriven.TestData) Table {
 		case "single":
 			x.Single = "it has foreign keys"
 		case "unique":
-			x.Unique = append(x.Unique, a.Vals)
+			x.Unique, x.UniqueNames = append(x.Unique, a.Vals), append(x.UniqueNames, "by_"+strings.Join(a.Vals, "_"))
 		}
 	}
 	return x
@@ -176,6 +179,8 @@ func (f *Facts) readUse(t *testing.T, d *datadriven.TestData) Use {
 			u.Whole = true
 		case "equal":
 			u.Equal = a.Vals
+		case "says":
+			u.Digest = "`" + a.Vals[0] + "`"
 		case "inside":
 			u.Inside = x
 		case "n":

@@ -83,7 +83,7 @@ func (f *Facts) about(t *Table) (out []Advice) {
 			out = append(out, a)
 		}
 	}
-	for _, a := range append(f.indexes(t, uses), f.stale(t, uses)) {
+	for _, a := range slices.Concat(f.indexes(t, uses), f.unused(t, uses), []Advice{f.stale(t, uses)}) {
 		if a.worth(0) {
 			out = append(out, a)
 		}
@@ -103,19 +103,19 @@ func (a *Advice) worth(more float64) bool {
 
 // places are where a table could live, with nothing given up.
 func (f *Facts) places(t *Table, uses []*Use) (out []Place) {
-	if t.couldBeByRow(uses) {
+	if t.Locality != MultiMaster {
+		for r := range f.Regions {
+			out = append(out, Place{Locality: ByTable, Region: r, Async: t.Async})
+		}
+		if !t.Async {
+			out = append(out, Place{Locality: Global})
+		}
+		out = slices.DeleteFunc(out, func(p Place) bool { return p == t.Place })
+	}
+	if t.couldBeByRow(uses) { // last: where one region uses all rows, BY TABLE says more
 		out = append(out, Place{Locality: ByRow, Async: t.Async})
 	}
-	if t.Locality == MultiMaster {
-		return out
-	}
-	for r := range f.Regions {
-		out = append(out, Place{Locality: ByTable, Region: r, Async: t.Async})
-	}
-	if !t.Async {
-		out = append(out, Place{Locality: Global})
-	}
-	return slices.DeleteFunc(out, func(p Place) bool { return p == t.Place })
+	return out
 }
 
 // loose are places that give something up.

@@ -51,6 +51,9 @@ type Table struct {
 	// each other one.
 	Key             []string
 	Unique, Indexes [][]string
+	UniqueNames     []string // of Unique
+	// Parent: other tables' foreign keys lead to it, or its own lead elsewhere.
+	Parent bool
 	// Homes is where the rows live that each region uses: Homes[asker][home], of any scale. An
 	// empty row: nothing is known of that asker.
 	Homes [][]float64
@@ -100,6 +103,8 @@ type Facts struct {
 	Age     []float64   // ms, how old the rows of the replicas in a region are
 	Tables  []Table
 	Uses    []Use
+	// Others are texts of statements that are no uses, as the adviser does not know what they do.
+	Others []string
 }
 
 // quorum is the time from a leader's region to the nearest majority of the voters.

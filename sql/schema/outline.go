@@ -17,6 +17,9 @@ type Outline struct {
 	Locality        Locality
 	Key             []string
 	Unique, Indexes [][]string
+	UniqueNames     []string // of Unique
+	// Linked: foreign keys lead to it, or from it.
+	Linked bool
 	// Single says why it cannot be MULTI MASTER; empty: it can.
 	Single string
 }
@@ -77,13 +80,14 @@ func (t *Table) outline(parent bool) Outline {
 			cols = append(cols, strings.ToLower(t.Cols[c.Pos].Desc.Name))
 		}
 		if x.Desc.Constraint == sql.IndexConstraint_Unique {
-			o.Unique = append(o.Unique, cols)
+			o.Unique, o.UniqueNames = append(o.Unique, cols), append(o.UniqueNames, x.Desc.Name)
 		} else {
 			o.Indexes = append(o.Indexes, cols)
 		}
 	}
+	o.Linked = parent || len(t.Desc.FKs) > 0
 	switch {
-	case parent || len(t.Desc.FKs) > 0:
+	case o.Linked:
 		o.Single = "it has foreign keys"
 	case special:
 		o.Single = "it has indexes or columns that are not stored"
