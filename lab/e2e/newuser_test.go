@@ -15,8 +15,8 @@ import (
 )
 
 // TestNewUserInABrowser does what somebody does who sees Godwit for the first time, with the demo
-// and by clicks: watch a traveller's rows follow, find why the slowest statement is slow and what to
-// do, take the advice, and see the latency fall as predicted.
+// and by clicks: watch a traveller's rows follow, find why the slowest statement is slow and what
+// to do, take the advice, and see the latency fall as predicted.
 func TestNewUserInABrowser(t *testing.T) {
 	needTime(t)
 	t.Run("a traveller's rows follow", rowsFollow)
