@@ -62,9 +62,11 @@ type Place interface {
 	// Read returns a file. It fails if the file has more than most bytes, and with fs.ErrNotExist
 	// if there is none.
 	Read(ctx context.Context, name string, most int64) ([]byte, error)
+	// Object opens a file that is read in parts. It fails with fs.ErrNotExist if there is none.
+	Object(ctx context.Context, name string) (Object, error)
 	// Folders lists the folders at the top, in order.
 	Folders(ctx context.Context) ([]string, error)
-	// Files lists the files in a folder, in order; none if there is no folder.
+	// Files lists the files in a folder, in order; none if there is no folder. "." is the top.
 	Files(ctx context.Context, folder string) ([]string, error)
 	// Remove removes a file.
 	Remove(ctx context.Context, name string) error
@@ -304,7 +306,11 @@ func (b bucket) Folders(ctx context.Context) (out []string, err error) {
 }
 
 func (b bucket) Files(ctx context.Context, folder string) (out []string, err error) {
-	it := b.b.List(&blob.ListOptions{Prefix: folder + "/", Delimiter: "/"})
+	prefix := folder + "/"
+	if folder == "." {
+		prefix = ""
+	}
+	it := b.b.List(&blob.ListOptions{Prefix: prefix, Delimiter: "/"})
 	for {
 		o, err := it.Next(ctx)
 		if err == io.EOF {
@@ -314,7 +320,7 @@ func (b bucket) Files(ctx context.Context, folder string) (out []string, err err
 			return nil, err
 		}
 		if !o.IsDir {
-			out = append(out, strings.TrimPrefix(o.Key, folder+"/"))
+			out = append(out, strings.TrimPrefix(o.Key, prefix))
 		}
 	}
 }

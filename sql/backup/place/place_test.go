@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"errors"
+	"io"
 	"io/fs"
 	"net/http/httptest"
 	"os"
@@ -74,6 +75,7 @@ func samePlace(t *testing.T, p Place) {
 	if _, err := p.Read(ctx, "x/three", 10); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file that is not there: %v", err)
 	}
+	parts(t, p, large)
 	if err := p.Remove(ctx, "y/one"); err != nil {
 		t.Error(err)
 	}
@@ -82,6 +84,59 @@ func samePlace(t *testing.T, p Place) {
 	}
 	if err := p.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// parts reads a file in parts, and one at the top.
+func parts(t *testing.T, p Place, large []byte) {
+	t.Helper()
+	ctx := t.Context()
+	o, err := p.Object(ctx, "x/two")
+	if err != nil || o.Size() != int64(len(large)) {
+		t.Fatalf("an object: %v", err)
+	}
+	b := make([]byte, 10)
+	if n, err := o.ReadAt(b, 3); n != 10 || err != nil || string(b) != "3456789abc" {
+		t.Errorf("in the middle: %q, %v", b[:n], err)
+	}
+	if n, err := o.ReadAt(b, o.Size()-4); n != 4 || err != io.EOF || string(b[:n]) != "cdef" {
+		t.Errorf("at the end: %q, %v", b[:n], err)
+	}
+	for _, from := range []int64{0, 17, o.Size()} {
+		r, err := o.From(ctx, from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(r); !bytes.Equal(got, large[from:]) || err != nil {
+			t.Errorf("from %d: %d bytes, %v", from, len(got), err)
+		}
+		r.Close()
+	}
+	if err := o.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := p.Object(ctx, "x/three"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an object that is not there: %v", err)
+	}
+	if err := p.Write(ctx, "top", []byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Top(ctx, p); !slices.Equal(got, []string{"top"}) || err != nil {
+		t.Errorf("files at the top: %q, %v", got, err)
+	}
+	if err := p.Remove(ctx, "top"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSplit: names of files, and what is none.
+func TestSplit(t *testing.T) {
+	for name, want := range map[string]string{"file:///a/b.csv": "file:///a/ b.csv", "s3://b/x/*.csv": "s3://b/x/ *.csv", "gs://b/x.sql": "gs://b/ x.sql",
+		"file:///a/": "", "s3://b": "", "x.csv": "", "s3://b/x?endpoint=evil": "", "s3://key@b/x": "", "file:///a/[": "", "file:///a/..": ""} {
+		at, file, err := Split(name)
+		if got := at + " " + file; (err == nil) != (want != "") || err == nil && got != want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
 	}
 }
 
