@@ -222,7 +222,7 @@ var strictly = map[int]bool{errIncorrect: true, errDivision: true, errOutOfRange
 func (c *change) modes() {
 	mode := sql.LoadSqlMode(c.ctx)
 	c.ignore = c.c.Ignore
-	c.strict = mode.Strict() && !c.ignore
+	c.strict = mode.Strict() && (!c.ignore || c.s.Infile != nil)
 	if !mode.ModeEnabled("ERROR_FOR_DIVISION_BY_ZERO") && !mode.ModeEnabled("TRADITIONAL") {
 		c.env.Mode &^= expr.ErrorForDivisionByZero
 	}

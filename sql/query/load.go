@@ -36,7 +36,7 @@ func (c *change) loads(tree bind.Stmt) (bind.Stmt, error) {
 	if file == nil || err != nil {
 		return tree, err
 	}
-	if _, on, _ := sql.SystemVariables.GetGlobal("local_infile"); !c.client || on == int8(0) {
+	if file.Exact = c.s.Exact(); !c.s.MayLoad(c.client) {
 		return nil, left("LOAD DATA that is not allowed")
 	}
 	var all []string

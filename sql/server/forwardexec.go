@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"net"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/session"
+	"github.com/godwitdb/godwit/sql/standin"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -40,7 +40,7 @@ type remotes struct {
 type remote struct {
 	conn *mysql.Conn
 	s    *session.Session
-	fake *remoteConn
+	fake *standin.Conn
 }
 
 func newRemotes(n int) *remotes {
@@ -48,38 +48,6 @@ func newRemotes(n int) *remotes {
 		n = defaultForwarded
 	}
 	return &remotes{slots: make(chan struct{}, n), idle: map[string][]*remote{}}
-}
-
-// remoteConn stands for a client that is connected to another gateway. Nothing is read from it or
-// written to it; closing it, as KILL does, ends the statement.
-type remoteConn struct {
-	net.Conn
-	addr remoteAddr
-	mu   sync.Mutex
-	end  context.CancelFunc
-}
-
-type remoteAddr string
-
-func (a remoteAddr) Network() string { return "forwarded" }
-func (a remoteAddr) String() string  { return string(a) }
-
-func (c *remoteConn) RemoteAddr() net.Addr { return c.addr }
-func (c *remoteConn) LocalAddr() net.Addr  { return c.addr }
-
-func (c *remoteConn) Close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.end != nil {
-		c.end()
-	}
-	return nil
-}
-
-func (c *remoteConn) running(end context.CancelFunc) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.end = end
 }
 
 func refusal(code base.Code, format string, args ...any) *wire.ForwardResponse {
@@ -104,9 +72,9 @@ func (s *Server) Execute(ctx context.Context, q *wire.ForwardRequest) *wire.Forw
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r.fake.running(cancel)
+	r.fake.Running(cancel)
 	resp := r.execute(ctx, s.h, q)
-	r.fake.running(nil)
+	r.fake.Running(nil)
 	s.release(string(q.Session), r)
 	return resp
 }
@@ -151,7 +119,7 @@ func (s *Server) remote(ctx context.Context, state []byte) (*remote, error) {
 	if err := st.UnmarshalVT(state); err != nil {
 		return nil, err
 	}
-	r := &remote{fake: &remoteConn{addr: remoteAddr(st.Host)}}
+	r := &remote{fake: &standin.Conn{Host: st.Host}}
 	r.conn = &mysql.Conn{
 		Conn: r.fake, ConnectionID: remoteIDs | p.seq.Add(1), Capabilities: st.Capabilities, User: st.User,
 		UserData: sql.MysqlConnectionUser{User: st.User, Host: st.Host}, PrepareData: map[uint32]*mysql.PrepareData{},

@@ -20,6 +20,7 @@ import (
 	"github.com/godwitdb/godwit/sql/backup"
 	"github.com/godwitdb/godwit/sql/binlog"
 	"github.com/godwitdb/godwit/sql/bound"
+	"github.com/godwitdb/godwit/sql/bulk"
 	"github.com/godwitdb/godwit/sql/changefeed"
 	"github.com/godwitdb/godwit/sql/changefeed/sink"
 	"github.com/godwitdb/godwit/sql/ddl"
@@ -76,6 +77,7 @@ type gateway struct {
 	binlog   *binlog.Env
 	replicas binlog.Replicas
 	feeds    *changefeed.Env
+	bulk     *bulk.Env
 	events   *events.Scheduler
 	audit    *audited.Recorder
 	// statements counts what clients execute.
@@ -174,6 +176,7 @@ func newGateway(cfg Config) *gateway {
 				ResolveSchemaDefaults(t.Desc.DB, t.Desc.Name, t.Schema())
 		}}
 	g.binlog = &binlog.Env{Feed: feed.Env{DB: cfg.DB, Log: cfg.Logger}, Log: cfg.Logger, Closing: g.draining.Load}
+	g.bulk = &bulk.Env{Env: g.Env, Policy: cfg.Backups, Rights: g.rights, Closing: g.draining.Load, Runner: g.query}
 	g.feeds = &changefeed.Env{Env: g.Env, Policy: sink.Policy{Places: cfg.Backups, Allowed: cfg.Sinks}, Rights: g.rights}
 	return g
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/backup"
+	"github.com/godwitdb/godwit/sql/bulk"
 	"github.com/godwitdb/godwit/sql/changefeed"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -33,6 +34,7 @@ import (
 //	SET TRANSACTION ISOLATION LEVEL level     (of the next transaction only, as in MySQL)
 //	BACKUP, RESTORE, SHOW BACKUP, VERIFY BACKUP   (package backup)
 //	CREATE CHANGEFEED, SHOW CHANGEFEEDS           (package changefeed)
+//	IMPORT INTO, EXPORT INTO                      (package bulk)
 //	... FROM t AS OF SYSTEM TIME time, AS OF TIMESTAMP time      (and what stale.go lists)
 
 const identRE = "(?:(`[^`]+`|[\\w$]+)\\s*\\.\\s*)?(`[^`]+`|[\\w$]+)"
@@ -59,6 +61,10 @@ func (p *parser) own(query string) sqlparser.Statement {
 	if st := changefeed.Parse(q); st != nil {
 		return inject(ignoreAuth, &ownNode{g: p.g, name: st.Name(), sch: st.Schema(), writes: true,
 			run: func(ctx *sql.Context) ([]sql.Row, error) { return p.g.feeds.Run(ctx, st) }})
+	}
+	if st := bulk.Parse(q); st != nil {
+		return inject(ignoreAuth, &ownNode{g: p.g, name: st.Name(), sch: st.Schema(), writes: true,
+			run: func(ctx *sql.Context) ([]sql.Row, error) { return p.g.bulk.Run(ctx, st) }})
 	}
 	if stmt := p.maintenance(strings.TrimRight(q, "; \t\r\n")); stmt != nil {
 		return stmt

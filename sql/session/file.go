@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"io"
 	"sync/atomic"
+
+	"github.com/dolthub/go-mysql-server/sql"
 )
 
 // mostOfFile is how long a file of a client may be that is kept for another attempt.
@@ -12,10 +14,31 @@ const mostOfFile = 4 << 20
 // fileKept is what a session keeps a file as.
 const fileKept = "the file of LOAD DATA"
 
+// Infile stands for the client of a LOAD DATA that this node executes for itself.
+type Infile struct {
+	// Open opens the file; the name is that of the statement.
+	Open func(name string) (io.ReadCloser, error)
+	// Exact: what is wrong with a row ends the statement. Without it rows that meet others, or
+	// violate a constraint, are left out; values are exact all the same.
+	Exact bool
+}
+
+// MayLoad reports whether a statement of the session may read a file; client: it is the client's.
+func (s *Session) MayLoad(client bool) bool {
+	_, on, _ := sql.SystemVariables.GetGlobal("local_infile")
+	return client && (on != int8(0) || s.Infile != nil)
+}
+
+// Exact reports whether LOAD DATA ends with the first row in which something is wrong.
+func (s *Session) Exact() bool { return s.Infile != nil && s.Infile.Exact }
+
 // LoadInfile is a file of the client, which ask asks for. A statement may ask once: most clients
 // take a second question for the answer. So a short file is kept until the client's statement has
 // ended, in case that it loses a conflict.
 func (s *Session) LoadInfile(name string, ask func(string) (io.ReadCloser, error)) (io.ReadCloser, error) {
+	if s.Infile != nil {
+		return s.Infile.Open(name)
+	}
 	if f := s.file; f != nil && f.whole.Load() && f.name == name {
 		return io.NopCloser(bytes.NewReader(f.text)), nil
 	}

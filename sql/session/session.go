@@ -124,7 +124,9 @@ type Session struct {
 	tableLocks   kv.Txn
 	tablesLocked bool
 	kept         kept
-	file         *clientFile // that the client was asked for; nil: there is none, or it is not kept
+	// Infile is where files of LOAD DATA come from; nil: from the client.
+	Infile *Infile
+	file   *clientFile // that the client was asked for; nil: there is none, or it is not kept
 	results
 	oneShot
 	// before are the user variables that the statement has assigned, as they were.

@@ -17,6 +17,8 @@ type Load struct {
 	DB, Table string
 	// Replace: rows take the place of those in their way, which otherwise stay.
 	Replace bool
+	// Exact: what is wrong with a row ends the statement, and so does one in its way.
+	Exact bool
 	// Skip is how many lines are left out.
 	Skip uint64
 	// FieldEnd, Enclosed, Escape, LineEnd and LineStart are what the statement says of the file;
@@ -60,13 +62,13 @@ func LoadOf(stmt ast.StmtNode) *Load {
 	return l
 }
 
-// Insert is the statement as an INSERT IGNORE or REPLACE ... SELECT from a table, file, in a
+// Insert is the statement as an INSERT [IGNORE] or REPLACE ... SELECT from a table, file, in a
 // database of the same name, whose columns are the fields: field has their names. all are the
 // columns of the table, for a statement that lists no fields. ok is false if it assigns to
 // variables.
 func (l *Load) Insert(file string, field func(int) string, all []string) (stmt ast.StmtNode, ok bool) {
 	n := l.stmt
-	out := &ast.InsertStmt{IsReplace: l.Replace, IgnoreErr: !l.Replace, Table: fromTable(l.DB, l.Table)}
+	out := &ast.InsertStmt{IsReplace: l.Replace, IgnoreErr: !l.Replace && !l.Exact, Table: fromTable(l.DB, l.Table)}
 	if out.Columns = append(out.Columns, n.Columns...); l.Vars == nil {
 		for _, name := range all {
 			out.Columns = append(out.Columns, &ast.ColumnName{Name: ast.NewCIStr(name)})

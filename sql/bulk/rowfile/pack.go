@@ -40,6 +40,9 @@ func Guess(name string) (kind Kind, compression string) {
 // Extension is what the name of a file of a format ends with.
 func (f *Format) Extension() string {
 	ext := "." + string(f.Kind)
+	if f.Kind == Parquet { // it has its compression inside
+		return ext
+	}
 	switch f.Compression {
 	case Gzip:
 		ext += ".gz"

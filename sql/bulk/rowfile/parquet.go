@@ -43,6 +43,9 @@ func guard(err *error) {
 
 func openParquet(in Source, at Position) (r Reader, err error) {
 	defer guard(&err)
+	if err := footer(in); err != nil {
+		return nil, err
+	}
 	f, err := parquet.OpenFile(in, in.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true),
 		parquet.ReadBufferSize(parquetBuffer))
 	if err != nil {
@@ -71,6 +74,28 @@ func openParquet(in Source, at Position) (r Reader, err error) {
 		}
 	}
 	return p, nil
+}
+
+// mostFooter bounds what describes a file, as it lies at its end.
+const mostFooter = 64 << 20
+
+// footer looks at the end of a file before the library keeps as much as is said there.
+func footer(in Source) error {
+	var b [8]byte
+	if in.Size() < 12 {
+		return &BadError{Why: "it is no Parquet file: it is too short"}
+	}
+	if _, err := in.ReadAt(b[:], in.Size()-8); err != nil && err != io.EOF {
+		return &BadError{Why: err.Error()}
+	}
+	n := int64(binary.LittleEndian.Uint32(b[:]))
+	if string(b[4:]) != "PAR1" {
+		return &BadError{Why: "it is no Parquet file, or is cut off, or encrypted"}
+	}
+	if n > min(in.Size()-12, mostFooter) {
+		return &BadError{Why: fmt.Sprintf("its description has %d bytes, which is more than the file has, or than %d", n, mostFooter)}
+	}
+	return nil
 }
 
 func (p *parquetReader) open() {

@@ -167,7 +167,8 @@ func TestBadFiles(t *testing.T) {
 		{Format{Kind: CSV, Header: true}, "", "no header"},
 		{Format{Kind: CSV, Compression: Gzip}, "plain", "not compressed by gzip"},
 		{Format{Kind: CSV, Compression: Zstd}, "plain", "magic number mismatch"},
-		{Format{Kind: Parquet}, "plain", "no Parquet file"},
+		{Format{Kind: Parquet}, "plain and long enough", "no Parquet file"},
+		{Format{Kind: Parquet}, "PAR1\xff\xff\xff\x7fPAR1", "its description has"},
 	} {
 		_, _, err := readAll(file(c.in), c.f.withDefaults(), Position{})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
