@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"time"
 
 	"github.com/dolthub/go-mysql-server/server"
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/sqltypes"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
@@ -54,6 +56,9 @@ type order struct {
 	Files  []fileOrder `json:"files,omitempty"`
 	// Query is that of an export.
 	Query string `json:"query,omitempty"`
+	// Floats are the columns that are FLOATs, and are read as DOUBLEs: a result has six digits of a
+	// FLOAT.
+	Floats []int `json:"floats,omitempty"`
 }
 
 // fileOrder is a file of an import.
@@ -132,9 +137,9 @@ func (g *Env) order(ctx *sql.Context, st *Statement) (*order, error) {
 	}
 	if o.Verb == verbExport {
 		if o.Query == "" {
-			o.Query = "SELECT * FROM " + quote(o.DB) + "." + quote(o.Table)
+			err = g.whole(ctx, o)
 		}
-		return o, nil
+		return o, err
 	}
 	if !g.Rights(ctx).Sees(o.DB, o.Table) {
 		return nil, sql.ErrTableNotFound.New(o.Table)
@@ -145,6 +150,32 @@ func (g *Env) order(ctx *sql.Context, st *Statement) (*order, error) {
 	}
 	o.Options.Format.Single = o.Fields == "" && len(t.Cols) == 1
 	return o, g.find(ctx, o)
+}
+
+// whole makes the query of an export of a table or a view.
+func (g *Env) whole(ctx context.Context, o *order) error {
+	snap, err := g.Catalog.Current(ctx)
+	if err != nil {
+		return err
+	}
+	list := "*"
+	if t := snap.Table(o.DB, o.Table); t != nil {
+		var cols []string
+		for _, c := range t.Cols {
+			if c.Desc.Hidden || c.Desc.HiddenSystem {
+				continue
+			}
+			name := quote(c.Desc.Name)
+			if c.Type.Type() == sqltypes.Float32 {
+				o.Floats = append(o.Floats, len(cols))
+				name = "CAST(" + name + " AS DOUBLE) AS " + name
+			}
+			cols = append(cols, name)
+		}
+		list = strings.Join(cols, ", ")
+	}
+	o.Query = "SELECT " + list + " FROM " + quote(o.DB) + "." + quote(o.Table)
+	return nil
 }
 
 // table is that of an import.

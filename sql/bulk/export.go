@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -138,6 +140,12 @@ func (x *exporter) write(ctx context.Context, row []sqltypes.Value) error {
 		switch {
 		case v.IsNull():
 			x.row[i] = nil
+		case x.cols[i].Type == rowfile.Float:
+			f, err := strconv.ParseFloat(v.ToString(), 64)
+			if err != nil {
+				return err
+			}
+			x.row[i] = strconv.AppendFloat(nil, f, 'g', -1, 32)
 		case x.bits[i]:
 			var n uint64
 			for _, b := range v.Raw() {
@@ -181,8 +189,11 @@ func (x *exporter) end(ctx context.Context) error {
 // columns takes the columns of the result.
 func (x *exporter) columns(fields []*querypb.Field) error {
 	x.row = make([][]byte, len(fields))
-	for _, f := range fields {
+	for i, f := range fields {
 		c := rowfile.Column{Name: f.Name, Type: typeOf(f)}
+		if slices.Contains(x.o.Floats, i) {
+			c.Type = rowfile.Float
+		}
 		if c.Type == rowfile.Decimal {
 			c.Scale = int(f.Decimals)
 			c.Precision = int(f.ColumnLength)
