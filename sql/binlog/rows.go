@@ -98,12 +98,12 @@ func (m *mapping) describe() {
 func (m *mapping) optional(b []byte) []byte {
 	const (
 		signs      = 1
-		charsets   = 3
+		charsets   = 2
 		names      = 4
 		sets       = 5
 		enums      = 6
 		primary    = 8
-		ofElements = 11
+		ofElements = 10
 	)
 	field := func(typ byte, body []byte) {
 		if len(body) > 0 {
@@ -111,7 +111,8 @@ func (m *mapping) optional(b []byte) []byte {
 		}
 	}
 	var numeric []*column
-	var charset, name, set, enum, elements, key []byte
+	var name, set, enum, key []byte
+	var charset, elements []uint16
 	at := map[int]int{}
 	for i, c := range m.cols {
 		at[c.pos] = i
@@ -122,9 +123,9 @@ func (m *mapping) optional(b []byte) []byte {
 		}
 		switch {
 		case c.members == nil && c.charset != 0:
-			charset = lenenc(charset, uint64(c.charset))
+			charset = append(charset, c.charset)
 		case c.members != nil:
-			elements = lenenc(elements, uint64(c.charset))
+			elements = append(elements, c.charset)
 			to := &enum
 			if c.meta[0] == colSet {
 				to = &set
@@ -145,13 +146,48 @@ func (m *mapping) optional(b []byte) []byte {
 		key = lenenc(key, uint64(at[p]))
 	}
 	field(signs, sign)
-	field(charsets, charset)
+	collations := func(typ byte, of []uint16) {
+		body, each := collated(of)
+		field(typ+each, body)
+	}
+	collations(charsets, charset)
 	field(names, name)
 	field(sets, set)
 	field(enums, enum)
 	field(primary, key)
-	field(ofElements, elements)
+	collations(ofElements, elements)
 	return b
+}
+
+// collated are the collations of columns as MySQL has them: the one that most columns have, and
+// those of others by their numbers, or, if that is shorter, of each column. The type of the field is
+// larger by each then. mysql-binlog-connector-java, which Debezium has, fails on the latter for
+// ENUM and SET (0.29.2): MySQL writes them for tables only that mix collations of these.
+func collated(of []uint16) (b []byte, each byte) {
+	if len(of) == 0 {
+		return nil, 0
+	}
+	count := map[uint16]int{}
+	most := of[0]
+	for _, c := range of {
+		count[c]++
+	}
+	for _, c := range of {
+		if count[c] > count[most] {
+			most = c
+		}
+	}
+	b = lenenc(nil, uint64(most))
+	var all []byte
+	for i, c := range of {
+		if all = lenenc(all, uint64(c)); c != most {
+			b = lenenc(lenenc(b, uint64(i)), uint64(c))
+		}
+	}
+	if len(all) < len(b) {
+		return all, 1
+	}
+	return b, 0
 }
 
 // image appends a row.

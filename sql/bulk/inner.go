@@ -142,17 +142,27 @@ func (in *inner) load(ctx context.Context, l *loading) error {
 	affected := uint64(0)
 	done, err := in.try(ctx, l.query, func(r *sqltypes.Result) error { affected = r.RowsAffected; return nil })
 	s.Settle()
-	var me *mysql.SQLError
-	if errors.As(err, &me) && me.Num == errDuplicate && s.Stmt.Duplicate != "" {
-		err = mysql.NewSQLError(errDuplicate, "23000", "%s", s.Stmt.Duplicate)
-	}
-	if err == nil && !done {
+	if err = in.named(err); err == nil && !done {
 		err = errNotOurs
 	}
 	if err != nil || l.exact {
 		return err
 	}
-	for _, w := range s.Warnings() {
+	return in.rest(sctx, t, l, affected)
+}
+
+// named words the error of a duplicate as MySQL does.
+func (in *inner) named(err error) error {
+	var me *mysql.SQLError
+	if errors.As(err, &me) && me.Num == errDuplicate && in.s.Stmt.Duplicate != "" {
+		return mysql.NewSQLError(errDuplicate, "23000", "%s", in.s.Stmt.Duplicate)
+	}
+	return err
+}
+
+// rest ends a LOAD DATA that was to leave out the rows that meet others, and none but those.
+func (in *inner) rest(ctx *sql.Context, t *session.Txn, l *loading, affected uint64) error {
+	for _, w := range in.s.Warnings() {
 		if w.Code != errDuplicate {
 			return mysql.NewSQLError(w.Code, "HY000", "%s", w.Message)
 		}
@@ -161,11 +171,11 @@ func (in *inner) load(ctx context.Context, l *loading) error {
 		return nil
 	}
 	if l.after != nil {
-		if err := l.after(k, affected); err != nil {
+		if err := l.after(t.KV, affected); err != nil {
 			return err
 		}
 	}
-	return t.Commit(sctx)
+	return t.Commit(ctx)
 }
 
 // errDuplicate is that of a row that meets another one.

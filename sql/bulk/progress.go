@@ -211,39 +211,7 @@ func (r *records) merge(ctx context.Context) error {
 		return nil
 	}
 	defer r.merging.Unlock()
-	r.mu.Lock()
-	type merged struct {
-		file int
-		n    int
-		part
-	}
-	var all []merged
-	for i, ps := range r.files {
-		m := merged{file: i, n: 1}
-		for k := range ps {
-			if ps[0].From.Row > 0 {
-				break
-			}
-			if k == 0 {
-				m.part = ps[0]
-			} else if ps[k].From.Row == m.To.Row {
-				m.To, m.n = ps[k].To, m.n+1
-				m.tally.add(ps[k].tally)
-			} else {
-				break
-			}
-		}
-		if m.n > 1 {
-			all = append(all, m)
-		}
-	}
-	keys := map[int][]base.Key{}
-	for _, m := range all {
-		for _, p := range r.files[m.file][1:m.n] {
-			keys[m.file] = append(keys[m.file], recordKey(r.job, m.file, p.From.Row))
-		}
-	}
-	r.mu.Unlock()
+	all := r.prefixes()
 	if len(all) == 0 {
 		return nil
 	}
@@ -252,30 +220,57 @@ func (r *records) merge(ctx context.Context) error {
 		if err == nil && now != r.term {
 			err = job.ErrLost
 		}
-		if err != nil {
-			return err
-		}
 		for _, m := range all {
-			v, err := json.Marshal(&m.part)
 			if err != nil {
-				return err
+				break
 			}
-			t.Put(recordKey(r.job, m.file, m.From.Row), v, 0)
-			for _, k := range keys[m.file] {
+			err = r.put(t, m.file, &m.part)
+			for _, k := range m.gone {
 				t.Delete(k)
 			}
 		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, m := range all { // others have come behind them only
-		r.files[m.file] = slices.Replace(r.files[m.file], 0, m.n, m.part)
+	for _, m := range all { // parts that have come meanwhile are behind these
+		r.files[m.file] = slices.Replace(r.files[m.file], 0, len(m.gone)+1, m.part)
 	}
 	return nil
+}
+
+// prefix is the parts of a file that follow each other from its beginning, as one.
+type prefix struct {
+	file int
+	part
+	gone []base.Key // of the others
+}
+
+// prefixes are those of more than one part.
+func (r *records) prefixes() (all []prefix) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, ps := range r.files {
+		if len(ps) < 2 || ps[0].From.Row > 0 {
+			continue
+		}
+		m := prefix{file: i, part: ps[0]}
+		for _, p := range ps[1:] {
+			if p.From.Row != m.To.Row {
+				break
+			}
+			m.To = p.To
+			m.tally.add(p.tally)
+			m.gone = append(m.gone, recordKey(r.job, i, p.From.Row))
+		}
+		if len(m.gone) > 0 {
+			all = append(all, m)
+		}
+	}
+	return all
 }
 
 // remove removes all records of a job, in the transaction that ends it.

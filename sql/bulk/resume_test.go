@@ -180,4 +180,3 @@ func TestImportCanceled(t *testing.T) {
 		t.Errorf("%d records are left", n)
 	}
 }
-

@@ -162,12 +162,10 @@ func (p *reader) imported(st *Statement) {
 
 // until goes to a sign or keyword that stands outside of quotes and parentheses.
 func (p *reader) until(end string) {
-	depth, before := 0, byte(' ')
+	depth := 0
 	for i := 0; i < len(p.Rest); i++ {
-		c := p.Rest[i]
-		switch {
-		case depth == 0 && len(p.Rest)-i >= len(end) && strings.EqualFold(p.Rest[i:i+len(end)], end) && (end == ")" || !phrase.IsWord(before) &&
-			before != '@' && before != '.' && (i+len(end) == len(p.Rest) || !phrase.IsWord(p.Rest[i+len(end)]))):
+		switch c := p.Rest[i]; {
+		case depth == 0 && p.stands(i, end):
 			p.Rest = p.Rest[i:]
 			return
 		case c == '(':
@@ -175,22 +173,39 @@ func (p *reader) until(end string) {
 		case c == ')':
 			depth--
 		case c == '\'' || c == '"' || c == '`':
-			for i++; i < len(p.Rest) && p.Rest[i] != c; i++ {
-				if p.Rest[i] == '\\' && c != '`' {
-					i++
-				}
-			}
-		case c == '/' || c == '#' || c == ';' || c == '-' && i+1 < len(p.Rest) && p.Rest[i+1] == '-':
-			if c != '/' || i+1 < len(p.Rest) && p.Rest[i+1] == '*' {
-				p.Rest = p.Rest[i:]
-				p.Fail("a statement without comments")
-				return
-			}
+			i = p.behind(i)
+		case c == '#' || c == ';' || strings.HasPrefix(p.Rest[i:], "--") || strings.HasPrefix(p.Rest[i:], "/*"):
+			p.Rest = p.Rest[i:]
+			p.Fail("a statement without comments")
+			return
 		}
-		before = c
 	}
 	p.Rest = ""
 	p.Fail(end)
+}
+
+// stands reports whether a sign or keyword stands at a place.
+func (p *reader) stands(i int, end string) bool {
+	rest := p.Rest[i:]
+	if len(rest) < len(end) || !strings.EqualFold(rest[:len(end)], end) {
+		return false
+	}
+	if end == ")" {
+		return true
+	}
+	begins := i == 0 || !phrase.IsWord(p.Rest[i-1]) && p.Rest[i-1] != '@' && p.Rest[i-1] != '.'
+	return begins && (len(rest) == len(end) || !phrase.IsWord(rest[len(end)]))
+}
+
+// behind is where the quotes end that begin at a place.
+func (p *reader) behind(i int) int {
+	quote := p.Rest[i]
+	for i++; i < len(p.Rest) && p.Rest[i] != quote; i++ {
+		if p.Rest[i] == '\\' && quote != '`' {
+			i++
+		}
+	}
+	return i
 }
 
 func (p *reader) kind(text string) rowfile.Kind {

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -104,30 +105,29 @@ func (d *dump) skip(n int) error {
 // space skips white space and comments. io.EOF: nothing is behind them.
 func (d *dump) space() error {
 	for {
-		c := d.peek(0)
+		c, err := d.peek(0), error(nil)
 		switch {
-		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
-			if _, err := d.get(); err != nil {
-				return err
-			}
+		case strings.IndexByte(" \t\r\n", c) >= 0:
+			_, err = d.get()
 		case c == '#' || c == '-' && d.peek(1) == '-' && d.peek(2) <= ' ':
-			if err := d.until("\n"); err != nil {
-				return err
-			}
+			err = d.until("\n")
 		case c == '/' && d.peek(1) == '*':
-			if err := d.comment(); err != nil {
-				return err
-			}
-		case c == 0:
-			if _, err := d.b.Peek(1); err != nil {
-				_, err = d.get()
-				return err
-			}
-			return nil
+			err = d.comment()
+		case c == 0 && d.over():
+			_, err = d.get()
 		default:
 			return nil
 		}
+		if err != nil {
+			return err
+		}
 	}
+}
+
+// over reports whether there is no byte any more, or none that can be read.
+func (d *dump) over() bool {
+	_, err := d.b.Peek(1)
+	return err != nil
 }
 
 // comment skips a comment. What servers of a version are to execute does no harm unread: mysqldump
@@ -458,13 +458,15 @@ func (d *dump) row() error {
 	}
 }
 
+var truth = map[string]string{"TRUE": "1", "FALSE": "0"}
+
 // value reads a literal.
 func (d *dump) value() error {
 	c := d.peek(0)
 	switch {
 	case c == '\'' || c == '"':
 		return d.text()
-	case c == '-' || c == '+' || c == '.' || c >= '0' && c <= '9':
+	case strings.IndexByte("-+.0123456789", c) >= 0:
 		return d.number()
 	}
 	w, err := d.word()
@@ -477,10 +479,12 @@ func (d *dump) value() error {
 		d.ends, d.bytes = append(d.ends, -1), append(d.bytes, false)
 		return nil
 	case up == "TRUE" || up == "FALSE":
-		d.add(map[bool]string{true: "1", false: "0"}[up == "TRUE"])
+		d.add(truth[up])
 		return nil
-	case (up == "X" || up == "B") && next == '\'':
-		return d.bits(up == "X")
+	case next == '\'' && up == "X":
+		return d.bits(true)
+	case next == '\'' && up == "B":
+		return d.bits(false)
 	case strings.HasPrefix(w, "_"):
 		return d.introduced(up)
 	}
@@ -593,6 +597,8 @@ func unescaped(c byte) byte {
 	return c
 }
 
+var aNumber = regexp.MustCompile(`^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$`)
+
 // number reads a number, or bytes as 0x and digits.
 func (d *dump) number() error {
 	if d.peek(0) == '0' && d.peek(1) == 'x' {
@@ -610,10 +616,8 @@ func (d *dump) number() error {
 			return d.bad("a number has more than %d digits", mostName)
 		}
 	}
-	for i, c := range d.buf[begin:] {
-		if (c < '0' || c > '9') && c != '.' && c|0x20 != 'e' && (c != '-' && c != '+' || i > 0 && d.buf[begin+i-1]|0x20 != 'e') {
-			return d.bad("%q is no number", d.buf[begin:])
-		}
+	if !aNumber.Match(d.buf[begin:]) {
+		return d.bad("%q is no number", d.buf[begin:])
 	}
 	d.end(false)
 	return nil

@@ -182,11 +182,11 @@ type texter = func([]byte, parquet.Value) ([]byte, error)
 
 // textOf is how values of a column are written. Timestamps are written in UTC.
 func textOf(t parquet.Type) (texter, error) {
-	var logical format.LogicalTypeValue
-	if l := t.LogicalType(); l != nil {
-		logical = l.Value
+	l := t.LogicalType()
+	if l == nil {
+		return physicalText(t)
 	}
-	switch l := logical.(type) {
+	switch l := l.Value.(type) {
 	case *format.DecimalType:
 		return decimalText(t.Kind(), int(l.Scale))
 	case *format.DateType:
@@ -194,15 +194,13 @@ func textOf(t parquet.Type) (texter, error) {
 	case *format.TimestampType:
 		unit := l.Unit.Value
 		if unit == nil || t.Kind() != parquet.Int64 {
-			break
+			return physicalText(t)
 		}
 		return func(b []byte, v parquet.Value) ([]byte, error) { return timeText(b, at(v.Int64(), unit.Duration())) }, nil
 	case *format.TimeType:
-		unit := l.Unit.Value
-		if unit == nil || t.Kind() != parquet.Int64 && t.Kind() != parquet.Int32 {
-			break
+		if unit := l.Unit.Value; unit != nil {
+			return timeOfDay(t.Kind(), unit.Duration()), nil
 		}
-		return timeOfDay(t.Kind(), unit.Duration()), nil
 	case *format.UUIDType:
 		return uuidText, nil
 	case *format.Float16Type:

@@ -224,6 +224,20 @@ func TestWriteCSV(t *testing.T) {
 	}
 }
 
+// TestLikeNull: a text that would be read as NULL is refused.
+func TestLikeNull(t *testing.T) {
+	w, err := Create(io.Discard, &Format{Kind: CSV, FieldEnd: ",", Escape: `\`, Null: "-"}, []Column{{Name: "a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Write([][]byte{[]byte("-")}); err == nil {
+		t.Error("it is written")
+	}
+	if err := w.Write([][]byte{[]byte("--")}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestWriteParquet: values of all types are read again, from any row on.
 func TestWriteParquet(t *testing.T) {
 	cols := []Column{{Name: "z", Type: Int}, {Name: "u", Type: Uint}, {Name: "d", Type: Decimal, Precision: 10, Scale: 2},

@@ -129,32 +129,43 @@ func (c *csvWriter) field(v []byte, t Type) error {
 		c.buf.WriteString(c.f.Null)
 		return nil
 	}
-	quoted := c.f.Enclosed != "" && (t == Text || t == Bytes || t == JSON)
-	if !quoted && !bytes.ContainsAny(v, c.special) && string(v) != c.f.Null {
+	means := bytes.ContainsAny(v, c.special) || string(v) == c.f.Null
+	switch {
+	case c.f.Enclosed != "" && (means || t == Text || t == Bytes || t == JSON):
+		c.enclosed(v)
+	case !means:
 		c.buf.Write(v)
-		return nil
+	case c.f.Escape == "" || !bytes.ContainsAny(v, c.special):
+		return fmt.Errorf("a value looks like NULL, or has a terminator in it: name fields_enclosed_by, or other texts")
+	default:
+		c.plain(v)
 	}
-	quoted = c.f.Enclosed != ""
-	if !quoted && c.f.Escape == "" {
-		return fmt.Errorf("a value looks like NULL, or has a terminator in it: name fields_enclosed_by or fields_escaped_by")
-	}
-	if quoted {
-		c.buf.WriteString(c.f.Enclosed)
-		defer c.buf.WriteString(c.f.Enclosed)
-	}
+	return nil
+}
+
+// enclosed writes a value in quotes.
+func (c *csvWriter) enclosed(v []byte) {
+	c.buf.WriteString(c.f.Enclosed)
 	for _, b := range v {
-		switch {
-		case c.f.Escape != "" && b == c.f.Escape[0]:
+		if c.f.Escape != "" && b == c.f.Escape[0] {
 			c.buf.WriteString(c.f.Escape)
-		case quoted && b == c.f.Enclosed[0]:
+		} else if b == c.f.Enclosed[0] {
 			c.buf.WriteString(c.f.Enclosed)
-		case !quoted && strings.IndexByte(c.special, b) >= 0:
+		}
+		c.buf.WriteByte(b)
+	}
+	c.buf.WriteString(c.f.Enclosed)
+}
+
+// plain writes a value without quotes, and an escape before each byte that means something.
+func (c *csvWriter) plain(v []byte) {
+	for _, b := range v {
+		if strings.IndexByte(c.special, b) >= 0 {
 			c.buf.WriteString(c.f.Escape)
 			b = lettered(b)
 		}
 		c.buf.WriteByte(b)
 	}
-	return nil
 }
 
 // lettered is what stands behind an escape for a byte that has a letter.
