@@ -160,8 +160,8 @@ func (m *mapping) optional(b []byte) []byte {
 }
 
 // collated are the collations of columns as MySQL has them: the one that most columns have, and
-// those of others by their numbers, or, if that is shorter, of each column. The type of the field is
-// larger by each then. mysql-binlog-connector-java, which Debezium has, fails on the latter for
+// those of others by their numbers, or, if that is shorter, of each column. The type of the field
+// is larger by each then. mysql-binlog-connector-java, which Debezium has, fails on the latter for
 // ENUM and SET (0.29.2): MySQL writes them for tables only that mix collations of these.
 func collated(of []uint16) (b []byte, each byte) {
 	if len(of) == 0 {
