@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/txn/known"
@@ -54,21 +55,46 @@ func (t *Txn) isLarge() bool {
 // are validated with what was read.
 func (t *Txn) atOnce() bool { return t.mode == bySlot || t.db.ordered || t.buf.Meta() }
 
-// most is the most that the transaction may write.
-func (t *Txn) most() (bytes, count int) {
+// most is the most that a transaction of this kind writes.
+func (t *Txn) most() kv.Volume {
 	l := &t.db.cfg.Limits
 	if t.program || t.db.ordered {
-		return l.OnceBytes, l.OnceWrites
+		return kv.Volume{Bytes: l.OnceBytes, Writes: l.OnceWrites}
 	}
-	return l.WriteBytes, l.Writes
+	return kv.Volume{Bytes: l.WriteBytes, Writes: l.Writes}
+}
+
+var _ kv.Measured = (*Txn)(nil)
+
+func (t *Txn) volume() kv.Volume { return kv.Volume{Bytes: t.buf.Bytes, Writes: t.buf.Len()} }
+
+// Written implements kv.Measured. What is written at once is never stretched, so the caller has to
+// stop before.
+func (t *Txn) Written() (now, most kv.Volume) {
+	if most = t.most(); t.buf.Meta() {
+		once := t.db.cfg.Limits.OnceBytes
+		most.Bytes = min(most.Bytes, once-once/8)
+	}
+	return t.volume(), most
+}
+
+// Stretch implements kv.Measured.
+func (t *Txn) Stretch(on bool) { t.stretched = on }
+
+// tooMuch reports whether the transaction has written more than it may.
+func (t *Txn) tooMuch() bool {
+	most := t.most()
+	if t.stretched {
+		most = most.Stretched()
+	}
+	return t.volume().Over(most)
 }
 
 // mayCommit is why the transaction cannot commit what it has written.
 func (t *Txn) mayCommit() error {
 	l := &t.db.cfg.Limits
-	bytes, count := t.most() // it may have crossed regions since
 	switch {
-	case t.buf.Bytes > bytes || t.buf.Len() > count:
+	case t.tooMuch(): // it may have crossed regions since
 		return t.tooLarge()
 	case (t.buf.Bytes > l.OnceBytes || t.early.sent() != nil) && t.buf.Meta():
 		return base.Errorf(base.CodeInvalid, "a transaction that changes definitions, or GLOBAL tables, writes %d MiB "+
@@ -79,10 +105,10 @@ func (t *Txn) mayCommit() error {
 
 // tooLarge is the error of a transaction that writes more than it may.
 func (t *Txn) tooLarge() error {
-	bytes, count := t.most()
+	most := t.most()
 	why := "commit in smaller pieces (split a file for LOAD DATA; give UPDATE and DELETE a range of the key, or LIMIT)"
 	return base.Errorf(base.CodeInvalid, "the transaction writes more than %d MiB or %d rows and entries of indexes: %s",
-		bytes>>20, count, why)
+		most.Bytes>>20, most.Writes, why)
 }
 
 func (c *largeCommit) commit(ctx context.Context) (ts base.Timestamp, err error) {

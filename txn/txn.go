@@ -34,8 +34,10 @@ type Txn struct {
 	buf      writes.Buffer
 	rows     known.Rows
 	ahead    kept.Rows // what Ahead has read
-	early    *early    // nil: nothing is logged before the commit
-	ends     *ending   // what it ends, if that is a prepared transaction; nil: it is no such end
+	// stretched: it may write more than others (kv.Measured).
+	stretched bool
+	early     *early  // nil: nothing is logged before the commit
+	ends      *ending // what it ends, if that is a prepared transaction; nil: it is no such end
 }
 
 // snapshots are the timestamps of reads that do not lock.
@@ -258,7 +260,7 @@ func (t *Txn) buffer(old, w *writes.Write) {
 		w.Patch, w.Draft = nil, 0
 	}
 	t.buf.Set(old, w)
-	if bytes, count := t.most(); t.buf.Bytes > bytes || t.buf.Len() > count {
+	if t.tooMuch() {
 		t.refuse(t.tooLarge())
 	}
 }

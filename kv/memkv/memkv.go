@@ -48,6 +48,8 @@ type DB struct {
 	node   base.NodeID
 	calls  *atomic.Int64
 	traced *atomic.Int64
+	// Most is what a transaction of this gateway may write; zero: as much as it likes.
+	Most kv.Volume
 }
 
 var (

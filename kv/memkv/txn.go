@@ -53,6 +53,8 @@ type txn struct {
 	streamed base.TableID
 	entries  []base.IndexID
 	kept     int
+	// stretched: the transaction may write more than others (kv.Measured).
+	stretched bool
 }
 
 func (t *txn) ID() base.TxnID                { return t.id }
@@ -404,6 +406,37 @@ func (t *txn) write(w write) {
 	}
 	t.log = append(t.log, w)
 	t.writes[w.key] = len(t.log) - 1
+	t.bound()
+}
+
+var _ kv.Measured = (*txn)(nil)
+
+// Written implements kv.Measured.
+func (t *txn) Written() (now, most kv.Volume) {
+	for _, i := range t.writes {
+		now.Bytes += len(t.log[i].key) + len(t.log[i].value)
+	}
+	if now.Writes, most = len(t.writes), t.db.Most; most == (kv.Volume{}) {
+		most = kv.Unbounded
+	}
+	return now, most
+}
+
+// Stretch implements kv.Measured.
+func (t *txn) Stretch(on bool) { t.stretched = on }
+
+// bound ends a transaction that writes more than it may.
+func (t *txn) bound() {
+	if t.db.Most == (kv.Volume{}) || t.err != nil {
+		return
+	}
+	now, most := t.Written()
+	if t.stretched {
+		most = most.Stretched()
+	}
+	if now.Over(most) {
+		t.err = base.Errorf(base.CodeInvalid, "the transaction writes more than %d bytes or %d rows", t.db.Most.Bytes, t.db.Most.Writes)
+	}
 }
 
 // streams reports whether a key is a row of the table of Stream.

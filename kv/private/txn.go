@@ -22,6 +22,7 @@ type mark struct{ savepoint, log int }
 
 var (
 	_ kv.Txn      = (*Txn)(nil)
+	_ kv.Measured = (*Txn)(nil)
 	_ kv.EpochTxn = (*epochTxn)(nil)
 )
 
@@ -57,6 +58,21 @@ func (t *epochTxn) Hold(ctx context.Context, table base.TableID, version base.Ti
 
 // Buffered implements kv.EpochTxn: private rows count as neither.
 func (t *epochTxn) Buffered() (epochs, others bool) { return t.epochs.Buffered() }
+
+// Written implements kv.Measured: of the cluster's rows.
+func (t *Txn) Written() (now, most kv.Volume) {
+	if in, ok := t.in.(kv.Measured); ok {
+		return in.Written()
+	}
+	return now, kv.Unbounded
+}
+
+// Stretch implements kv.Measured.
+func (t *Txn) Stretch(on bool) {
+	if in, ok := t.in.(kv.Measured); ok {
+		in.Stretch(on)
+	}
+}
 
 // Full implements Routed.
 func (t *Txn) Full() error { return t.s.full }

@@ -34,6 +34,16 @@ type splitter struct {
 	over        bool // in is read to its end
 	err         error
 
+	before int64 // bytes of the file before buf
+	// lines are those that nextLine would have found, -1: it finds none. Where there are quotes,
+	// or lines begin with a text, they are others than those that are read; then buf[:counted] has
+	// been looked at, escaped says that an escape was its last byte, and whole that a line ended
+	// there.
+	lines          int
+	looks          bool
+	counted        int
+	escaped, whole bool
+
 	lineOver, eof, startOfLine bool
 	// data are the fields of the rows at hand, one behind the other; the last one begins at start.
 	// enclosed: it was in quotes; null: it has \N in it.
@@ -46,7 +56,11 @@ func newSplitter(in io.Reader, l Layout) *splitter {
 	if l.LineEnd == l.FieldEnd {
 		l.LineEnd = "" // lines end where all fields are read
 	}
-	s := &splitter{in: in, l: l, line: first(l.LineEnd), field: first(l.FieldEnd), startOfLine: l.LineStart != ""}
+	s := &splitter{in: in, l: l, line: first(l.LineEnd), field: first(l.FieldEnd), startOfLine: l.LineStart != "",
+		looks: l.Enclosed >= 0 || l.LineStart != ""}
+	if s.line < 0 {
+		s.lines, s.looks = -1, false
+	}
 	for _, b := range []int{s.line, s.field, l.Enclosed, l.Escape} {
 		if b >= 0 {
 			s.special[b] = true
@@ -65,9 +79,15 @@ func first(text string) int {
 // fill reads until n bytes are at hand; false if the file has fewer.
 func (s *splitter) fill(n int) bool {
 	for len(s.buf)-s.at < n && !s.over {
+		s.look()
 		keep := max(s.at-2, 0) // for back
+		if s.looks {
+			keep = min(keep, s.counted)
+		}
 		s.buf = append(s.buf[:0], s.buf[keep:]...)
 		s.at -= keep
+		s.counted -= keep
+		s.before += int64(keep)
 		if room := s.at + max(n, readBytes) + 2; cap(s.buf) < room {
 			s.buf = append(make([]byte, 0, room), s.buf...)
 		}
@@ -81,6 +101,47 @@ func (s *splitter) fill(n int) bool {
 		}
 	}
 	return len(s.buf)-s.at >= n
+}
+
+// look counts the ends of lines in what has been read, as nextLine would: it knows no quotes.
+func (s *splitter) look() {
+	for end := s.l.LineEnd; s.looks && s.counted < s.at; s.counted++ {
+		c := int(s.buf[s.counted])
+		s.whole = false
+		switch {
+		case s.escaped:
+			s.escaped = false
+		case c == s.l.Escape:
+			s.escaped = true
+		case c != s.line:
+		case s.counted+len(end) > s.at:
+			return // the rest of it has not been read
+		case string(s.buf[s.counted:s.counted+len(end)]) == end:
+			s.lines, s.whole = s.lines+1, true
+			s.counted += len(end) - 1
+		}
+	}
+}
+
+// Place is a place in a file, where a line begins: behind how many bytes and lines. Lines are those
+// of IGNORE n LINES; -1: that does not lead there.
+type Place struct {
+	Bytes int64
+	Lines int
+}
+
+// place is where the next line begins. n lines have been read since it was asked last.
+func (s *splitter) place(n int) Place {
+	p := Place{Bytes: s.before + int64(s.at)}
+	switch s.look(); {
+	case !s.looks && s.lines >= 0:
+		s.lines += n
+	case !s.whole || s.counted != s.at:
+		p.Lines = -1
+		return p
+	}
+	p.Lines = s.lines
+	return p
 }
 
 // get is the next byte; -1 at the end. back takes it back.

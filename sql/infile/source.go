@@ -2,6 +2,7 @@ package infile
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -22,7 +23,11 @@ type File struct {
 	// After is given what waits until the client has sent the rest of the file, as the protocol
 	// asks before it is told anything. The statement that reads the file does not wait for it: a
 	// client may be silent for long.
-	After  func(wait func())
+	After func(wait func())
+	// Keep has what is read kept, until Kept is called, so that it can be read again.
+	Keep bool
+	// Batch is how many lines a batch has at most.
+	Batch  int
 	layout Layout
 	skip   uint64 // lines
 	cols   []algebra.Column
@@ -33,6 +38,8 @@ type File struct {
 	ahead chan *batch
 	end   context.CancelFunc
 	now   *batch    // that Next has yielded
+	mem   *exec.Mem // nil: the file has not been opened
+	tape  tape
 	err   error     // of the goroutine, when ahead is closed
 	last  []*string // the fields of the last line; nil: there was none
 }
@@ -52,6 +59,8 @@ type batch struct {
 	cut    []bool // lines that have more than that
 	bytes  int64
 	last   []*string // the fields of the last line
+	end    Place     // in the file
+	kept   []byte    // as a tape keeps it; nil: nobody does
 }
 
 // DB implements algebra.Table.
@@ -88,33 +97,25 @@ func fieldColumn(i int, coll sql.CollationID) algebra.Column {
 	return algebra.Column{Name: field(i), Type: expr.TextType(mostField, coll, expr.CoerceImplicit)}
 }
 
-// Start implements exec.Source.
+// Start implements exec.Source. What is kept is read once more.
 func (f *File) Start(ctx *exec.Ctx, r exec.Read) (exec.Rows, error) {
-	f.ctx, f.wants = ctx, r.Cols
+	if f.ctx = ctx; f.mem == nil {
+		f.wants = r.Cols
+	}
+	f.tape.rewind()
 	return f, nil
 }
 
 // Next implements exec.Rows.
 func (f *File) Next(b *expr.Batch) (bool, error) {
-	if f.file == nil {
-		var err error
-		if f.file, err = f.Open(); err != nil {
+	if f.mem == nil {
+		if err := f.open(); err != nil {
 			return false, err
 		}
-		f.ahead = make(chan *batch, 2)
-		var ctx context.Context
-		ctx, f.end = context.WithCancel(f.ctx.Context)
-		go f.read(ctx)
 	}
 	f.done()
-	var ok bool
-	select {
-	case f.now, ok = <-f.ahead:
-	case <-f.ctx.Done():
-		return false, context.Cause(f.ctx)
-	}
-	if !ok {
-		return false, f.err
+	if ok, err := f.take(); !ok || err != nil {
+		return false, err
 	}
 	f.last = f.now.last
 	if len(b.Cols) == 0 {
@@ -135,18 +136,78 @@ func (f *File) Next(b *expr.Batch) (bool, error) {
 	return true, nil
 }
 
+// open asks for the file, and begins to read it.
+func (f *File) open() (err error) {
+	if f.file, err = f.Open(); err != nil {
+		return err
+	}
+	if f.Keep {
+		if err := f.ctx.Mem.Grow(tapeBytes); err != nil {
+			return errors.Join(err, f.file.Close())
+		}
+	}
+	f.mem, f.ahead = f.ctx.Mem, make(chan *batch, 2)
+	var ctx context.Context
+	ctx, f.end = context.WithCancel(f.ctx.Context)
+	f.tape.ctx, f.tape.dir = f.ctx.Context, f.ctx.TempDir
+	go f.read(ctx)
+	return nil
+}
+
+// take makes the next batch the one at hand: of those that are read again, then of the file.
+func (f *File) take() (ok bool, err error) {
+	if f.tape.plays() {
+		record, err := f.tape.next()
+		if err == nil {
+			f.now, err = played(record, len(f.cols), f.wants)
+		}
+		if err == nil {
+			err = f.mem.Grow(f.now.bytes)
+		}
+		return err == nil, err
+	}
+	select {
+	case f.now, ok = <-f.ahead:
+	case <-f.ctx.Done():
+		return false, context.Cause(f.ctx)
+	}
+	if !ok {
+		f.now = nil
+		return false, f.err
+	}
+	if f.now.kept != nil {
+		err = f.tape.add(f.now.kept)
+		f.mem.Shrink(int64(len(f.now.kept)))
+		f.now.bytes -= int64(len(f.now.kept))
+		f.now.kept = nil
+	}
+	return err == nil, err
+}
+
+// Kept forgets what was kept: the lines up to the batch at hand will not be read again.
+func (f *File) Kept() { f.tape.clear() }
+
+// Place is where the line behind the batch at hand begins.
+func (f *File) Place() Place { return f.now.end }
+
 // done gives up the batch that Next has yielded.
 func (f *File) done() {
 	if f.now != nil {
-		f.ctx.Mem.Shrink(f.now.bytes)
+		f.mem.Shrink(f.now.bytes)
 		f.now = nil
 	}
 }
 
-// Close implements exec.Rows.
+// Close implements exec.Rows. The file stays open: it may be read again. See End.
 func (f *File) Close() error {
-	if f.file == nil {
-		return nil
+	f.done()
+	return nil
+}
+
+// End ends the reading, and leaves what the client still sends to itself.
+func (f *File) End() {
+	if f == nil || f.mem == nil {
+		return
 	}
 	f.end()
 	sent := make(chan struct{})
@@ -155,15 +216,18 @@ func (f *File) Close() error {
 		_ = f.file.Close() // what was read in vain cannot fail any more
 	}()
 	for b := range f.ahead { // which ends at once, as the file is closed
-		f.ctx.Mem.Shrink(b.bytes)
+		f.mem.Shrink(b.bytes)
 	}
 	f.done()
+	if f.Keep {
+		f.mem.Shrink(tapeBytes)
+	}
+	f.tape.clear()
 	f.After(func() { <-sent })
-	return nil
 }
 
 // Opened reports whether the client was asked for the file.
-func (f *File) Opened() bool { return f.file != nil }
+func (f *File) Opened() bool { return f.mem != nil }
 
 // line is how many fields line i of the batch at hand has, and whether it has more than are read.
 func (f *File) line(i int32) (fields int, cut bool) { return f.now.fields[i], f.now.cut[i] }
@@ -180,20 +244,21 @@ func (f *File) read(ctx context.Context) {
 			f.err = s.err
 			return
 		}
+		s.place(1)
 	}
 	for ctx.Err() == nil && !s.eof && s.err == nil {
 		b := f.batch(s)
 		if b.n == 0 {
 			break
 		}
-		if err := f.ctx.Mem.Grow(b.bytes); err != nil {
+		if err := f.mem.Grow(b.bytes); err != nil {
 			f.err = err
 			return
 		}
 		select {
 		case f.ahead <- b:
 		case <-ctx.Done():
-			f.ctx.Mem.Shrink(b.bytes)
+			f.mem.Shrink(b.bytes)
 		}
 	}
 	f.err = s.err
@@ -206,7 +271,7 @@ func (f *File) batch(s *splitter) *batch {
 	s.data = s.data[:0]
 	var at []int // begin and end of each field in s.data; -1: NULL, -2: the line has none
 	more := true
-	for more && b.n < expr.BatchSize && len(s.data) < batchBytes {
+	for more && b.n < f.Batch && len(s.data) < batchBytes {
 		k := 0
 		for k < n && s.next() {
 			if s.isNull() {
@@ -228,7 +293,12 @@ func (f *File) batch(s *splitter) *batch {
 		cut, more = s.nextLine()
 		b.cut = append(b.cut, cut && more)
 	}
+	b.end = s.place(b.n)
 	b.take(at, string(s.data), n, f.wants)
+	if f.Keep {
+		b.kept = b.record(at, s.data)
+		b.bytes += int64(len(b.kept))
+	}
 	return b
 }
 

@@ -38,7 +38,7 @@ func Of(stmt bind.Stmt, noEscapes bool) (*Load, error) {
 	default:
 		return nil, left("LOAD DATA in another character set")
 	}
-	l := &Load{Load: n, File: &File{skip: n.Skip}}
+	l := &Load{Load: n, File: &File{skip: n.Skip, Batch: expr.BatchSize}}
 	y := Layout{FieldEnd: "\t", LineEnd: "\n", Enclosed: -1, Escape: '\\'}
 	if noEscapes {
 		y.Escape = -1

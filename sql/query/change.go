@@ -9,10 +9,7 @@ import (
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/go-mysql-server/sql/plan"
-	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
-	"github.com/dolthub/vitess/go/sqltypes"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
@@ -23,6 +20,7 @@ import (
 	"github.com/godwitdb/godwit/sql/given"
 	"github.com/godwitdb/godwit/sql/infile"
 	"github.com/godwitdb/godwit/sql/prefetch"
+	"github.com/godwitdb/godwit/sql/result"
 	"github.com/godwitdb/godwit/sql/rowlist"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
@@ -90,53 +88,9 @@ type pending struct {
 	failed int    // the number of the condition that the new row does not fulfil, from 1
 }
 
-// outcome is what a statement has changed.
-type outcome struct {
-	kind             bind.ChangeKind
-	matched, changed int
-	duplicates       int // rows of an INSERT that met others
-	warnings         int
-	plain            bool                  // INSERT of one row of VALUES
-	id               uint64                // that the client is told: see writer.number
-	info             func(*outcome) string // of LOAD DATA
-	found            bool                  // the client counts rows that were found, and not those that were changed
-}
-
-func (o *outcome) affected() uint64 {
-	if o.kind == bind.Update && o.found {
-		return uint64(o.matched)
-	}
-	return uint64(o.changed)
-}
-
-// result is the answer to a client.
-func (o *outcome) result() *sqltypes.Result {
-	res := &sqltypes.Result{RowsAffected: o.affected(), InsertID: o.id}
-	switch o.kind {
-	case bind.Update:
-		res.Info = plan.UpdateInfo{Matched: o.matched, Updated: o.changed, Warnings: o.warnings}.String()
-	case bind.Insert:
-		if o.info != nil {
-			res.Info = o.info(o)
-		} else if !o.plain {
-			res.Info = fmt.Sprintf("Records: %d  Duplicates: %d  Warnings: %d", o.matched, o.duplicates, o.warnings)
-		}
-	}
-	return res
-}
-
-// ok is the answer as the engine has it.
-func (o *outcome) ok() types.OkResult {
-	res := types.OkResult{RowsAffected: o.affected(), InsertID: o.id}
-	if o.kind == bind.Update {
-		res.Info = plan.UpdateInfo{Matched: o.matched, Updated: o.changed, Warnings: o.warnings}
-	}
-	return res
-}
-
 // change runs a statement that changes rows; done is false if the engine has to.
 func (r *Runner) change(ctx *sql.Context, s *session.Session, in *inside, text string, client bool,
-	params func(sql.CollationID) ([]expr.Node, error)) (res *outcome, done bool, err error) {
+	params func(sql.CollationID) ([]expr.Node, error)) (res *result.Change, done bool, err error) {
 	c := &change{}
 	st, err := r.prepareIn(ctx, s, in, text, params, func(st *statement, text string, given []expr.Node) error {
 		c.statement, st.client = st, client
@@ -182,7 +136,7 @@ func (c *change) make(text string, params []expr.Node) error {
 		return err
 	}
 	c.modes()
-	c.load.begin()
+	c.load.prepare()
 	for _, t := range c.c.Targets {
 		if err := c.permitted(t); err != nil {
 			return err
@@ -214,10 +168,6 @@ func (c *change) plan() error {
 	return c.plans(c.c.Query, options)
 }
 
-// strictly are the warnings of expressions that strict mode makes errors of a change.
-var strictly = map[int]bool{errIncorrect: true, errDivision: true, errOutOfRange: true, errTruncated: true, errNotOfType: true,
-	1260: true, 1411: true, 1441: true, 3020: true}
-
 // modes takes what sql_mode and IGNORE say of wrong values.
 func (c *change) modes() {
 	mode := sql.LoadSqlMode(c.ctx)
@@ -238,18 +188,7 @@ func (c *change) modes() {
 	if !c.strict {
 		return
 	}
-	c.env.Warn = strictWarn(c.env.Warn, &c.failure)
-}
-
-// strictWarn makes the first warning that is an error of strict mode the failure.
-func strictWarn(warn func(int, string), failure *error) func(int, string) {
-	return func(code int, msg string) {
-		if !strictly[code] {
-			warn(code, msg)
-		} else if *failure == nil {
-			*failure = mysql.NewSQLError(code, assign.States[code], "%s", msg)
-		}
-	}
+	c.env.Warn = assign.Strictly(c.env.Warn, &c.failure)
 }
 
 // permitted refuses tables of which a change involves more than their rows, and users that may not
@@ -375,7 +314,7 @@ func (c *change) target(b *bind.Target) error {
 
 // run executes the statement in the session's transaction, and commits it if it is its own. done is
 // false if the engine has to run it; nothing was changed then.
-func (c *change) run() (res *outcome, done bool, err error) {
+func (c *change) run() (res *result.Change, done bool, err error) {
 	s, ctx := c.s, c.ctx
 	explicit := s.Explicit(ctx)
 	s.Stmt.Planned, s.Stmt.Writes, s.Stmt.Locks = true, true, false
@@ -394,6 +333,34 @@ func (c *change) run() (res *outcome, done bool, err error) {
 	}
 	defer func() { undo(err) }()
 	c.mayFlow(explicit)
+	defer c.load.end()
+	if err = c.load.begin(explicit); err != nil {
+		return nil, true, err
+	}
+	for reason := ""; ; {
+		if res, reason, err = c.attempt(explicit); reason != "" {
+			if !explicit {
+				s.Txn().Rollback()
+				s.SetTransaction(nil)
+			}
+			c.r.Fallbacks.Add(reason)
+			return nil, false, nil
+		}
+		if err == nil || !c.load.again() {
+			break
+		}
+	}
+	if err != nil {
+		return nil, true, c.load.told(err)
+	}
+	c.counted(res)
+	return res, true, c.file.Remember()
+}
+
+// attempt does what the statement has to do, or what is left of it. reason is why the engine has to
+// do it instead.
+func (c *change) attempt(explicit bool) (res *result.Change, reason string, err error) {
+	s := c.s
 	err = c.gather()
 	reason, ok := c.refused(err)
 	if !ok {
@@ -403,39 +370,30 @@ func (c *change) run() (res *outcome, done bool, err error) {
 		reason, ok = bind.Reason(err)
 	}
 	if err = c.load.failed(err); ok && !c.load.begun() {
-		if !explicit {
-			t.Rollback()
-			s.SetTransaction(nil)
-		}
-		c.r.Fallbacks.Add(reason)
-		return nil, false, nil
+		return nil, reason, nil
 	}
 	if err == nil {
 		res, err = c.apply()
 	}
 	if err == nil && !explicit {
 		if s.Answers() {
-			s.NoteAnswer(res.result())
+			s.NoteAnswer(res.Result())
 		}
-		err = t.Commit(ctx)
+		err = s.Txn().Commit(c.ctx)
 		s.SetTransaction(nil)
 	} else if err == nil {
 		err = s.State.Commits() // it stays in the transaction
 	}
-	if err != nil {
-		return nil, true, err
-	}
-	c.counted(res)
-	return res, true, c.file.Remember()
+	return res, "", err
 }
 
 // counted keeps what the session tells about its last statement.
-func (c *change) counted(res *outcome) {
+func (c *change) counted(res *result.Change) {
 	sql.IncrementStatusVariable(c.ctx, infile.Counter(c.file, c.c), 1)
 	info := c.ctx.GetLastQueryInfo()
-	info.RowCount.Store(int64(res.affected()))
+	info.RowCount.Store(int64(res.Affected()))
 	if c.c.Kind == bind.Update {
-		info.FoundRows.Store(int64(res.matched))
+		info.FoundRows.Store(int64(res.Matched))
 	}
 }
 
@@ -590,16 +548,16 @@ func (c *change) keepNew(t *target, b *expr.Batch, i int32) error {
 }
 
 // outcome is that of a statement which has changed nothing yet.
-func (c *change) outcome() *outcome {
-	return &outcome{kind: c.c.Kind, found: c.ctx.Client().Capabilities&mysql.CapabilityClientFoundRows != 0}
+func (c *change) outcome() *result.Change {
+	return &result.Change{Kind: c.c.Kind, Found: c.ctx.Client().Capabilities&mysql.CapabilityClientFoundRows != 0}
 }
 
 // apply writes what was kept. If that fails, nothing of it stays.
-func (c *change) apply() (*outcome, error) {
+func (c *change) apply() (*result.Change, error) {
 	defer c.endFiring()
 	res, writers := c.load.written(c.outcome())
 	if c.ins != nil {
-		res.plain = c.ins.Values && len(c.ins.Rows) == 1
+		res.Plain = c.ins.Values && len(c.ins.Rows) == 1
 		if c.ins.stopped != nil {
 			c.s.Stmt.Blind = false // a duplicate among the rows before comes first
 		}
@@ -629,10 +587,11 @@ func (c *change) apply() (*outcome, error) {
 		}
 		return nil, err
 	}
-	if c.told != nil && !slices.ContainsFunc(writers, func(w *writer) bool { return w.counted }) {
-		res.id = *c.told
+	if c.told != nil && !res.Counted {
+		res.ID = *c.told
 	}
-	res.warnings = int(c.s.WarningCount())
+	c.load.note()
+	res.Warnings = int(c.s.WarningCount())
 	return res, nil
 }
 
@@ -670,8 +629,8 @@ func (w *writer) write() error {
 		if err != nil {
 			return err
 		}
-		w.res.matched++
-		w.res.changed += n
+		w.res.Matched++
+		w.res.Changed += n
 	}
 	return nil
 }
@@ -726,10 +685,9 @@ func (t *target) arrange() {
 type writer struct {
 	*change
 	*target
-	e       *table.Editor
-	to      editor // e, or what follows foreign keys
-	res     *outcome
-	counted bool // the counter has given a value
+	e   *table.Editor
+	to  editor // e, or what follows foreign keys
+	res *result.Change
 }
 
 // stored deletes or updates a row.
@@ -849,17 +807,17 @@ func (w *writer) number(row sql.Row) (counted bool, err error) {
 // inserted notes the AUTO_INCREMENT value of a row. The client is told the first one that the
 // counter gave, or else the last one of the rows.
 func (w *writer) inserted(row sql.Row, counted bool) {
-	if w.at < 0 || w.counted {
+	if w.at < 0 || w.res.Counted {
 		return
 	}
 	if v, ok := schema.ToUint64(row[w.at]); ok {
-		w.res.id = v
+		w.res.ID = v
 	} else if n, ok := schema.ToInt64(row[w.at]); ok {
-		w.res.id = uint64(n)
+		w.res.ID = uint64(n)
 	}
 	if counted {
-		w.counted = true
-		w.ctx.GetLastQueryInfo().LastInsertId.Store(int64(w.res.id))
+		w.res.Counted = true
+		w.ctx.GetLastQueryInfo().LastInsertId.Store(int64(w.res.ID))
 	}
 }
 

@@ -555,13 +555,13 @@ func (w *writer) meet(p *pending, number int) (changed int, err error) {
 				return 0, err
 			} else if !same || changed > 0 {
 				changed++
-				w.res.duplicates++
+				w.res.Duplicates++
 			}
 		case n.dup != nil:
-			w.res.duplicates++
+			w.res.Duplicates++
 			return w.instead(old, row, number)
 		default:
-			w.res.duplicates++
+			w.res.Duplicates++
 			return 0, err
 		}
 	}
@@ -620,7 +620,7 @@ func (w *writer) instead(old, row sql.Row, number int) (int, error) {
 		if _, err := w.fire(false, "update", old, next); err != nil {
 			return 0, err
 		}
-		if w.res.found {
+		if w.res.Found {
 			return 1, nil
 		}
 		return 0, nil

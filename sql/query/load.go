@@ -10,6 +10,8 @@ import (
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/flow"
 	"github.com/godwitdb/godwit/sql/infile"
+	"github.com/godwitdb/godwit/sql/parted"
+	"github.com/godwitdb/godwit/sql/result"
 )
 
 // LOAD DATA is INSERT IGNORE or REPLACE ... SELECT from its file, whose rows are written while it
@@ -23,8 +25,18 @@ type loading struct {
 	c       *change
 	file    *infile.Load // nil: it is no LOAD DATA
 	writers []*writer
-	res     *outcome
+	res     *result.Change
 	kept    int64 // bytes of the rows that wait
+	parts   *parted.Load
+	since   part
+}
+
+// part is what the statement had done when the part under way began (package parted).
+type part struct {
+	res         *result.Change // nil: nothing
+	row, before int
+	told        *uint64
+	uuid        string
 }
 
 // pieceBytes is how much waits to be written, unless gathered rows are less.
@@ -72,11 +84,84 @@ func (l *loading) alone(c *bind.Change) error {
 	return nil
 }
 
-// begin tells the file what its values hang on.
-func (l *loading) begin() {
+// prepare tells the file what its values hang on.
+func (l *loading) prepare() {
 	if l != nil {
 		l.file.Ctx, l.file.Env, l.file.Strict = l.c.ctx, l.c.env, l.c.strict
 	}
+}
+
+// begin begins a LOAD DATA, and end ends it.
+func (l *loading) begin(explicit bool) (err error) {
+	if l != nil && l.file != nil {
+		l.parts, err = parted.New(l.c.ctx, l.c.s, l.file.File, explicit)
+	}
+	return err
+}
+
+func (l *loading) end() {
+	if l == nil || l.file == nil {
+		return
+	}
+	l.file.End()
+	if t := l.c.s.Txn(); t != nil {
+		t.Stretch(false)
+	}
+}
+
+// commit commits what was written, if that is enough for a part.
+func (l *loading) commit() error {
+	if l.c.ins == nil || l.c.ins.stopped != nil { // what was written is taken back, as the statement fails
+		return nil
+	}
+	if full, err := l.parts.Full(l.c.ctx); !full || err != nil {
+		return err
+	}
+	for _, w := range l.writers {
+		if err := w.to.StatementComplete(l.c.ctx); err != nil {
+			return err
+		}
+	}
+	if err := l.parts.Commit(l.c.ctx, l.c.row); err != nil {
+		return err
+	}
+	l.c.endFiring()
+	t := l.c.targets[0]
+	l.writers, t.refs = nil, nil
+	res := *l.res
+	l.since = part{&res, l.c.row, t.before, l.c.told, l.c.uuid}
+	return nil
+}
+
+// again has what was done since the last part done once more, if that was lost to a conflict.
+func (l *loading) again() bool {
+	if l == nil || !l.parts.Again(l.c.ctx) {
+		return false
+	}
+	c, t := l.c, l.c.targets[0]
+	t.pending.Cut(0)
+	c.mem.Shrink(l.kept)
+	l.kept, l.writers, t.refs, c.failure, c.ins.stopped = 0, nil, nil, nil, nil
+	c.row, t.before, c.told, c.uuid = l.since.row, l.since.before, l.since.told, l.since.uuid
+	if l.res = nil; l.since.res != nil {
+		res := *l.since.res
+		l.res = &res
+	}
+	return true
+}
+
+// note and told tell the client of the parts.
+func (l *loading) note() {
+	if l != nil {
+		l.parts.Note(l.c.row)
+	}
+}
+
+func (l *loading) told(err error) error {
+	if l == nil {
+		return err
+	}
+	return l.parts.Told(err, func(err error) *mysql.SQLError { return worded(l.c.s, err) })
 }
 
 // begun reports whether the file has been asked for.
@@ -124,15 +209,16 @@ func (l *loading) piece(all bool) error {
 	c := l.c
 	t := c.targets[0]
 	n := t.pending.Len()
-	if n == 0 || !all && n < gathered && l.kept < pieceBytes {
+	if n == 0 || !all && n < l.parts.MayWait(gathered) && l.kept < pieceBytes {
 		return nil
 	}
-	if l.res == nil {
+	if len(l.writers) == 0 {
 		if err := c.refer(); err != nil {
 			return err
 		}
 		_, _ = l.written(c.outcome())
 		l.writers = append(l.writers, c.open(t, l.res))
+		l.parts.Begun()
 	}
 	if c.ins != nil {
 		if err := c.complete(); err != nil {
@@ -152,19 +238,19 @@ func (l *loading) piece(all bool) error {
 	t.pending.Cut(0)
 	c.mem.Shrink(l.kept)
 	l.kept = 0
-	return nil
+	return l.commit()
 }
 
 // written is the outcome so far, and who has written it; res of another statement, or if nothing
 // was written.
-func (l *loading) written(res *outcome) (*outcome, []*writer) {
+func (l *loading) written(res *result.Change) (*result.Change, []*writer) {
 	if l == nil {
 		return res, nil
 	}
 	if l.res == nil {
 		l.res = res
 		if l.file != nil {
-			res.info = func(o *outcome) string { return l.file.Info(o.matched, o.changed, o.duplicates, o.warnings) }
+			res.Info = func(o *result.Change) string { return l.file.Info(o.Matched, o.Changed, o.Duplicates, o.Warnings) }
 		}
 	}
 	return l.res, l.writers

@@ -11,6 +11,7 @@ import (
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/prefetch"
+	"github.com/godwitdb/godwit/sql/result"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/table"
 )
@@ -80,7 +81,7 @@ type editor interface {
 }
 
 // open begins the changes of a target.
-func (c *change) open(t *target, res *outcome) *writer {
+func (c *change) open(t *target, res *result.Change) *writer {
 	w := &writer{change: c, target: t, res: res}
 	if t.refs != nil {
 		w.e, w.to = t.refs.e, t.refs

@@ -299,7 +299,7 @@ func (p *routine) alone(f *program.Frame, text string, strict bool) (x program.V
 	}
 	var failure error
 	if warn := st.env.Warn; strict {
-		st.env.Warn = strictWarn(warn, &failure)
+		st.env.Warn = assign.Strictly(warn, &failure)
 		defer func() { st.env.Warn = warn }()
 	}
 	v, err := expr.EvalConst(n, st.env)
@@ -478,7 +478,7 @@ func (p *routine) run(f *program.Frame, text string) error {
 		res, done, err := p.r.change(p.ctx, p.s, p.inside(f), text, false, noParams)
 		if done || err != nil {
 			if res != nil {
-				p.ctx.GetLastQueryInfo().RowCount.Store(int64(res.affected()))
+				p.ctx.GetLastQueryInfo().RowCount.Store(int64(res.Affected()))
 			}
 			return err
 		}

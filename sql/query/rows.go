@@ -28,7 +28,7 @@ func (r *Runner) Rows(ctx *sql.Context, s *session.Session, text string,
 		if err != nil || !done {
 			return nil, nil, done, engineError(err)
 		}
-		return types.OkResultSchema, []sql.Row{{res.ok()}}, true, nil
+		return types.OkResultSchema, []sql.Row{{res.OK()}}, true, nil
 	}
 	in, err := intoOf(ctx, text)
 	if err != nil {

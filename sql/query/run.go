@@ -203,7 +203,7 @@ func (r *Runner) Try(ctx context.Context, s *session.Session, c *mysql.Conn, tex
 			return false, nil
 		}
 		*sent = true
-		return true, send(res.result())
+		return true, send(res.Result())
 	}
 	in, err := intoOf(sctx, text)
 	if err != nil {
@@ -351,7 +351,7 @@ func (st *statement) begin(text string) (bind.Stmt, error) {
 		return nil, err
 	}
 	st.env.Mem, st.env.Ctx = st.mem, st.paced()
-	st.cat.facts = func() *bind.Session { return st.r.facts(st.ctx, st.env.Ctx, st.cat, nil) }
+	st.cat.facts = func() *bind.Session { return given.Facts(st.ctx, st.env.Ctx, st.cat, nil) }
 	return tree, nil
 }
 
@@ -402,7 +402,7 @@ func (st *statement) makeTree(tree bind.Stmt, params []expr.Node) error {
 
 // facts are what the text hangs on.
 func (st *statement) facts(params []expr.Node) *bind.Session {
-	f := st.r.facts(st.ctx, st.env.Ctx, st.cat, params)
+	f := given.Facts(st.ctx, st.env.Ctx, st.cat, params)
 	if usual, _ := sql.HasDefaultValue(st.ctx, st.s, "sql_select_limit"); !usual {
 		if v, err := st.ctx.GetSessionVariable(st.ctx, "sql_select_limit"); err == nil {
 			n, _ := schema.ToUint64(v)

@@ -182,5 +182,5 @@ func (o *Selected) fill(ctx *sql.Context) (none types.OkResult, err error) {
 	if err != nil {
 		return none, engineError(err)
 	}
-	return res.ok(), nil
+	return res.OK(), nil
 }

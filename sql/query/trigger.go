@@ -13,6 +13,7 @@ import (
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/program"
+	"github.com/godwitdb/godwit/sql/result"
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/rowlist"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -571,7 +572,7 @@ func (w *writer) guess(ctx *sql.Context, s *session.Session, i int) error {
 			return err
 		}
 	}
-	g := c.open(&t, &outcome{})
+	g := c.open(&t, &result.Change{})
 	_, err := g.one(0)
 	return err
 }

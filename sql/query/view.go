@@ -8,6 +8,7 @@ import (
 	"github.com/godwitdb/godwit/sql/access"
 	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/bind"
+	"github.com/godwitdb/godwit/sql/given"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/views"
 )
@@ -39,7 +40,7 @@ func (r *Runner) updatable(ctx *sql.Context, v *algebra.View) bool {
 	}
 	cat := &catalog{ctx: ctx, cat: r.Engine.Analyzer.Catalog, reads: access.New(ctx), tables: map[tableKey]*access.Table{},
 		changes: true, db: r.Engine.Analyzer.Catalog.MySQLDb}
-	cat.facts = func() *bind.Session { return r.facts(ctx, ctx, cat, nil) }
+	cat.facts = func() *bind.Session { return given.Facts(ctx, ctx, cat, nil) }
 	defer cat.reads.Close()
 	ok, err := bind.Updatable(v, cat.facts())
 	return err == nil && ok

@@ -56,6 +56,8 @@ func InitSystemVariables() {
 				Default: int8(1), Dynamic: true},
 			&sql.MysqlSystemVariable{Name: OwnEngineVar, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both),
 				Type: types.NewSystemBoolType(OwnEngineVar), Default: int8(1), Dynamic: true},
+			&sql.MysqlSystemVariable{Name: PartsVar, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both),
+				Type: types.NewSystemBoolType(PartsVar), Default: int8(1), Dynamic: true},
 			&sql.MysqlSystemVariable{Name: LiteralsVar, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Global),
 				Type: types.NewSystemBoolType(LiteralsVar), Default: int8(0), Dynamic: true},
 			both(StalenessVar), both(oldStalenessVar), both(tokenVar), both(NextAsOfVar), both(StartAsOfVar),

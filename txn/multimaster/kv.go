@@ -62,6 +62,7 @@ var (
 	_ kv.Epochs   = (*DB)(nil)
 	_ kv.EpochTxn = (*Txn)(nil)
 	_ kv.Streamer = (*Txn)(nil)
+	_ kv.Measured = (*Txn)(nil)
 )
 
 // NewDB makes transactions of db and of the engine. A transaction may read both, and write one of
@@ -532,6 +533,21 @@ func (t *Txn) Stream(ctx context.Context, table base.TableID, indexes ...base.In
 		return in.Stream(ctx, table, indexes...)
 	}
 	return nil
+}
+
+// Written implements kv.Measured: of the inner transaction, which has bounds.
+func (t *Txn) Written() (now, most kv.Volume) {
+	if in, ok := t.inner.(kv.Measured); ok {
+		return in.Written()
+	}
+	return now, kv.Unbounded
+}
+
+// Stretch implements kv.Measured.
+func (t *Txn) Stretch(on bool) {
+	if in, ok := t.inner.(kv.Measured); ok {
+		in.Stretch(on)
+	}
 }
 
 // commitHops are the trips over the WAN that a commit waits for: the batch to all regions, and the
