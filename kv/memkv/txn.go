@@ -495,6 +495,9 @@ func (t *txn) Commit(ctx context.Context) (base.Timestamp, error) {
 		}
 	}
 	err := t.validate(keys)
+	if lose := t.db.Lose; err == nil && lose != nil && t.opts.Trace != nil && lose(len(t.writes)) {
+		err = base.Errorf(base.CodeAborted, "lost for a test")
+	}
 	if err == nil {
 		err = t.mayEnd()
 	}

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -10,49 +9,31 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/kv/memkv"
 )
 
-// losing is a store in which transactions of clients that write several rows lose conflicts: lose
-// says of each of their commits, by its number from 1, whether it does.
+// losing has transactions of clients that write several rows lose conflicts: lose says of each of
+// their commits, by its number from 1, whether it does.
 type losing struct {
-	kv.DB
-	lose    func(n int64) bool
-	commits atomic.Int64
-	lost    atomic.Int64
+	lose          func(n int64) bool
+	commits, lost int64
 }
 
-// Begin implements kv.DB.
-func (d *losing) Begin(opts kv.Options) kv.Txn {
-	t := d.DB.Begin(opts)
-	if opts.Trace == nil {
-		return t // of no client
+func (d *losing) loses(writes int) bool {
+	if writes < 5 || d.lose == nil {
+		return false
 	}
-	return losingTxn{t, t.(kv.Measured), d}
-}
-
-type losingTxn struct {
-	kv.Txn
-	kv.Measured
-	db *losing
-}
-
-// Commit implements kv.Txn.
-func (t losingTxn) Commit(ctx context.Context) (base.Timestamp, error) {
-	if now, _ := t.Written(); now.Writes >= 5 && t.db.lose != nil && t.db.lose(t.db.commits.Add(1)) {
-		t.db.lost.Add(1)
-		t.Rollback(ctx)
-		return 0, base.Errorf(base.CodeAborted, "lost for a test")
+	if d.commits++; !d.lose(d.commits) {
+		return false
 	}
-	return t.Txn.Commit(ctx)
+	d.lost++
+	return true
 }
 
 // newParts is a server whose transactions write so many rows and entries at most.
@@ -61,8 +42,9 @@ func newParts(t *testing.T, most int) (*losing, *sql.DB) {
 	if most > 0 {
 		db.Most = kv.Volume{Bytes: 1 << 30, Writes: most}
 	}
-	d := &losing{DB: db}
-	_, pool := startServer(t, d)
+	d := &losing{}
+	db.Lose = d.loses // under the store's mutex
+	_, pool := startServer(t, db)
 	exec(t, pool, "SET GLOBAL local_infile = 1")
 	return d, pool
 }
@@ -163,7 +145,7 @@ func TestLoadInParts(t *testing.T) {
 				for _, q := range append(slices.Clone(x.show), all, "CHECK TABLE t") {
 					got = append(got, query(t, c, q)...)
 				}
-				return got, transactions, d.lost.Load()
+				return got, transactions, d.lost
 			}
 			want, n, _ := load(0, nil)
 			if n != 0 {
