@@ -66,16 +66,13 @@ func (t *Txn) most() kv.Volume {
 
 var _ kv.Measured = (*Txn)(nil)
 
-func (t *Txn) volume() kv.Volume { return kv.Volume{Bytes: t.buf.Bytes, Writes: t.buf.Len()} }
-
 // Written implements kv.Measured. What is written at once is never stretched, so the caller has to
 // stop before.
 func (t *Txn) Written() (now, most kv.Volume) {
 	if most = t.most(); t.buf.Meta() {
-		once := t.db.cfg.Limits.OnceBytes
-		most.Bytes = min(most.Bytes, once-once/8)
+		most.Bytes = min(most.Bytes, t.db.cfg.Limits.OnceBytes/8*7)
 	}
-	return t.volume(), most
+	return kv.Volume{Bytes: t.buf.Bytes, Writes: t.buf.Len()}, most
 }
 
 // Stretch implements kv.Measured.
@@ -87,7 +84,7 @@ func (t *Txn) tooMuch() bool {
 	if t.stretched {
 		most = most.Stretched()
 	}
-	return t.volume().Over(most)
+	return kv.Volume{Bytes: t.buf.Bytes, Writes: t.buf.Len()}.Over(most)
 }
 
 // mayCommit is why the transaction cannot commit what it has written.

@@ -25,19 +25,18 @@ type Txn struct {
 
 	snapshots
 	locking
-	opening  *opening
-	crossing *crossing   // bySlot: not nil
-	program  bool        // it reads at its slot, which it has to have
-	order    *ordering   // in a cluster that orders by timestamps, from the first read or the commit on
-	reads    []base.Span // what the commit has to validate: crossable, bySlot and byTimestamp
-	pins     []pin
-	buf      writes.Buffer
-	rows     known.Rows
-	ahead    kept.Rows // what Ahead has read
-	// stretched: it may write more than others (kv.Measured).
-	stretched bool
-	early     *early  // nil: nothing is logged before the commit
-	ends      *ending // what it ends, if that is a prepared transaction; nil: it is no such end
+	opening   *opening
+	crossing  *crossing   // bySlot: not nil
+	program   bool        // it reads at its slot, which it has to have
+	order     *ordering   // in a cluster that orders by timestamps, from the first read or the commit on
+	reads     []base.Span // what the commit has to validate: crossable, bySlot and byTimestamp
+	pins      []pin
+	buf       writes.Buffer
+	rows      known.Rows
+	ahead     kept.Rows // what Ahead has read
+	stretched bool      // it may write more than others (kv.Measured)
+	early     *early    // nil: nothing is logged before the commit
+	ends      *ending   // what it ends, if that is a prepared transaction; nil: it is no such end
 }
 
 // snapshots are the timestamps of reads that do not lock.
