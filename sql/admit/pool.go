@@ -82,12 +82,14 @@ type Pool struct {
 	crowd bool          // Crowded was told so
 	last  time.Duration // somebody waited
 	slots []slot
-	open  int           // how many of them are in use
-	asked time.Duration // for the delay
-	queue queue
-	timer *time.Timer // runs while somebody waits
-	stats [classes]Stats
-	start time.Time
+	open  int // how many of them are in use
+	// helpers are goroutines that compute beside statements (Spare).
+	helpers int
+	asked   time.Duration // for the delay
+	queue   queue
+	timer   *time.Timer // runs while somebody waits
+	stats   [classes]Stats
+	start   time.Time
 }
 
 // slot is lent to a turn; nil: it is free.
@@ -360,15 +362,8 @@ func (p *Pool) grant(now time.Duration) {
 	}
 }
 
-// full reports whether statements compute on all processors.
-func (p *Pool) full(now time.Duration) bool {
-	for _, s := range p.slots {
-		if s.turn == nil || now-s.seen >= lease {
-			return false
-		}
-	}
-	return true
-}
+// full reports whether statements and their helpers compute on all processors.
+func (p *Pool) full(now time.Duration) bool { return p.computing(now)+p.helpers >= len(p.slots) }
 
 // give gives free slots to those who wait.
 func (p *Pool) give(now time.Duration) {
