@@ -56,6 +56,19 @@ func (s *scanning) batch(req *kv.ScanRequest) (f fetch, own []ownRows, err error
 	return f, own, nil
 }
 
+// Ready reports whether the next batch has been read, as far as it is read ahead.
+func (s *scanning) Ready() bool {
+	if s.next == nil {
+		return false
+	}
+	select {
+	case <-s.next.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // has waits for the batch that is being read, if that is the one asked for, and reports whether f
 // has its rows then.
 func (s *scanning) has(ctx context.Context, f *fetch) bool {

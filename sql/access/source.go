@@ -236,21 +236,47 @@ func (r *rows) drops(ranges int) kv.Sieve {
 
 // Next implements exec.Rows.
 func (r *rows) Next(b *expr.Batch) (bool, error) {
+	got, err := r.more()
+	if err != nil || len(got) == 0 {
+		return false, err
+	}
+	out := b
+	if r.computing != nil {
+		b = &r.computing.stored
+	}
+	r.dec.begin(b, len(got))
+	if r.skip != nil {
+		r.skip.shown = append(r.skip.shown[:0], got...)
+	}
+	for i := range got {
+		if err := r.decode(&got[i], b, i); err != nil {
+			return false, schema.ClientError(err)
+		}
+		got[i] = kv.Row{}
+	}
+	if r.computing != nil {
+		return true, r.computing.fill(out)
+	}
+	return true, nil
+}
+
+// more are the rows of the next batch, as they are stored; none at the end.
+func (r *rows) more() ([]kv.Row, error) {
 	if !r.begun {
 		if err := r.s.announce(r); err != nil {
-			return false, err
+			return nil, err
 		}
 		r.begin()
 	}
 	for len(r.pending) == 0 {
 		if r.done() {
-			return false, nil
+			return nil, nil
 		}
 		if err := r.s.ctx.Err(); err != nil {
-			return false, err
+			return nil, err
 		}
 		if err := r.fetch(); err != nil {
-			return false, err
+			return nil, err
 		}
 	}
 	n := fitting(r.pending[:min(len(r.pending), expr.BatchSize)])
@@ -259,25 +285,9 @@ func (r *rows) Next(b *expr.Batch) (bool, error) {
 		r.left -= int64(n)
 	}
 	r.s.work.Examined += uint64(n)
-	out := b
-	if r.computing != nil {
-		b = &r.computing.stored
-	}
-	r.dec.begin(b, n)
-	if r.skip != nil {
-		r.skip.shown = append(r.skip.shown[:0], r.pending[:n]...)
-	}
-	for i := range n {
-		if err := r.decode(&r.pending[i], b, i); err != nil {
-			return false, schema.ClientError(err)
-		}
-		r.pending[i] = kv.Row{}
-	}
+	got := r.pending[:n:n]
 	r.pending = r.pending[n:]
-	if r.computing != nil {
-		return true, r.computing.fill(out)
-	}
-	return true, nil
+	return got, nil
 }
 
 // batchBytes is about how much a batch of rows has at most: operators ask between batches whether

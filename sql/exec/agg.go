@@ -400,7 +400,7 @@ func (h *hashAgg) short(row []*expr.Vec, sel []int32) error {
 	case h.depth <= maxDepth:
 		return h.restart(row, sel)
 	}
-	return h.ctx.Mem.short()
+	return h.ctx.Mem.Short()
 }
 
 // restart sends everything that was read to files, and these rows, too.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/exec"
+	"github.com/godwitdb/godwit/sql/exec/exchange"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/opt"
 )
@@ -29,6 +30,9 @@ type way struct {
 	batch int
 	limit int64 // of memory
 	opts  opt.Options
+	// workers are the goroutines of a statement; the rows are in the order that they have without
+	// helpers, but where memory decides what goes to files.
+	workers int
 }
 
 var ways = []way{
@@ -40,6 +44,9 @@ var ways = []way{
 	{name: "no index", batch: 64, opts: opt.Options{NoIndex: true, NoLookup: true}},
 	{name: "little memory", batch: 64, limit: 60_000},
 	{name: "little memory, batches of 1", batch: 1, limit: 60_000},
+	{name: "helpers, batches of 1", batch: 1, workers: 4},
+	{name: "helpers, batches of 7, no look-up joins", batch: 7, workers: 3, opts: opt.Options{NoLookup: true}},
+	{name: "helpers, little memory", batch: 3, workers: 3, limit: 60_000},
 }
 
 // TestAnswers runs the scripts of testdata/answers over tables in memory: text is bound, planned
@@ -92,13 +99,20 @@ func TestAnswers(t *testing.T) {
 func (w *world) inAllWays(t *testing.T, d *datadriven.TestData, text string) (first []string) {
 	t.Helper()
 	was := expr.BatchSize
-	defer func() { expr.BatchSize = was }()
+	exchange.Eager = true
+	defer func() { expr.BatchSize, exchange.Eager = was, false }()
 	for n, way := range ways {
 		if way.limit > 0 && d.HasArg("unlimited") {
 			continue
 		}
 		expr.BatchSize = way.batch
 		got := w.answer(t, text, way)
+		if alone := way; way.workers > 0 && way.limit == 0 {
+			alone.workers = 0
+			if want := w.answer(t, text, alone); !slices.Equal(got, want) {
+				d.Fatalf(t, "%s\n%s: %d rows\n%s\nwithout helpers: %d rows\n%s", text, way.name, len(got), shown(got), len(want), shown(want))
+			}
+		}
 		if d.Cmd != "ordered" {
 			slices.Sort(got)
 		}
@@ -117,7 +131,7 @@ func shown(rows []string) string { return strings.Join(rows[:min(len(rows), 20)]
 func (w *world) answer(t *testing.T, text string, way way) []string {
 	t.Helper()
 	mem := exec.NewMem(nil, way.limit)
-	rows, err := w.run(text, way.opts, mem)
+	rows, err := w.run(text, way, mem)
 	if mem.Used() != 0 {
 		t.Fatalf("%s\n%s: %d bytes are still taken at the end", text, way.name, mem.Used())
 	}
@@ -140,8 +154,9 @@ func errText(err error) string {
 }
 
 // run is a query with its rows as text.
-func (w *world) run(text string, opts opt.Options, mem *exec.Mem) (out [][]string, err error) {
-	err = w.each(text, opts, mem, func(vals []expr.Value, cols []bind.Output) error {
+func (w *world) run(text string, way way, mem *exec.Mem) (out [][]string, err error) {
+	w.workers = way.workers
+	err = w.each(text, way.opts, mem, func(vals []expr.Value, cols []bind.Output) error {
 		row := make([]string, len(vals))
 		for i, v := range vals {
 			row[i] = v.Text(cols[i].Type)
@@ -189,7 +204,7 @@ func (w *world) each(text string, opts opt.Options, mem *exec.Mem, f func(vals [
 	if err != nil {
 		return err
 	}
-	ctx := &exec.Ctx{Context: context.Background(), Mem: mem, Env: &w.env}
+	ctx := &exec.Ctx{Context: context.Background(), Mem: mem, Env: &w.env, Workers: w.workers}
 	defer op.Close()
 	if err := op.Open(ctx); err != nil {
 		return err

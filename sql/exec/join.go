@@ -55,6 +55,7 @@ type hashJoin struct {
 
 	swap    []int
 	swapped expr.Batch
+	of      *hashJoin // whose table this copy reads; nil: it is no copy
 }
 
 type joinPart struct {
@@ -129,6 +130,10 @@ func (j *hashJoin) Open(ctx *Ctx) (err error) {
 	j.loaded, j.b, j.depth, j.part, j.lread = false, nil, 0, nil, nil
 	j.rest, j.loop = nil, nil
 	j.some, j.anyNull = false, false
+	if j.of != nil {
+		j.share()
+		return j.spec.Left.Open(ctx)
+	}
 	if err := j.spec.Right.Open(ctx); err != nil {
 		return err
 	}
@@ -524,6 +529,9 @@ func (j *hashJoin) step() (*expr.Batch, error) {
 		if err != nil {
 			return nil, err
 		}
+		if b == nil && j.of != nil {
+			return nil, nil
+		}
 		if b == nil {
 			j.drop()
 			return nothing, nil
@@ -717,6 +725,10 @@ func (j *hashJoin) nextPart() (*expr.Batch, error) {
 
 // Close implements Op.
 func (j *hashJoin) Close() error {
+	if j.of != nil {
+		j.rows, j.t, j.b = nil, nil, nil
+		return j.spec.Left.Close()
+	}
 	j.endLoop()
 	j.drop()
 	for _, p := range j.queue {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/godwitdb/godwit/sql/admit"
 	"github.com/godwitdb/godwit/sql/exec/bounds"
+	"github.com/godwitdb/godwit/sql/exec/budget"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/work"
 )
@@ -35,7 +36,16 @@ type Ctx struct {
 	Turn *admit.Turn
 	// Work is told what operators do; nil: nobody is.
 	Work *work.Done
+	// Workers is how many goroutines may work for the statement at once, its own among them; 0:
+	// one.
+	Workers int
 }
+
+// Mem is the memory that a statement keeps, NewMem a budget of it.
+type Mem = budget.Mem
+
+// NewMem is described with Mem.
+var NewMem = budget.NewMem
 
 // Err implements context.Context. Operators ask between batches, so a statement that computes for
 // long waits here for its turn.

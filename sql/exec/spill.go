@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/apd/v3"
 
 	"github.com/godwitdb/godwit/base/sealed"
+	"github.com/godwitdb/godwit/sql/exec/budget"
 	"github.com/godwitdb/godwit/sql/exec/hashing"
 	"github.com/godwitdb/godwit/sql/exec/tempfile"
 	"github.com/godwitdb/godwit/sql/expr"
@@ -44,7 +45,7 @@ func newSpill(ctx *Ctx, types []expr.Type) (*spill, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	Spilled.Add(1)
+	budget.Spilled.Add(1)
 	s := &spill{ctx: ctx, types: types, f: f, key: key, pending: newStore(types, nil)}
 	s.w = bufio.NewWriterSize(&sealedWriter{s: s}, 64<<10)
 	return s, nil

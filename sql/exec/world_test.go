@@ -20,6 +20,8 @@ type world struct {
 	tables map[string]*table
 	views  map[string]*algebra.View
 	env    expr.Env
+	// workers is exec.Ctx.Workers of its statements.
+	workers int
 }
 
 func newWorld() *world {
@@ -334,6 +336,29 @@ func (c *cursor) Next(b *expr.Batch) (bool, error) {
 	c.rows = c.rows[n:]
 	b.N, b.Sel = n, expr.All(n)
 	return true, nil
+}
+
+// Take implements exec.Parted.
+func (c *cursor) Take() (any, error) {
+	n := min(expr.BatchSize, len(c.rows))
+	if n == 0 {
+		return nil, nil
+	}
+	part := c.rows[:n]
+	c.rows = c.rows[n:]
+	return part, nil
+}
+
+// Ready implements exec.Parted.
+func (c *cursor) Ready() bool { return true }
+
+// Decoder implements exec.Parted.
+func (c *cursor) Decoder() func(part any, b *expr.Batch) error {
+	return func(part any, b *expr.Batch) error {
+		one := &cursor{t: c.t, rows: part.([][]expr.Value), cols: c.cols}
+		_, err := one.Next(b)
+		return err
+	}
 }
 
 // Close implements exec.Rows.

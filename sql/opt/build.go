@@ -5,6 +5,7 @@ import (
 
 	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/exec"
+	"github.com/godwitdb/godwit/sql/exec/exchange"
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
@@ -26,6 +27,9 @@ func Build(p *Plan) (exec.Op, error) { return BuildMeasured(p, nil) }
 func BuildMeasured(p *Plan, m *Meter) (exec.Op, error) {
 	b := &builder{next: 1 << 24, ordered: true, shared: map[int]*exec.Shared{}, meter: m}
 	op, err := b.op(p)
+	if err == nil {
+		op = exchange.New(op)
+	}
 	if err != nil || len(b.shared) == 0 {
 		return op, err
 	}
@@ -89,6 +93,7 @@ func (b *builder) bare(p *Plan) (exec.Op, error) {
 }
 
 func (b *builder) unary(p *Plan, in exec.Op) (exec.Op, error) {
+	in = below(p, in)
 	if ordered(p) {
 		in = exec.NewSerial(in)
 	}
@@ -121,7 +126,10 @@ func (b *builder) unary(p *Plan, in exec.Op) (exec.Op, error) {
 }
 
 // ordered reports whether the expressions of an operator must see its rows one by one.
-func ordered(p *Plan) bool {
+func ordered(p *Plan) bool { return anyOrdered(nodes(p)) }
+
+// nodes are the expressions of an operator with one input.
+func nodes(p *Plan) []expr.Node {
 	ns := slices.Clone(p.Conds)
 	for _, it := range p.Items {
 		ns = append(ns, it.Node)
@@ -138,7 +146,7 @@ func ordered(p *Plan) bool {
 	if p.Window != nil {
 		ns = append(ns, p.Window.Nodes()...)
 	}
-	return anyOrdered(ns)
+	return ns
 }
 
 func anyOrdered(ns []expr.Node) bool { return slices.ContainsFunc(ns, expr.Ordered) }
@@ -213,6 +221,7 @@ func (b *builder) group(p *Plan, in exec.Op) exec.Op {
 	if p.Group.Keyed && len(s.Keys) == 0 { // by a constant: no rows, no group
 		s.Keys = []exec.Column{{ID: b.newID(), Expr: expr.IntConst(1)}}
 	}
+	b.spread(&s)
 	return exec.NewHashAgg(s)
 }
 
@@ -265,10 +274,17 @@ func (b *builder) join(p *Plan) (exec.Op, error) {
 		BuildLeft: p.BuildLeft,
 	}
 	s.NullSafe = make([]bool, len(p.LeftKeys))
-	if p.Op == OpHashJoin {
-		return exec.NewHashJoin(s)
+	if p.Op != OpHashJoin {
+		s.Left, s.Right = exchange.New(l), exchange.New(r)
+		return exec.NewNestedJoin(s), nil
 	}
-	return exec.NewNestedJoin(s), nil
+	kept, streamed := &s.Right, &s.Left
+	if s.BuildLeft {
+		kept, streamed = streamed, kept
+	}
+	*kept = exchange.New(*kept)
+	*streamed = exchange.Below(*streamed, slices.Concat(s.LeftKeys, s.RightKeys, s.On)...)
+	return exec.NewHashJoin(s)
 }
 
 func (b *builder) lookup(p *Plan) (exec.Op, error) {
@@ -281,7 +297,7 @@ func (b *builder) lookup(p *Plan) (exec.Op, error) {
 		return nil, left("table without a source")
 	}
 	s := exec.LookupSpec{
-		Kind: kinds[p.Kind], Left: l, Source: src, Read: p.Read, LeftKeys: p.LeftKeys, RightKeys: p.RightKeys,
+		Kind: kinds[p.Kind], Left: exchange.New(l), Source: src, Read: p.Read, LeftKeys: p.LeftKeys, RightKeys: p.RightKeys,
 		On: p.Conds, Mark: p.Mark, Ordered: b.ordered,
 	}
 	s.Read.Cols = p.Reads
@@ -297,7 +313,7 @@ func (b *builder) apply(p *Plan) (exec.Op, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := exec.ApplySpec{Left: l, Right: r, Outer: p.Outer, On: p.Conds, Mark: p.Mark, LeftKeys: p.LeftKeys,
+	s := exec.ApplySpec{Left: exchange.New(l), Right: r, Outer: p.Outer, On: p.Conds, Mark: p.Mark, LeftKeys: p.LeftKeys,
 		RightKeys: p.RightKeys}
 	if p.Kind == algebra.Single {
 		s.Kind, s.One = exec.Left, true
@@ -360,7 +376,7 @@ func (b *builder) sharedRows(p *Plan) (exec.Op, error) {
 		if err != nil {
 			return nil, err
 		}
-		s = exec.NewShared(b.arrange(in, p.Shared.From))
+		s = exec.NewShared(exchange.New(b.arrange(in, p.Shared.From)))
 		b.shared[p.Shared.Number] = s
 	}
 	return s.Reader(p.Shared.IDs), nil
@@ -372,7 +388,7 @@ func (b *builder) set(p *Plan) (exec.Op, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, r = b.arrange(l, p.Set.LeftCols), b.arrange(r, p.Set.RightCols)
+	l, r = exchange.New(b.arrange(l, p.Set.LeftCols)), exchange.New(b.arrange(r, p.Set.RightCols))
 	switch p.Set.Kind {
 	case algebra.Intersect:
 		return exec.NewIntersect(p.Set.IDs, l, r, p.Set.All)

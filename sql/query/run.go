@@ -544,7 +544,7 @@ func (st *statement) refused(err error) (reason string, ok bool) {
 // drain runs the plan to its end.
 func (st *statement) drain(take func(*expr.Batch) error) error {
 	ec := st.paced()
-	ec.Mem, ec.Env, ec.Work = st.mem, st.env, &st.s.Work
+	ec.Mem, ec.Env, ec.Work, ec.Workers = st.mem, st.env, &st.s.Work, st.s.Workers()
 	defer st.op.Close()
 	if err := st.op.Open(ec); err != nil {
 		return err

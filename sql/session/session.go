@@ -87,6 +87,7 @@ type Session struct {
 	undone         charset.Undone
 	// LeavesAll: our own engine leaves all statements to go-mysql-server.
 	LeavesAll bool
+	workers   int // see Workers
 	// ansiQuotes and noEscapes are of sql_mode.
 	ansiQuotes, noEscapes bool
 	// MaxTime is how long a SELECT may take, in ms; 0: as long as it takes.

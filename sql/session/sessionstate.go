@@ -78,6 +78,8 @@ func (s *Session) SetSessionVariable(ctx *sql.Context, name string, v any) error
 		s.readCharsets(ctx)
 	case OwnEngineVar:
 		s.readEngine(ctx)
+	case workersVar:
+		s.readWorkers(ctx)
 	case ForwardVariable:
 		s.readForward(ctx)
 	case IsolationVar:

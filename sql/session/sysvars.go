@@ -58,6 +58,8 @@ func InitSystemVariables() {
 				Type: types.NewSystemBoolType(OwnEngineVar), Default: int8(1), Dynamic: true},
 			&sql.MysqlSystemVariable{Name: PartsVar, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both),
 				Type: types.NewSystemBoolType(PartsVar), Default: int8(1), Dynamic: true},
+			&sql.MysqlSystemVariable{Name: workersVar, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both),
+				Type: types.NewSystemIntType(workersVar, 0, mostWorkers, false), Default: int64(0), Dynamic: true},
 			&sql.MysqlSystemVariable{Name: LiteralsVar, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Global),
 				Type: types.NewSystemBoolType(LiteralsVar), Default: int8(0), Dynamic: true},
 			both(StalenessVar), both(oldStalenessVar), both(tokenVar), both(NextAsOfVar), both(StartAsOfVar),
@@ -161,6 +163,7 @@ func (s *Session) InitVariables() {
 	s.readTexts(ctx)
 	s.readCharsets(ctx)
 	s.readEngine(ctx)
+	s.readWorkers(ctx)
 	if v, err := s.BaseSession.GetSessionVariable(ctx, StalenessVar); err == nil {
 		s.Staleness, _ = parseStaleness(v) // the server's default
 	}

@@ -260,9 +260,13 @@ var allowed = map[string][]string{
 	"sql/exec/tempfile": nil,
 	"sql/exec/hashing":  {"sql/expr"},
 	"sql/exec/bounds":   {"sql/expr"},
+	// budget only counts bytes
+	"sql/exec/budget": nil,
 	// jsontable reads a syntax, and makes rows of documents; it asks for none
 	"sql/jsontable": {"sql/expr", "sql/expr/jsondoc"},
-	"sql/exec":      {"base/sealed", "sql/admit", "sql/exec/bounds", "sql/exec/hashing", "sql/exec/tempfile", "sql/expr", "sql/expr/fn", "sql/expr/jsondoc", "sql/jsontable", "sql/order", "sql/work"},
+	"sql/exec":      {"base/sealed", "sql/admit", "sql/exec/bounds", "sql/exec/budget", "sql/exec/hashing", "sql/exec/tempfile", "sql/expr", "sql/expr/fn", "sql/expr/jsondoc", "sql/jsontable", "sql/order", "sql/work"},
+	// exchange copies operators, and knows none of them
+	"sql/exec/exchange": {"sql/admit", "sql/exec", "sql/expr"},
 	// algebra is the form of a query: who binds, plans or describes tables meets here
 	"sql/algebra": {"sql/expr", "sql/jsontable"},
 	"sql/bind":    {"sql/algebra", "sql/bind/tree", "sql/expr", "sql/expr/fn", "sql/expr/fulltext", "sql/jsontable"},
@@ -275,7 +279,7 @@ var allowed = map[string][]string{
 	"sql/selected": {"sql/token"},
 	// token splits texts, program runs control flow: neither knows a statement
 	"sql/token": nil, "sql/weigh": {"sql/token"}, "sql/program": {"sql/expr", "sql/token"},
-	"sql/opt": {"sql/algebra", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar"},
+	"sql/opt": {"sql/algebra", "sql/bind", "sql/exec", "sql/exec/exchange", "sql/expr", "sql/expr/calendar"},
 	// assign knows types, and no statement
 	"sql/assign": {"sql/bind", "sql/expr", "sql/expr/calendar", "sql/expr/jsondoc", "sql/schema", "sql/token"},
 	// given makes constants of what clients send, and knows no statement
@@ -357,7 +361,7 @@ var allowed = map[string][]string{
 	"lab/bench/cost": {"lab/bench/rig"},
 	"lab/bench/tpch": benchmark("lab/sqldiff"), "lab/bench/tpch/cmd": {"lab/bench/tpch"},
 	// sqldiff speaks to servers as a client; its command starts them, also with other batches.
-	"lab/sqldiff": nil, "lab/sqldiff/cmd": {"lab/sqldiff", "node", "policy/matrix", "sql/exec", "sql/expr"},
+	"lab/sqldiff": nil, "lab/sqldiff/cmd": {"lab/sqldiff", "node", "policy/matrix", "sql/exec/budget", "sql/exec/exchange", "sql/expr"},
 	"lab/demo": {"*"},
 	// whatif plays a recording on a cluster in this process
 	"lab/whatif":   {"*"},

@@ -24,7 +24,8 @@ import (
 	"github.com/godwitdb/godwit/lab/sqldiff"
 	"github.com/godwitdb/godwit/node"
 	"github.com/godwitdb/godwit/policy/matrix"
-	"github.com/godwitdb/godwit/sql/exec"
+	"github.com/godwitdb/godwit/sql/exec/budget"
+	"github.com/godwitdb/godwit/sql/exec/exchange"
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
@@ -62,7 +63,8 @@ func run(ctx context.Context) (wrong int, err error) {
 	flag.StringVar(&modes, "modes", "queries,changes,transactions", strings.Join(sqldiff.ModeNames, ", "))
 	flag.StringVar(&temp, "temp", "", "where both servers keep their data while they run: memory is faster")
 	flag.IntVar(&expr.BatchSize, "batch", expr.BatchSize, "rows that an operator of the nodes in this process hands on at once")
-	flag.Int64Var(&exec.SpillAbove, "spill", 0, "bytes of a statement above which the nodes in this process write files; 0: as always")
+	flag.Int64Var(&budget.SpillAbove, "spill", 0, "bytes of a statement above which the nodes in this process write files; 0: as always")
+	flag.BoolVar(&exchange.Eager, "eager", false, "helpers compute for statements of the nodes in this process from the first batch on")
 	flag.StringVar(&profile, "profile", "", "file for a profile of the processor")
 	flag.Parse()
 	o.Modes = strings.Split(modes, ",")
@@ -127,8 +129,11 @@ func run(ctx context.Context) (wrong int, err error) {
 		}
 		report = all
 	}
-	if exec.SpillAbove > 0 {
-		fmt.Printf("%d temporary files of statements\n", exec.Spilled.Load())
+	if exchange.Eager {
+		fmt.Printf("%d parts of scans computed by helpers\n", exchange.Helped.Load())
+	}
+	if budget.SpillAbove > 0 {
+		fmt.Printf("%d temporary files of statements\n", budget.Spilled.Load())
 	}
 	return report.Wrong, errors.Join(err, report.Print(os.Stdout))
 }

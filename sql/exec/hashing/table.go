@@ -63,6 +63,17 @@ func New(types []expr.Type, ask func() error) *Table {
 	return t
 }
 
+// Reader is the table for another goroutine, which only finds keys. ask is asked as that of New is.
+// No key may be added any more.
+func (t *Table) Reader(ask func() error) *Table {
+	r := *t
+	r.enc, r.buf, r.pace = nil, nil, pace{ask: ask}
+	for _, x := range t.types {
+		r.enc = append(r.enc, expr.NewEncoder(x))
+	}
+	return &r
+}
+
 // Len is how many keys there are.
 func (t *Table) Len() int32 { return t.n }
 

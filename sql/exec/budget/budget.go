@@ -1,4 +1,5 @@
-package exec
+// Package budget accounts for the memory that statements keep.
+package budget
 
 import (
 	"sync/atomic"
@@ -88,11 +89,11 @@ func (m *Mem) Grow(n int64) error {
 			"need more than their limit of %d bytes, which is sql-memory-mb; this one has %d of them: try again later",
 			by.limit, m.Used())
 	}
-	return m.short()
+	return m.Short()
 }
 
-// short is the error of a lack of memory.
-func (m *Mem) short() error {
+// Short is the error of a lack of memory.
+func (m *Mem) Short() error {
 	return mysql.NewSQLError(mysql.EROutOfSortMemory, "HY001",
 		"Out of memory: the statement needs more than its limit of %d bytes, a quarter of sql-memory-mb and at most 256 MiB",
 		m.tightest())
