@@ -6,6 +6,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/lock"
 	"github.com/godwitdb/godwit/owner/evaluate"
+	"github.com/godwitdb/godwit/owner/route"
 	"github.com/godwitdb/godwit/owner/state"
 	"github.com/godwitdb/godwit/owner/txns"
 	"github.com/godwitdb/godwit/owner/view"
@@ -141,7 +142,7 @@ func (bySlot) assign(e *evaluation) error {
 	if e.blocker = busy; busy != nil {
 		return errBusy
 	}
-	txns.Tell(r.set.spawn, r.cfg.Transport, r.cfg.Self, r.id, slot, bound)
+	route.Tell(r.set.spawn, r.cfg.Transport, r.cfg.Self, r.id, slot, bound)
 	e.ts, e.hi = slot, slot.Next()
 	e.announce()
 	return nil

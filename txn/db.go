@@ -63,9 +63,6 @@ func New(cfg Config) *DB {
 	// life.
 	db.seq.Store(rand.Uint32())
 	db.tasks.Go(db.heartbeats)
-	if cfg.Bounds != nil {
-		cfg.Bounds.To(db.onBound)
-	}
 	return db
 }
 

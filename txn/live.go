@@ -20,6 +20,9 @@ type liveTxns struct {
 }
 
 func (l *liveTxns) add(a *attempt, g base.GroupID) {
+	if len(a.parts) == 1 {
+		a.db.cfg.Bounds.Know(a.id, &a.bounds)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a.groups = append(a.groups, g)
@@ -27,22 +30,11 @@ func (l *liveTxns) add(a *attempt, g base.GroupID) {
 }
 
 func (l *liveTxns) remove(a *attempt) {
+	a.db.cfg.Bounds.Forget(a.id)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a.groups = nil
 	delete(l.set, a)
-}
-
-// named is the live attempt of a name; nil: there is none.
-func (l *liveTxns) named(id base.TxnID) *attempt {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for a := range l.set {
-		if a.id == id {
-			return a
-		}
-	}
-	return nil
 }
 
 // byNode are the transactions to name to each leader.

@@ -8,13 +8,6 @@ import (
 	"github.com/godwitdb/godwit/wire"
 )
 
-// onBound takes the notice of an owner that a transaction has read there what changes at a slot.
-func (db *DB) onBound(id base.TxnID, g base.GroupID, slot base.Timestamp) {
-	if a := db.live.named(id); a != nil {
-		a.bounds.Add(g, slot)
-	}
-}
-
 // ofOneMoment makes sure that what was read fits together (REL-17): nothing of it is older than a
 // slot that changes it, and something else as new as that. Only the groups that have named such a
 // slot are asked whether its transaction has committed; then this one is aborted.

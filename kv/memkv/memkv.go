@@ -50,8 +50,8 @@ type DB struct {
 	traced *atomic.Int64
 	// Most is what a transaction of this gateway may write; zero: as much as it likes.
 	Most kv.Volume
-	// Lose says whether a commit of a transaction with a trace, which are those of sessions, loses a
-	// conflict, by how many rows it writes; nil: none does.
+	// Lose says whether a commit of a transaction with a trace, which are those of sessions, loses
+	// a conflict, by how many rows it writes; nil: none does.
 	Lose func(writes int) bool
 }
 

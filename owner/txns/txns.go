@@ -307,10 +307,11 @@ func (t *Table) SlotOver(x *Txn, s base.Span) (slot base.Timestamp) {
 }
 
 // BoundOthers is called as a vote for a slot is proposed: transactions that have read what x writes
-// must commit before the slot, if they are to be bound. It returns them, or one that has voted
-// already and may still commit after the slot; the vote has to wait for that one.
+// must commit before the slot, if they are to be bound. It returns their names, or one that has
+// voted already and may still commit after the slot; the vote has to wait for that one.
 func (t *Table) BoundOthers(x *Txn, writes []*wire.Write, handover []base.Span, slot base.Timestamp,
-	bind bool) (readers []*Txn, busy *Txn) {
+	bind bool) (bound []base.TxnID, busy *Txn) {
+	var readers []*Txn
 	look := func(s base.Span) {
 		t.LockTable.Holders(s, func(id base.TxnID, _ lock.Mode) bool {
 			y := t.ByID[id]
@@ -339,8 +340,9 @@ func (t *Table) BoundOthers(x *Txn, writes []*wire.Write, handover []base.Span, 
 	}
 	for _, y := range readers {
 		y.Bound.Add(x)
+		bound = append(bound, y.ID)
 	}
-	return readers, nil
+	return bound, nil
 }
 
 // outlasts reports whether y, which has locks that the vote of x for a slot meets, may commit after

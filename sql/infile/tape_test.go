@@ -86,7 +86,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestTape: what is kept is read again as it was, in memory and from a file, also in part and again.
+// TestTape: what is kept is read again as it was, in memory and from a file, also in part and
+// again.
 func TestTape(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 8))
 	tp := tape{ctx: t.Context(), dir: t.TempDir()}

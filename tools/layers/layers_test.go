@@ -112,7 +112,7 @@ var allowed = map[string][]string{
 		"owner/gauge", "owner/held", "owner/homing", "owner/inorder", "owner/prepared", "owner/recall", "owner/tuning", "owner/waits",
 	}, mechanisms...),
 	// what a transaction has read and written at its gateway: no owner is asked
-	"txn/background": nil, "txn/contended": nil, "txn/gate": nil, "txn/kept": nil, "txn/runs": nil, "txn/known": nil, "txn/lately": nil, "txn/touched": nil,
+	"txn/background": nil, "txn/bounds": {"mechanism/wan"}, "txn/contended": nil, "txn/gate": nil, "txn/kept": nil, "txn/runs": nil, "txn/known": nil, "txn/lately": nil, "txn/touched": nil,
 	"txn/slottime": {"txn/lately"},
 	// what is asked twice changes nothing, whoever is asked
 	"txn/hedge":   {"policy/replica"},
@@ -121,7 +121,7 @@ var allowed = map[string][]string{
 	"txn/mover": {"owner/homing"},
 	// what does not fit into memory goes to files that nobody else can read
 	"txn/writes": {"base/sealed"},
-	"txn": append([]string{"owner", "owner/homing", "owner/prepared", "owner/route", "txn/background", "txn/contended", "txn/gate", "txn/hedge", "txn/kept", "txn/known", "txn/lately",
+	"txn": append([]string{"owner", "owner/homing", "owner/prepared", "owner/route", "txn/background", "txn/bounds", "txn/contended", "txn/gate", "txn/hedge", "txn/kept", "txn/known", "txn/lately",
 		"txn/runs", "txn/slottime", "txn/staging", "txn/touched", "txn/writes"}, mechanisms...),
 	// how well a node is follows from facts that it is told
 	"cluster/health": nil,
@@ -320,7 +320,7 @@ var allowed = map[string][]string{
 	"node/spare": nil,
 	// who may ask a node for what over HTTP, at which port
 	"node/web": {"cluster", "cluster/join", "mechanism/ident", "mechanism/wan", "node/console", "obs/audit"},
-	"node": append([]string{"txn/mover", "node/spare",
+	"node": append([]string{"txn/bounds", "txn/mover", "node/spare",
 		"sql/describe", "sql/recorded", "sql/recording", "sql/schema", "node/adviser",
 		"node/bundle", "node/console", "node/early", "node/evacuate", "node/knobs", "node/memory", "node/meter", "node/residency", "node/room", "node/shards", "node/web",
 		"sql/ddl/sharding", "owner", "owner/gauge", "owner/homing", "owner/rewind", "owner/view", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "cluster/placed", "cluster/replace", "cluster/upgrade", "obs/audit", "obs/otlp",

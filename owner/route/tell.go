@@ -1,4 +1,4 @@
-package txns
+package route
 
 import (
 	"context"
@@ -18,14 +18,14 @@ type Teller interface {
 // does so in the background, for it is called with a mutex held that a gateway's code may ask for.
 // What is lost on the way makes those transactions no worse than without it.
 func Tell(spawn func(func(context.Context)), t Teller, self base.NodeID, g base.GroupID, slot base.Timestamp,
-	bound []*Txn) {
+	bound []base.TxnID) {
 	if len(bound) == 0 {
 		return
 	}
 	spawn(func(ctx context.Context) {
-		for _, y := range bound {
-			q := &wire.BoundNotice{Group: uint32(g), Txn: y.ID[:], Slot: uint64(slot)}
-			if to := y.ID.Gateway(); to != self {
+		for _, id := range bound {
+			q := &wire.BoundNotice{Group: uint32(g), Txn: id[:], Slot: uint64(slot)}
+			if to := id.Gateway(); to != self {
 				_ = t.Send(to, wire.KindBound, q)
 			} else {
 				_ = t.Call(ctx, to, wire.KindBound, q, nil)
