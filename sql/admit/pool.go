@@ -297,7 +297,7 @@ func (p *Pool) renew(ctx context.Context, t *Turn, now time.Duration) error {
 		p.mu.Unlock()
 		return errFull
 	}
-	w := &waiter{turn: t, asked: now, key: now + min(t.used, most), ready: make(chan struct{})}
+	w := &waiter{turn: t, first: !t.begun, asked: now, key: now + min(t.used, most), ready: make(chan struct{})}
 	if t.class == Reading {
 		w.key += behind
 	}
@@ -315,7 +315,7 @@ func (p *Pool) await(ctx context.Context, w *waiter) error {
 	default:
 	}
 	var late <-chan time.Time
-	if !w.turn.begun {
+	if w.first {
 		t := time.NewTimer(p.Patience)
 		defer t.Stop()
 		late = t.C
@@ -462,6 +462,7 @@ func (s *shortStatements) come(now time.Duration, all int64) bool {
 
 // waiter waits for a slot.
 type waiter struct {
+	first bool // the turn had no slot before
 	turn  *Turn
 	asked time.Duration
 	key   time.Duration // the least comes first
