@@ -426,17 +426,6 @@ func (p *reader) value() string {
 	return ""
 }
 
-// what is what the job does, in words.
-func (st *Statement) what() string {
-	if st.verb == verbImport {
-		return st.db + "." + st.table + " FROM " + st.url
-	}
-	if st.query != "" {
-		return "a query INTO " + st.url
-	}
-	return st.db + "." + st.table + " INTO " + st.url
-}
-
 // matches reports whether a file is one of those that a statement names.
 func matches(pattern, file string) bool {
 	ok, err := path.Match(pattern, file)

@@ -44,7 +44,7 @@ func (f orderedField) Value(base reflect.Value) reflect.Value {
 }
 
 type parquetWriter struct {
-	w     *parquet.Writer
+	w     *parquet.GenericWriter[any]
 	cols  []Column
 	made  []func([]byte) (parquet.Value, error)
 	row   parquet.Row
@@ -67,9 +67,9 @@ func createParquet(w io.Writer, compression string, cols []Column) (p *parquetWr
 	}
 	codec := map[string]compress.Codec{"": &parquet.Uncompressed, "snappy": &parquet.Snappy, Gzip: &parquet.Gzip, Zstd: &parquet.Zstd}[compression]
 	if codec == nil {
-		return nil, fmt.Errorf("Parquet has no compression %q: there are snappy, gzip, zstd and none", compression)
+		return nil, fmt.Errorf("a Parquet file has no compression %q: there are snappy, gzip, zstd and none", compression)
 	}
-	p.w = parquet.NewWriter(w, parquet.NewSchema("godwit", g), parquet.Compression(codec), parquet.CreatedBy("godwit", "", ""))
+	p.w = parquet.NewGenericWriter[any](w, parquet.NewSchema("godwit", g), parquet.Compression(codec), parquet.CreatedBy("godwit", "", ""))
 	return p, nil
 }
 
@@ -157,7 +157,7 @@ func bytesValue(b []byte) (parquet.Value, error) { return parquet.ByteArrayValue
 // noTime says that Parquet has no such time.
 func noTime(b []byte, err error) error {
 	if err != nil {
-		return fmt.Errorf("Parquet has no time %q: let the SELECT make NULL or a text of it", b)
+		return fmt.Errorf("a Parquet file has no time %q: let the SELECT make NULL or a text of it", b)
 	}
 	return nil
 }
