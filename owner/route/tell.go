@@ -15,8 +15,8 @@ type Teller interface {
 }
 
 // Tell has the gateways of transactions know that they are bound by a slot of a group (REL-17). It
-// does so in the background, for it is called with a mutex held that a gateway's code may ask for.
-// What is lost on the way makes those transactions no worse than without it.
+// does so in the background, since its caller holds the group's mutex. What is lost on the way
+// makes those transactions no worse than without it.
 func Tell(spawn func(func(context.Context)), t Teller, self base.NodeID, g base.GroupID, slot base.Timestamp,
 	bound []base.TxnID) {
 	if len(bound) == 0 {

@@ -266,6 +266,14 @@ func (s *splitter) quoted(quote int) (over bool) {
 
 // unescaped is what an escape and a byte stand for.
 func (s *splitter) unescaped(c byte) byte {
+	if c == 'N' {
+		s.null = true
+	}
+	return Unescaped(c)
+}
+
+// Unescaped is what a byte behind a backslash stands for, in files and in strings.
+func Unescaped(c byte) byte {
 	switch c {
 	case 'n':
 		return '\n'
@@ -279,8 +287,6 @@ func (s *splitter) unescaped(c byte) byte {
 		return 0
 	case 'Z':
 		return 26
-	case 'N':
-		s.null = true
 	}
 	return c
 }

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/godwitdb/godwit/sql/infile"
 )
 
 // Bounds of what is kept of a dump.
@@ -566,7 +568,7 @@ func (d *dump) quoted(escapes bool, tell func(byte)) error {
 			if c == '%' || c == '_' {
 				tell('\\')
 			}
-			c = unescaped(c)
+			c = infile.Unescaped(c)
 		case c == q && d.peek(0) == q:
 			if _, err = d.get(); err != nil {
 				return err
@@ -576,25 +578,6 @@ func (d *dump) quoted(escapes bool, tell func(byte)) error {
 		}
 		tell(c)
 	}
-}
-
-// unescaped is what a byte behind a backslash stands for.
-func unescaped(c byte) byte {
-	switch c {
-	case 'n':
-		return '\n'
-	case 't':
-		return '\t'
-	case 'r':
-		return '\r'
-	case 'b':
-		return '\b'
-	case '0':
-		return 0
-	case 'Z':
-		return 26
-	}
-	return c
 }
 
 var aNumber = regexp.MustCompile(`^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$`)
