@@ -25,6 +25,8 @@ type Env struct {
 	Relay func() (relays, asked bool)
 	// Memory makes the budget of a session's temporary tables; nil: they have none.
 	Memory func() Budget
+	// SpanBytes estimates what keys take in this node's store; nil: nobody knows.
+	SpanBytes func(start, end base.Key) (int64, error)
 	// Ended is called when a session has ended.
 	Ended func(*Session)
 
