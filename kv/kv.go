@@ -59,7 +59,8 @@ type Options struct {
 	Careful bool
 	// Touched, if not nil, is shared by all attempts of a transaction. Attempts with Relay note in
 	// it the single keys for which they ask a lock, whether they get one or read a snapshot. An
-	// attempt that has to lock across regions begins by locking all of these at once.
+	// attempt that has to lock across regions begins by locking all of these at once, unless it
+	// begins with what they have not read: then it is another transaction.
 	Touched *Touched
 	// Trace collects round trips and bytes of the transaction; may be nil.
 	Trace *obs.Trace

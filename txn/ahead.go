@@ -23,6 +23,9 @@ func (t *Txn) Ahead(ctx context.Context, keys []base.Key, spans []base.Span, loc
 	}
 	ctx = t.trace(ctx)
 	todo := t.notAhead(keys, spans, lock)
+	if lock != kv.LockNone {
+		t.opts.Touched.Begin(todo)
+	}
 	whole := todo                          // the spans as they were asked for
 	begun := make([][]*wire.KV, len(todo)) // what came before an answer was full
 	for len(todo) > 0 {
@@ -115,20 +118,15 @@ func (t *Txn) Forget() { t.ahead = kept.Rows{} }
 // foresee makes an attempt that locks across regions begin by locking all keys that the attempts
 // before it have noted (kv.Options.Touched). So it holds its locks for one trip and the commit, and
 // not for a trip for each statement.
-//
-// One that begins with other keys is another transaction: its client has not repeated what was
-// lost.
 func (t *Txn) foresee(ctx context.Context, spans []base.Span) error {
-	if t.opts.Touched.Empty() || t.mode != byLocks || t.foreseen {
-		return nil
-	}
 	if wait, _ := kv.WaitOf(ctx); wait != kv.WaitDefault {
 		return nil // the next read that may wait does it
 	}
-	t.foreseen = true
-	if !slices.ContainsFunc(spans, func(s base.Span) bool { return !s.IsPoint() || t.opts.Touched.Has(s.Start) }) {
+	t.opts.Touched.Begin(spans)
+	if t.opts.Touched.Empty() || t.mode != byLocks || t.foreseen {
 		return nil
 	}
+	t.foreseen = true
 	for _, lock := range []kv.LockMode{kv.LockExclusive, kv.LockShared} {
 		if keys := t.opts.Touched.Keys(lock); len(keys) > 0 {
 			if _, err := t.Ahead(ctx, keys, nil, lock); err != nil {

@@ -174,3 +174,43 @@ func TestCarefulLocks(t *testing.T) {
 		expect("the row that was hot", true, base.PointSpan(hot), bySlot)
 	})
 }
+
+// TestOtherTransactionForeseesNothing: a client does not repeat a transaction that it has lost, but
+// does something else, and loses that, too. When it repeats the second one, what only the first one
+// has read is not locked: somebody else may hold that for long.
+func TestOtherTransactionForeseesNothing(t *testing.T) {
+	bubble(t, 2, 1, func(t *testing.T, c *cluster) {
+		a, b, d := key(1, 1, 1, "a"), key(1, 2, 2, "b"), key(1, 2, 2, "d")
+		put(t, c.db(1), a, "0")
+		put(t, c.db(2), b, "0", d, "0")
+		time.Sleep(2 * time.Second)
+		var touched kv.Touched
+		opts := kv.Options{Relay: true, Careful: true, Touched: &touched, LockTimeout: time.Second}
+		lose := func(keys ...base.Key) {
+			t.Helper()
+			_, err := do(ctx(t), c.db(1), opts, func(x kv.Txn) error {
+				_, err := x.Get(ctx(t), keys, kv.LockExclusive)
+				x.Put(keys[0], []byte("1"), 0)
+				for _, k := range keys {
+					put(t, c.db(2), k, "2")
+				}
+				return err
+			})
+			if base.CodeOf(err) != base.CodeAborted {
+				t.Fatalf("beside other updates: %v", err)
+			}
+		}
+		lose(b)
+		lose(d)
+		opts.Relay = opts.MayRelay(2)
+		holder := c.db(2).Begin(kv.Options{})
+		_, err := holder.Get(ctx(t), []base.Key{b}, kv.LockExclusive)
+		must(t, err)
+		_, err = do(ctx(t), c.db(1), opts, func(x kv.Txn) error {
+			_, err := x.Get(ctx(t), []base.Key{d}, kv.LockExclusive)
+			return err
+		})
+		must(t, err)
+		holder.Rollback(ctx(t))
+	})
+}

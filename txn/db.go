@@ -84,6 +84,7 @@ func (db *DB) begin(opts kv.Options) *Txn {
 	now := db.clock.NowAt(begun)
 	t := &Txn{attempt: attempt{db: db, begun: begun}, opts: opts, blank: blank}
 	t.id = db.newID(now)
+	opts.Touched.Next()
 	t.buf.SpillAt = db.cfg.Limits.SpillBytes
 	if t.opts.Age == 0 {
 		t.opts.Age = now

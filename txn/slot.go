@@ -229,9 +229,7 @@ func (t *Txn) noteReads(ctx context.Context, f *fetch) error {
 			}
 		}
 		t.reads = append(t.reads, s)
-		if s.IsPoint() {
-			t.opts.Touched.Note(s.Start, f.lock)
-		}
+		t.opts.Touched.Note(s, f.lock)
 	}
 	if full {
 		return t.lockAfterAll(ctx)

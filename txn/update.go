@@ -76,7 +76,8 @@ func (t *Txn) Draft(ctx context.Context, key base.Key) (row kv.Row, ok bool, err
 		t.crossing.drafts = map[string]base.Timestamp{}
 	}
 	t.crossing.drafts[string(key)] = at
-	t.opts.Touched.Note(key, kv.LockExclusive)
+	t.opts.Touched.Begin([]base.Span{base.PointSpan(key)})
+	t.opts.Touched.Note(base.PointSpan(key), kv.LockExclusive)
 	return row, true, nil
 }
 

@@ -131,7 +131,7 @@ func TestSkipForeseesNothing(t *testing.T) {
 		must(t, err)
 		for _, wait := range []context.Context{kv.WithSkip(ctx(t), 1), kv.WithNoWait(ctx(t))} {
 			var touched kv.Touched
-			touched.Note(a, kv.LockExclusive)
+			touched.Note(base.PointSpan(a), kv.LockExclusive)
 			x := db.Begin(kv.Options{Touched: &touched, LockTimeout: 50 * time.Millisecond})
 			rows, err := x.Get(wait, []base.Key{free}, kv.LockExclusive)
 			must(t, err)
