@@ -114,6 +114,9 @@ func (s *script) commit(vote bool) string {
 		Slot:  uint64(s.moment("slot")), Snapshot: uint64(s.moment("since")), Reads: spansOf(s.list("reads")),
 		Ordered: (s.c.opts.concurrency.Ordered() && !s.flag("locking")) || s.flag("ordered"),
 		Begun:   !s.flag("unbegun")}
+	for _, r := range q.Reads {
+		r.MayMove = s.flag("maymove")
+	}
 	q.LockTerm = uint64(s.number("term", s.termOf(x, g)))
 	if name, ok := s.arg("for"); ok {
 		id := s.txnOf(name).id

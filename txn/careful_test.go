@@ -83,6 +83,41 @@ func TestSlotAfterMove(t *testing.T) {
 	}
 }
 
+// TestMovedMeanwhile: a row moves after a transaction has read it, and before its vote. That is no
+// change for it, unless it writes entries that lie where the row was (REL-3a).
+func TestMovedMeanwhile(t *testing.T) {
+	for _, entries := range []bool{false, true} {
+		bubble(t, 3, 1, func(t *testing.T, c *cluster) {
+			a, b := key(1, 1, 1, "a"), key(1, 2, 2, "b")
+			put(t, c.db(1), a, "0")
+			put(t, c.db(2), b, "0")
+			time.Sleep(2 * time.Second)
+			_, err := do(ctx(t), c.db(1), kv.Options{Relay: true, Careful: true}, func(x kv.Txn) error {
+				if _, err := x.Get(ctx(t), []base.Key{b}, kv.LockExclusive); err != nil {
+					return err
+				}
+				_, err := kv.Run(ctx(t), c.db(3), kv.Options{}, func(m kv.Txn) error {
+					m.Move(b, 3, kv.MoveOptions{})
+					return nil
+				})
+				must(t, err)
+				x.Put(a, []byte("1"), 0)
+				x.Put(b, []byte("1"), 0)
+				if entries {
+					x.Put(append(base.IndexPrefix(1, b.Table(), 2|base.ByHome, 2), "entry"...), nil, 0)
+				}
+				return nil
+			})
+			if lost := base.CodeOf(err) == base.CodeAborted; lost != entries || err != nil && !lost {
+				t.Errorf("with entries %v: %v", entries, err)
+			}
+			if v := get(t, c.db(3), b); (v == "1") == entries {
+				t.Errorf("with entries %v: the row is %q", entries, v)
+			}
+		})
+	}
+}
+
 // TestCarefulAsked: a careful transaction locks what its client has asked it to lock, also if it
 // has read at a snapshot already, and keeps the locks (REL-16 (e)).
 func TestCarefulAsked(t *testing.T) {

@@ -249,10 +249,12 @@ func (t *Txn) planReads() plan {
 			p.writes[g] = append(p.writes[g], t.shipped(w))
 		}
 	}
+	entries := t.buf.WithEntriesByHome()
 	for _, s := range t.reads {
 		if s.IsPoint() {
 			g := t.expectedOwner(&p, s.Start)
-			p.reads[g] = append(p.reads[g], &wire.Span{Start: s.Start})
+			_, homed := entries[s.Start.Table()] // they would lie where the row was (REL-3a)
+			p.reads[g] = append(p.reads[g], &wire.Span{Start: s.Start, MayMove: t.mode == bySlot && !homed})
 			continue
 		}
 		segs, ok := t.db.set.Segments(s, maxReads)

@@ -290,11 +290,13 @@ func (x *GroupIndex) GetIndex() uint64 {
 	return 0
 }
 
-// Span is [start, end); without end it is the single key start.
+// Span is [start, end); without end it is the single key start. may_move, of a key that was read and is
+// validated, says that its row may have moved since (docs/protocol.md, REL-3a).
 type Span struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Start         []byte                 `protobuf:"bytes,1,opt,name=start,proto3" json:"start,omitempty"`
 	End           []byte                 `protobuf:"bytes,2,opt,name=end,proto3" json:"end,omitempty"`
+	MayMove       bool                   `protobuf:"varint,3,opt,name=may_move,json=mayMove,proto3" json:"may_move,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -341,6 +343,13 @@ func (x *Span) GetEnd() []byte {
 		return x.End
 	}
 	return nil
+}
+
+func (x *Span) GetMayMove() bool {
+	if x != nil {
+		return x.MayMove
+	}
+	return false
 }
 
 // KV is a row as its owner knows it. advice, in answers to locking reads, is the region to which
@@ -8514,10 +8523,11 @@ const file_wire_wire_proto_rawDesc = "" +
 	"\n" +
 	"GroupIndex\x12\x16\n" +
 	"\x06region\x18\x01 \x01(\rR\x06region\x12\x14\n" +
-	"\x05index\x18\x02 \x01(\x04R\x05index\".\n" +
+	"\x05index\x18\x02 \x01(\x04R\x05index\"I\n" +
 	"\x04Span\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\fR\x05start\x12\x10\n" +
-	"\x03end\x18\x02 \x01(\fR\x03end\"\x82\x01\n" +
+	"\x03end\x18\x02 \x01(\fR\x03end\x12\x19\n" +
+	"\bmay_move\x18\x03 \x01(\bR\amayMove\"\x82\x01\n" +
 	"\x02KV\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\x12\x0e\n" +

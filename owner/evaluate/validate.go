@@ -1,6 +1,8 @@
 package evaluate
 
 import (
+	"bytes"
+
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/owner/view"
@@ -22,7 +24,7 @@ type validation struct {
 }
 
 // Validate makes sure, under locks on all that the request says was read, that nothing of it has
-// changed since: no version is newer than the snapshot. Parts that others own are Foreign, also
+// changed since: no version is newer than the snapshot, or the row has only moved and may. Parts that others own are Foreign, also
 // with the error. A snapshot below the collection threshold is stale (TXN-2a).
 func (a *Attempt) Validate() (Reads, error) {
 	v := validation{Attempt: a, rd: a.Group.Store.NewReader(), snapshot: base.Timestamp(a.Request.Snapshot)}
@@ -40,7 +42,7 @@ func (v *validation) all() error {
 		}
 		var err error
 		if s.IsPoint() {
-			err = v.key(s.Start)
+			err = v.key(s.Start, w.MayMove)
 		} else {
 			err = v.span(s)
 		}
@@ -60,7 +62,7 @@ func (v *validation) stale(k base.Key) error {
 	return base.Changed(v.Request.Txn.Id, "read", k)
 }
 
-func (v *validation) key(key base.Key) error {
+func (v *validation) key(key base.Key, mayMove bool) error {
 	p, err := view.Locate(v.rd, key)
 	switch {
 	case err != nil:
@@ -68,11 +70,42 @@ func (v *validation) key(key base.Key) error {
 	case p.Owner != v.Group.ID:
 		v.Foreign = append(v.Foreign, p.Foreign(key))
 	case p.Found && p.V.TS > v.snapshot:
+		if !mayMove {
+			return v.stale(key)
+		}
+		if same, err := v.sameSince(p.V); err != nil || same {
+			return err
+		}
 		return v.stale(key)
 	case !p.Found:
 		v.Need = append(v.Need, v.Group.Missing.Missing(p.Writer)...)
 	}
 	return nil
+}
+
+// maxSince is how many versions of a row are looked at, to find that it has only moved.
+const maxSince = 8
+
+// sameSince reports whether a row, of which the newest version is given, has the value that it had
+// at the snapshot, and had no other in between: it has only moved (REL-3a). A version that another
+// group wrote counts when all is here that the group relied on (HOME-9): an older owner's may be
+// missing.
+func (v *validation) sameSince(newest store.Version) (bool, error) {
+	x, ok := newest, true
+	for range maxSince {
+		if !ok || x.Tombstone || !bytes.Equal(x.Value, newest.Value) {
+			return false, nil
+		}
+		if x.TS <= v.snapshot {
+			return true, nil
+		}
+		v.Need = append(v.Need, v.Group.Missing.Missing(x.Writer)...)
+		var err error
+		if x, ok, err = v.rd.Get(x.Key, x.TS-1); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
 }
 
 func (v *validation) span(s base.Span) error {

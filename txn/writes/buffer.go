@@ -233,6 +233,18 @@ func Cut(sorted []*Write, s base.Span) []*Write {
 	return sorted[lo:hi]
 }
 
+// WithEntriesByHome are the tables of which entries are written that are keyed by the home of their
+// row.
+func (b *Buffer) WithEntriesByHome() map[base.TableID]struct{} {
+	tables := map[base.TableID]struct{}{}
+	for _, w := range b.All() {
+		if w.Key.Index()&base.ByHome != 0 {
+			tables[w.Key.Table()] = struct{}{}
+		}
+	}
+	return tables
+}
+
 // All are the writes in key order, but those that were taken.
 func (b *Buffer) All() []*Write {
 	b.join()
