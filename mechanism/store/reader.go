@@ -174,18 +174,22 @@ func (r *Reader) Pred(key base.Key) (v Version, ok bool, err error) {
 		return v, false, nil
 	}
 	r.buf = append(r.buf[:0], prefix...)
-	// Most keys have one version; else the newest is found by a seek.
 	v.Key = bytes.Clone(prefix[1 : len(prefix)-1])
-	if !it.SeekPrefixGE(r.buf) {
-		if err := it.Error(); err != nil {
-			return Version{}, false, r.s.wrap(err)
+	if err = r.s.decodeAt(it, &v); err == nil {
+		v.Value = clone(v.Value)
+		// Most keys have one version, which is here; else the newest is found by a seek.
+		if !it.Prev() || !bytes.Equal(prefixOf(it.Key()), r.buf) {
+			err = r.s.wrap(it.Error())
+		} else if it.SeekPrefixGE(r.buf) {
+			err = r.s.decodeAt(it, &v)
+			v.Value = clone(v.Value)
+		} else if err = r.s.wrap(it.Error()); err == nil {
+			err = r.s.corrupt(corruptf("store %s: the versions of %s cannot be found again", r.s.opts.Dir, v.Key))
 		}
-		return Version{}, false, r.s.corrupt(corruptf("store %s: the versions of %s cannot be found again", r.s.opts.Dir, v.Key))
 	}
-	if err := r.s.decodeAt(it, &v); err != nil {
+	if err != nil {
 		return Version{}, false, err
 	}
-	v.Value = clone(v.Value)
 	return v, true, nil
 }
 
@@ -204,9 +208,4 @@ func (s *Store) decodeAt(it *pebble.Iterator, v *Version) error {
 }
 
 // clone copies; nil stays nil and empty becomes nil.
-func clone(b []byte) []byte {
-	if len(b) == 0 {
-		return nil
-	}
-	return append(make([]byte, 0, len(b)), b...)
-}
+func clone(b []byte) []byte { return append([]byte(nil), b...) }
