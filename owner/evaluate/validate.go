@@ -24,8 +24,9 @@ type validation struct {
 }
 
 // Validate makes sure, under locks on all that the request says was read, that nothing of it has
-// changed since: no version is newer than the snapshot, or the row has only moved and may. Parts that others own are Foreign, also
-// with the error. A snapshot below the collection threshold is stale (TXN-2a).
+// changed since: no version is newer than the snapshot, or the row has only moved and may. Parts
+// that others own are Foreign, also with the error. A snapshot below the collection threshold is
+// stale (TXN-2a).
 func (a *Attempt) Validate() (Reads, error) {
 	v := validation{Attempt: a, rd: a.Group.Store.NewReader(), snapshot: base.Timestamp(a.Request.Snapshot)}
 	defer v.rd.Close()
