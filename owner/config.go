@@ -104,7 +104,7 @@ const (
 	// how long a lock is waited for before deadlocks are looked for
 	detectFirst  = 2 * time.Millisecond
 	detectLast   = 100 * time.Millisecond // longest pause between two looks
-	tickInterval = 200 * time.Millisecond
+	tickInterval = tuning.Tick
 )
 
 func (c *Config) fill() {

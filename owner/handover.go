@@ -12,8 +12,10 @@ import (
 // A planned hand-over of the lead, as package lead draws it and says why it is safe.
 
 const (
-	// handoverPatience is how long each step of a hand-over may take.
-	handoverPatience = 3 * time.Second
+	// handoverPatience is how long each step of a hand-over may take, and sealPatience how long
+	// nothing is proposed, besides a round trip: by then a lease transfer entry is applied, if
+	// this node's disk and a majority of the others' take anything.
+	handoverPatience, sealPatience = 3 * time.Second, time.Second
 	// leadPoll is how often a request that waits for this node's election looks whether that may
 	// still come.
 	leadPoll = 20 * time.Millisecond
@@ -107,6 +109,12 @@ func (r *Replica) seal(ctx context.Context, t *lead.Transfer) error {
 	steps, err := r.proposeTransfer(t)
 	if err != nil {
 		return err
+	}
+	_, trip := r.cfg.Trips()
+	if !r.cfg.PatientSeals {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, sealPatience+trip)
+		defer cancel()
 	}
 	for {
 		select {

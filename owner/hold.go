@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
-	"github.com/godwitdb/godwit/mechanism/clock"
 	"github.com/godwitdb/godwit/owner/txns"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -26,7 +25,7 @@ func (r *Replica) hold() base.Timestamp {
 	if ahead <= 0 {
 		return 0
 	}
-	if m, _ := r.clock.Mode(); m != clock.GClock || r.clock.Virtual() {
+	if !r.clock.Bounded() {
 		return 0 // a lease says little of how far ahead of now it ends
 	}
 	want := min(r.clock.Latest().Add(ahead), l.LeaseEnd.Prev())

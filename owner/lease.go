@@ -5,30 +5,15 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/owner/lead"
+	"github.com/godwitdb/godwit/owner/tuning"
 	"github.com/godwitdb/godwit/owner/txns"
 	"github.com/godwitdb/godwit/wire"
 )
 
-// leaseTerms is how long a lease is to be, and at what age it is renewed (TIME-1a). A lease of the
-// meta group's leader must also cover the time for which it promises that the catalog holds. mu is
-// held.
+// leaseTerms is how long a lease is to be, and at what age it is renewed (TIME-1a). mu is held.
 func (r *Replica) leaseTerms(now time.Time) (length, age time.Duration) {
-	length = r.cfg.Lease
-	if r.cfg.Farthest != nil {
-		if path, trip := r.cfg.Farthest(); trip > 0 {
-			length = r.cfg.LeaseOver(path, trip, r.renewals.Most(now))
-		}
-	}
-	age = length / 3
-	if r.id == base.MetaGroup && r.cfg.Hold != nil {
-		age = min(age, metaRenew)
-		length = min(max(length, r.cfg.Hold()+metaRenew+tickInterval), r.cfg.Lease)
-	}
-	return length, age
+	return tuning.LeaseTerms(&r.cfg.Timing, &r.cfg.Facts, r.id == base.MetaGroup, r.clock.Bounded(), r.renewals.Most(now))
 }
-
-// metaRenew is the age at which a lease of the meta group is renewed, at most.
-const metaRenew = 250 * time.Millisecond
 
 // addLease puts a lease into a command if it is time for a new one. propMu and mu are held.
 func (r *Replica) addLease(c *wire.Command) bool {

@@ -44,11 +44,21 @@ func TestLeaseTerms(t *testing.T) {
 		r, _ := leader(t)
 		now := time.Now()
 		r.id = c.group
+		r.clock.Adopt(clock.GClock, 1, 0)
 		r.cfg.Farthest = func() (path, trip time.Duration) { return min(c.rtt, 90*time.Millisecond), c.rtt }
 		r.cfg.Hold = func() time.Duration { return c.hold }
 		r.renewals.Add(now, c.late)
 		if length, age := r.leaseTerms(now); length != c.length || age.Round(time.Millisecond) != c.renews {
 			t.Errorf("%s: leases of %v, renewed after %v; want %v and %v", c.name, length, age, c.length, c.renews)
+		}
+		if c.group != base.MetaGroup {
+			continue
+		}
+		// Timestamps come from the leader now, and nobody can go by what it promises without it.
+		short := r.cfg.LeaseOver(min(c.rtt, 90*time.Millisecond), c.rtt, 0)
+		r.clock.Adopt(clock.Dual, 2, r.clock.Latest())
+		if length, age := r.leaseTerms(now); length != short || length >= c.length || age.Round(time.Millisecond) != c.renews {
+			t.Errorf("%s: leases of %v, renewed after %v in dual mode; want %v and %v", c.name, length, age, short, c.renews)
 		}
 	}
 }

@@ -15,15 +15,17 @@ import (
 // outlive waits for those who may have served before, or to be told by them where that ended.
 func (r *Replica) outlive(ctx context.Context, a *lead.Acquisition, holders []*recall.Holder) (ok bool) {
 	w := &recall.Waiter{Clock: r.clock, Length: r.cfg.Lease, Half: r.cfg.EarlySuccessors, Caller: r.cfg.Transport,
-		GoesOn: func() bool { return r.goesOn(a) }}
+		GoesOn: func() bool { return r.goesOn(a) }, Patient: r.cfg.PatientSeals}
+	if a.Promised != nil {
+		w.From, w.Arrived = a.Promised.From, a.Promised.Arrived
+	}
 	r.mu.Lock()
 	if r.unasked.Any = r.cfg.AnyRelease; !r.cfg.NoRelease && a.Promised == nil {
 		r.unasked.Await(a.Term, holders)
 	}
 	r.mu.Unlock()
 	for _, h := range holders {
-		// One that hands its lead over to this node sends more; one may have said it unasked.
-		if !r.cfg.NoRelease && !h.Released() && (a.Promised == nil || a.Promised.From != h.Node) {
+		if !r.cfg.NoRelease && !h.Released() { // one may have said it unasked
 			go func() {
 				q := &wire.ReleaseRequest{Group: uint32(r.id), Term: a.Term, Incarnation: r.incarnation}
 				if err := w.Ask(ctx, h, q); err != nil {
@@ -32,12 +34,8 @@ func (r *Replica) outlive(ctx context.Context, a *lead.Acquisition, holders []*r
 			}()
 		}
 	}
-	var arrived <-chan struct{}
-	if a.Promised != nil {
-		arrived = a.Promised.Arrived
-	}
 	for _, h := range holders {
-		end, held, saved, ok := w.Outlive(ctx, h, arrived)
+		end, held, saved, ok := w.Outlive(ctx, h)
 		if !ok {
 			return false
 		}
@@ -58,7 +56,8 @@ func (r *Replica) outlive(ctx context.Context, a *lead.Acquisition, holders []*r
 }
 
 // Release ends this node's service in all terms below that of the asker, who leads the group, and
-// says where it ended. It is an error if this process cannot tell.
+// says where it ended: below the end of the lease, for one of an earlier process of this node. It
+// is an error if this process cannot tell.
 func (r *Replica) Release(from base.NodeID, q *wire.ReleaseRequest) *wire.ReleaseResponse {
 	resp, why := r.giveBack(from, q)
 	if why != "" {
@@ -82,6 +81,13 @@ func (r *Replica) giveBack(from base.NodeID, q *wire.ReleaseRequest) (resp *wire
 		return resp, "it is closed"
 	case l.Term >= q.Term:
 		return resp, "it leads in a later term"
+	case l.GivesTo(from, q.Term) && !r.cfg.ServesOn:
+		if l.Term != 0 {
+			r.endTerm() // sends all that the target has to know
+			r.lapses.End()
+			r.group.Deposed(q.Term, from)
+		}
+		return resp, "its state is on the way"
 	case r.cfg.ServesOn:
 		r.past.Served(l, r.servedTo())
 	case l.Term != 0:
@@ -92,11 +98,12 @@ func (r *Replica) giveBack(from base.NodeID, q *wire.ReleaseRequest) (resp *wire
 	default:
 		r.past.Barred = max(r.past.Barred, q.Term)
 	}
-	if !r.past.Knows(base.Timestamp(q.LeaseEnd)) {
-		return resp, "that lease is not of this process"
-	}
-	if !r.cfg.Forgetful {
+	switch {
+	case r.cfg.Forgetful:
+	case r.past.Knows(base.Timestamp(q.LeaseEnd)):
 		resp.Floor, resp.Held = uint64(r.past.Floor), uint64(r.past.Held)
+	default: // the process that had it is gone, and has served anywhere below its end
+		resp.Floor, resp.Held = q.LeaseEnd, q.LeaseEnd
 	}
 	return resp, ""
 }

@@ -17,8 +17,7 @@ import (
 // is whole if no fault touches them, they reach each other, and they are a majority of each group.
 // Each write of a whole node must succeed within wholeBound of the write before, or of the last
 // change of the whole set, and so must the rows after the last fault. After a time without a whole
-// set leaders are elected anew and wait for the leases of those before, which may take lostBound.
-// (The goal is serveBound in all three cases: docs/limits.md.)
+// set leaders are elected anew and wait for leases, for lostBound. (serveBound is the goal.)
 
 const (
 	wholeBound = 4 * time.Second

@@ -135,8 +135,9 @@ type Break struct {
 	// leaders wait for only half of the lease of the one before (OWN-1).
 	LongLeases, EarlySuccessors bool
 	// NoRelease has new leaders ask nobody to release a lease, ServesOn has those who have released
-	// one serve on, and Forgetful has them say that they have served nothing (TIME-1b).
-	NoRelease, ServesOn, Forgetful bool
+	// one serve on, and Forgetful has them say that they have served nothing (TIME-1b). KeepsVotes
+	// and PatientSeals have one that hands its lead over wait as long as that may take (TIME-6b).
+	NoRelease, ServesOn, Forgetful, KeepsVotes, PatientSeals bool
 	// RemoteLocks makes owners take no locks for gateways on other nodes.
 	RemoteLocks bool
 	// LyingDisk makes a crash lose commits of the last moments although they were synced.

@@ -328,12 +328,12 @@ func (w *world) tuneOwners(l *life, ho *group.HostOptions, oc *owner.Config) {
 	}
 	b := &w.cfg.Break
 	ho.PatientRefusers, ho.HastyRefusers, ho.PatientReturns = b.PatientRefusers, b.HastyRefusers, b.PatientReturns
-	ho.FixedTurns, ho.StubbornLeaders = b.FixedTurns, b.StubbornLeaders
+	ho.FixedTurns, ho.StubbornLeaders, ho.KeepsVotes = b.FixedTurns, b.StubbornLeaders, b.KeepsVotes
 	ho.HastyReturns, ho.SplitVotes = b.HastyReturns, b.SplitVotes
 	oc.NoEarlyClose, oc.NoAboveHold, oc.NoHoldTransferred = b.NoEarlyClose, b.NoAboveHold, b.NoHoldTransferred
 	oc.HoldRest = w.cfg.HoldRest
 	oc.EarlySuccessors, oc.NoRefusal = b.EarlySuccessors, b.NoRefusal
-	oc.NoRelease, oc.ServesOn, oc.Forgetful = b.NoRelease, b.ServesOn, b.Forgetful
+	oc.NoRelease, oc.ServesOn, oc.Forgetful, oc.PatientSeals = b.NoRelease, b.ServesOn, b.Forgetful, b.PatientSeals
 	if b.LongLeases {
 		oc.Farthest = nil
 	}

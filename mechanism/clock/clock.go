@@ -159,6 +159,9 @@ func (c *Clock) Virtual() bool {
 	return int64(bound) > c.limit.Load()
 }
 
+// Bounded reports whether the clock is in GClock mode and its readings are bounds of true time.
+func (c *Clock) Bounded() bool { return c.st.Load().mode == GClock && !c.Virtual() }
+
 // virtual is the virtual clock's reading; 0 if nothing is known to begin with.
 func (c *Clock) virtual(t time.Time) base.Timestamp {
 	if v := c.virt.Load(); v != nil {

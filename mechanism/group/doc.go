@@ -27,7 +27,10 @@
 //	     entry came. For an election timeout the appends of that leader are not taken either; if it
 //	     still leads then, they are for ten seconds and more. The member follows that leader again
 //	     when it applies a lease. A new leader has time to wait for its predecessor's lease first:
-//	     leases of the one before, which its first entry commits, do not shorten that time.
+//	     leases of the one before, which its first entry commits, do not shorten that time. But the
+//	     target of a hand-over has had its lease with that, and counts as dead when it takes no other
+//	     one. Because: a disk stands still, the lead is handed to its node a moment later, and nobody
+//	     leaves that one for two leases and a second (TestTargetLapses).
 //	     A leader that most nodes find late ([Host.OnPeerLate]) is given up in the same way, before
 //	     its lease has ended. Because: a leader whose disk stands still, whose owner is stuck, or
 //	     that handles late what arrives, goes on with its heartbeats and appends.

@@ -43,6 +43,7 @@ type handover struct {
 	// handles late what arrives would hold everything up for an election timeout more.
 	deadline uint64
 	votes    []*pb.Message // requests for this leader's vote, one a node; see early
+	kept     uint64        // the tick at which the first of them came
 }
 
 // Transfer begins to hand the lead to another voter. The owner is asked to
@@ -154,6 +155,9 @@ func (g *Group) early(m *pb.Message) bool {
 	case pb.MsgApp, pb.MsgHeartbeat, pb.MsgSnap:
 		return false
 	case pb.MsgVote:
+		if len(x.votes) == 0 {
+			x.kept = g.now
+		}
 		if i := slices.IndexFunc(x.votes, func(o *pb.Message) bool { return o.GetFrom() == m.GetFrom() }); i >= 0 {
 			x.votes[i] = m
 		} else {
@@ -161,6 +165,16 @@ func (g *Group) early(m *pb.Message) bool {
 		}
 	}
 	return true
+}
+
+// letInLate lets the requests in that have been kept back for as long as a heartbeat. What is under
+// way may never be committed in this term: a voter that has granted its vote to the target takes
+// no more of it. Without this leader's vote the target may not be elected either (TIME-6b).
+func (g *Group) letInLate() {
+	o := &g.host.opts
+	if x := g.xfer; x != nil && len(x.votes) > 0 && g.now-x.kept >= uint64(o.HeartbeatTicks) && !o.KeepsVotes {
+		g.letIn(x)
+	}
 }
 
 // letIn gives raft the requests for votes that were kept back.

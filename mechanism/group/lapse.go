@@ -24,6 +24,9 @@ const lapsePatience = time.Second
 type leases struct {
 	length uint64 // of the newest one, ticks; 0: none has been seen, as in a group without an owner
 	due    uint64 // tick at which the leader counts as dead
+	// target is the target of the newest lease transfer, until another lease is seen; targetDue is
+	// the tick at which it counts as dead, if it leads.
+	target, targetDue uint64
 	// shunned is the leader that has been given up, in its term; 0: none.
 	shunned, shunnedTerm uint64
 	// deaf is the tick until which its appends are not taken either. In deafTerm that may begin
@@ -49,19 +52,23 @@ func (g *Group) inTicks(d time.Duration) uint64 {
 // which it came. It never shortens the time that the leader has: a new leader's first entry commits
 // leases of the one before, which came long ago and say nothing of the new one.
 func (g *Group) noteLease(c *wire.Command, came uint64) {
-	length := uint64(0)
+	length, l := uint64(0), &g.leases
 	switch {
 	case c.Lease != nil:
-		length = c.Lease.LengthNs
+		length, l.target = c.Lease.LengthNs, 0
 	case c.LeaseTransfer != nil:
-		length = c.LeaseTransfer.LengthNs
+		length, l.target = c.LeaseTransfer.LengthNs, uint64(c.LeaseTransfer.Target)
 	default:
 		return
 	}
-	g.leases.length = g.inTicks(time.Duration(length))
-	g.leases.due = max(g.leases.due, came+g.leases.length+g.inTicks(lapsePatience))
-	if g.leases.due > g.now {
-		g.leases.shunned = 0
+	l.length = g.inTicks(time.Duration(length))
+	due := came + l.length + g.inTicks(lapsePatience)
+	l.due = max(l.due, due)
+	if l.targetDue = due; l.target != 0 && l.target == g.lead {
+		g.noteTarget()
+	}
+	if l.due > g.now {
+		l.shunned = 0
 	}
 }
 
@@ -73,6 +80,17 @@ func (g *Group) noteLeader() {
 	}
 	l.shunned = 0
 	l.due = g.now + 2*l.length + g.inTicks(lapsePatience)
+	if l.target != 0 && l.target == g.lead {
+		g.noteTarget()
+	}
+}
+
+// noteTarget gives the target of a hand-over, which leads, less time than other new leaders: it has
+// a lease already, and no other one to wait for.
+func (g *Group) noteTarget() {
+	if !g.host.opts.PatientTargets {
+		g.leases.due = max(g.leases.targetDue, g.now+g.inTicks(lapsePatience))
+	}
 }
 
 // shuns reports whether a message is a heartbeat of a leader that has been given up, or an append

@@ -89,6 +89,40 @@ func TestLapsedLeader(t *testing.T) {
 	})
 }
 
+// TestTargetLapses: the target of a hand-over that takes no lease of its own is left when the one
+// that it was handed has lapsed, and not, like any other new leader, after two leases and a second
+// (GRP-8).
+func TestTargetLapses(t *testing.T) {
+	left := func(patient bool) (after time.Duration) {
+		virtual(t, 1, func(t *testing.T) {
+			c := leasedBy(t, 3, HostOptions{PatientTargets: patient})
+			defer c.close()
+			first := c.leader(testGroup).host.opts.Self
+			to := others(first)[0]
+			stop := c.lease(testGroup, func(id base.NodeID) bool { return id != to })
+			defer stop()
+			time.Sleep(10 * time.Second)
+			g := c.group(first, testGroup)
+			term, _ := g.Leads()
+			began := time.Now()
+			g.ProposeAsync(&wire.Command{LeaseTransfer: &wire.LeaseTransfer{Target: uint32(to), LengthNs: uint64(testLease)}},
+				term, func(any, uint64, error) {})
+			if err := g.Transfer(to); err != nil {
+				t.Fatal(err)
+			}
+			c.until("the target leads", func() bool { _, leads := c.group(to, testGroup).Leads(); return leads })
+			c.until("it is left", func() bool { return c.leader(testGroup).host.opts.Self != to })
+			after = time.Since(began)
+		})
+		return after
+	}
+	with, without := left(false), left(true)
+	t.Logf("left after %v, and after %v without the rule", with, without)
+	if with > lapsed || without < 2*testLease+lapsePatience {
+		t.Errorf("left after %v, at most %v is right; after %v without the rule", with, lapsed, without)
+	}
+}
+
 // TestLateLeader: a leader that hears 5 s late what the others send commits its leases when they
 // have ended. It is left (GRP-8), though it goes on with its heartbeats and appends, and the others
 // apply its leases. With half a second it stays.

@@ -51,6 +51,7 @@ func (g *Group) tick(msgs []*pb.Message) {
 		if g.state == raft.StateLeader && (beats > 0 || g.alone > 0) {
 			g.watchMajority()
 		}
+		g.letInLate()
 		if beats > 0 {
 			g.watchHandover()
 			g.handToPreferred()
@@ -108,6 +109,9 @@ func (g *Group) tickFollower(n int) {
 // 0: a leader's, at the host's heartbeat ticks; -1: never.
 func (g *Group) nextWake() int32 {
 	if g.state == raft.StateLeader {
+		if x := g.xfer; x != nil && len(x.votes) > 0 {
+			return 1
+		}
 		return int32(min(g.alone, 1))
 	}
 	w := -1

@@ -135,6 +135,12 @@ type HostOptions struct {
 	// PatientReturns leaves GRP-12 out, PatientPaths GRP-14, StubbornLeaders GRP-15, and
 	// HastyLeavers GRP-17.
 	PatientReturns, PatientPaths, StubbornLeaders, HastyLeavers bool
+	// PatientTargets has members give the target of a hand-over as long to get a lease as any other
+	// new leader (GRP-8).
+	PatientTargets bool
+	// KeepsVotes has a leader that hands its lead over keep its vote back as long as the hand-over
+	// may take (TIME-6b).
+	KeepsVotes bool
 	// Fresh reports whether a node's replica of a group is open and has no state (Group.Fresh), as
 	// one must that becomes a member. Asked by the leader, it may take its time. Nil is always, for
 	// nodes that never come back.

@@ -227,6 +227,11 @@ type Transfer struct {
 	Over chan struct{}
 }
 
+// GivesTo reports whether this node hands its lead over to the leader of a term, or has done so.
+func (l *Leadership) GivesTo(to base.NodeID, term uint64) bool {
+	return (l.State == Forwarding || l.State.In(Departs)) && l.Transfer.Target == to && l.Transfer.Term+1 == term
+}
+
 // End makes the requests that wait for the hand-over look for the leader.
 func (t *Transfer) End() {
 	if !IsClosed(t.Over) {

@@ -58,6 +58,11 @@ type Waiter struct {
 	Half   bool          // waits for half of their length (Breaks.EarlySuccessors)
 	Caller route.Caller
 	GoesOn func() bool // it still waits
+	// From is the predecessor that hands its lead over, if one does, and Arrived is closed when its
+	// state has come. Patient waits for that as long as it takes (Breaks.PatientSeals).
+	From    base.NodeID
+	Arrived <-chan struct{}
+	Patient bool
 }
 
 // left is how long a lease may still bind its holder: true time has not certainly passed its end,
@@ -86,9 +91,31 @@ func (w *Waiter) left(l *state.Lease) time.Duration {
 // askPatience is how long one question takes at most: a round trip, and a node that is late.
 const askPatience = 700 * time.Millisecond
 
+// latePatience is how long a transfer target that was elected waits for the transferred state
+// before it tells the old leader that it was: that one may be stuck behind its disk, or hear late.
+const latePatience = 200 * time.Millisecond
+
+// isLate waits for the state of a predecessor that hands its lead over, for a moment.
+func (w *Waiter) isLate(ctx context.Context) bool {
+	if w.Patient {
+		return false
+	}
+	select {
+	case <-time.After(latePatience):
+		return w.GoesOn()
+	case <-w.Arrived:
+	case <-ctx.Done():
+	}
+	return false
+}
+
 // Ask asks the holder to release its lease, until it answers or the lease is over. An error is the
-// holder's: it does not know.
+// holder's: it does not know, or it sends more. One that hands its lead over sends more unasked, if
+// it hears that it leads no longer.
 func (w *Waiter) Ask(ctx context.Context, h *Holder, q *wire.ReleaseRequest) error {
+	if h.Node == w.From && !w.isLate(ctx) {
+		return nil
+	}
 	q.LeaseEnd = uint64(h.End)
 	for w.left(&h.Lease) > 0 && w.GoesOn() {
 		var resp wire.ReleaseResponse
@@ -111,11 +138,10 @@ func (w *Waiter) Ask(ctx context.Context, h *Holder, q *wire.ReleaseRequest) err
 }
 
 // Outlive waits until the holder has released its lease, or has certainly stopped serving under it,
-// or has sent its state, which arrived tells. end is where its service ended at the latest, and
+// or has sent its state. end is where its service ended at the latest, and
 // held the catalog hold above that; saved is what the release has saved; ok is false if ctx has
 // ended.
-func (w *Waiter) Outlive(ctx context.Context, h *Holder, arrived <-chan struct{}) (end, held base.Timestamp,
-	saved time.Duration, ok bool) {
+func (w *Waiter) Outlive(ctx context.Context, h *Holder) (end, held base.Timestamp, saved time.Duration, ok bool) {
 	for {
 		d := w.left(&h.Lease)
 		if d <= 0 {
@@ -123,7 +149,7 @@ func (w *Waiter) Outlive(ctx context.Context, h *Holder, arrived <-chan struct{}
 		}
 		select {
 		case <-time.After(d):
-		case <-arrived:
+		case <-w.Arrived:
 			return h.End, 0, 0, true
 		case resp := <-h.released:
 			return base.Timestamp(resp.Floor), base.Timestamp(resp.Held), w.left(&h.Lease), true

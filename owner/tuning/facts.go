@@ -97,3 +97,11 @@ func (f *Facts) Fill() {
 		f.Ahead = func() time.Duration { return defaultAhead }
 	}
 }
+
+// Trips are what Farthest says; 0 if nothing is known.
+func (f *Facts) Trips() (path, trip time.Duration) {
+	if f.Farthest == nil {
+		return 0, 0
+	}
+	return f.Farthest()
+}

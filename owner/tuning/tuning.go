@@ -55,6 +55,33 @@ func (t *Timing) LeaseOver(path, trip, renewals time.Duration) time.Duration {
 	return min(t.LeaseLeast+max(3*path, min(max(trip, renewals)*3/2, t.LeaseLate)), t.Lease)
 }
 
+// LeaseTerms is how long a lease is to be, and at what age it is renewed (TIME-1a), where renewals
+// took as long as this of late. A lease of the meta group's leader must also cover the time for
+// which it promises that the catalog holds, if the clock is bounded. Where it is not, all
+// timestamps come from that leader: without it nobody can go by such a promise, and its successor
+// has to wait for the lease before there are timestamps again.
+func LeaseTerms(t *Timing, f *Facts, meta, bounded bool, renewals time.Duration) (length, age time.Duration) {
+	length = t.Lease
+	if path, trip := f.Trips(); trip > 0 {
+		length = t.LeaseOver(path, trip, renewals)
+	}
+	age = length / 3
+	if !meta || f.Hold == nil {
+		return length, age
+	}
+	if bounded {
+		length = min(max(length, f.Hold()+metaRenew+Tick), t.Lease)
+	}
+	return length, min(age, metaRenew)
+}
+
+const (
+	// metaRenew is the age at which a lease of the meta group is renewed, at most.
+	metaRenew = 250 * time.Millisecond
+	// Tick is how often a replica looks whether its lease is to be renewed.
+	Tick = 200 * time.Millisecond
+)
+
 // Bounds are the most that a replica takes on.
 type Bounds struct {
 	Limits  lock.Limits
@@ -100,6 +127,9 @@ type Breaks struct {
 	// NoRelease has a new leader ask nobody to release a lease, ServesOn has a leader that has
 	// released its lease serve on, and Forgetful has it say that it has served nothing (TIME-1b).
 	NoRelease, ServesOn, Forgetful bool
+	// PatientSeals has a leader that hands its lead over wait for its lease transfer entry, and the
+	// target for its state, as long as the hand-over may take (TIME-6b).
+	PatientSeals bool
 	// AnyRelease has a new leader go by what a deposed one has said unasked, whatever terms lie
 	// between them (TIME-1c).
 	AnyRelease bool
