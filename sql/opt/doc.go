@@ -7,6 +7,7 @@
 //	decor.go     Apply becomes a join, where what depends on the outer row can be pulled up
 //	push.go      conditions go down as far as they keep their meaning; outer joins that a
 //	             condition makes inner ones become such
+//	nothing.go   what has no rows, whatever the tables have, is not read
 //	order.go     the order of inner joins: dynamic programming up to 10 relations, greedy above
 //	path.go      how a table is read: all of it, ranges of an index, look-ups for outer rows
 //	window.go    window functions, and which of them share a sort

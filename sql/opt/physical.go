@@ -131,11 +131,14 @@ func (o *optimizer) filterPlan(f *algebra.Filter, need set) *Plan {
 	case *algebra.Scan:
 		return o.scan(in, f.Conds, need)
 	case *algebra.Join:
-		if in.Kind == algebra.Inner && !in.Straight && !anyVolatile(f.Conds) {
+		if in.Kind == algebra.Inner && !isNothing(f) && !in.Straight && !anyVolatile(f.Conds) {
 			j := *in
 			j.On = slices.Concat(in.On, f.Conds)
 			return o.inner(&j, need)
 		}
+	}
+	if isNothing(f) {
+		return nothingPlan(f.In, need)
 	}
 	p := o.physical(f.In, need.clone().addNodes(f.Conds...))
 	return o.where(p, f.Conds, need)

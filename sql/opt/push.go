@@ -7,9 +7,17 @@ import (
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
-// push puts conditions as far down as they keep their meaning. Conditions with effects stay.
+// push puts conditions as far down as they keep their meaning. Conditions with effects stay. What
+// has no rows by them becomes such a relation (nothing.go).
 func (o *optimizer) push(r algebra.Rel, conds []expr.Node) algebra.Rel {
 	o.check()
+	if r = o.pushed(r, conds); yieldsNothing(r) {
+		return nothing(r)
+	}
+	return r
+}
+
+func (o *optimizer) pushed(r algebra.Rel, conds []expr.Node) algebra.Rel {
 	switch r := r.(type) {
 	case *algebra.Filter:
 		return o.pushFilter(r, conds)
@@ -115,7 +123,9 @@ func (o *optimizer) pushJoin(j *algebra.Join, conds []expr.Node) algebra.Rel {
 			}
 			all = append(all, o.factor(c)...)
 		}
-		all = o.derive(all)
+		if all = o.derive(all); slices.ContainsFunc(all, never) {
+			return nothing(&out)
+		}
 		down, all = part(all, onl)
 		rdown, all = part(all, onr)
 		down, rdown = append(down, o.implied(all, onl)...), append(rdown, o.implied(all, onr)...)
