@@ -2,9 +2,11 @@ package server
 
 import (
 	"encoding/binary"
+	"errors"
 	"io"
 	"math"
 	"net"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -113,6 +115,7 @@ type clientConn struct {
 	read, longData int
 	// released: the client was answered the last time.
 	released bool
+	over     bool // nothing more comes from it
 	// Until the client has logged in:
 	in   bool
 	turn admit.Login // lets others compute while it waits for the client
@@ -128,6 +131,9 @@ type clientConn struct {
 	// account is whose login it counts as; nil before it has logged in.
 	account *account
 }
+
+// Over implements late.Ending.
+func (c *clientConn) Over() bool { return c.over }
 
 // Under implements quick.Wrapped.
 func (c *clientConn) Under() net.Conn { return c.Conn }
@@ -149,6 +155,7 @@ func (c *clientConn) Read(b []byte) (int, error) {
 		defer c.turn.Begin(c.lobby.logins)
 	}
 	n, err := c.Conn.Read(b)
+	c.over = c.over || err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
 	if more := packetHeader + 4 - len(c.first); more > 0 {
 		c.first = append(c.first, b[:min(n, more)]...)
 	}

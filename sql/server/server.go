@@ -210,6 +210,7 @@ func (g *gateway) buildSession(_ context.Context, c *mysql.Conn, addr string) (s
 	}
 	s := session.New(sql.NewBaseSessionWithClientServer(addr, client, c.ConnectionID), g.sessionEnv())
 	s.Source, s.Remote = c.ClientData.(base.RegionID)
+	s.ClientEnded = func() bool { return late.HasEnded(c) }
 	s.InitVariables()
 	rights.Login(s, g.engine.Analyzer.Catalog.MySQLDb)
 	if cc := clientOf(c); cc != nil && cc.interactive() {

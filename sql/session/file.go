@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
 )
 
 // mostOfFile is how long a file of a client may be that is kept for another attempt.
@@ -47,7 +48,7 @@ func (s *Session) LoadInfile(name string, ask func(string) (io.ReadCloser, error
 	if err != nil {
 		return nil, err
 	}
-	f := &clientFile{ReadCloser: file, name: name, sent: s.State.ClientWaits}
+	f := &clientFile{ReadCloser: file, name: name, sent: s.State.ClientWaits, ended: s.ClientEnded}
 	if s.keep(fileKept, mostOfFile, false) != nil {
 		f.long = true
 		return f, nil
@@ -66,11 +67,15 @@ func (s *Session) forgetFile() {
 	s.file = nil
 }
 
+// errCut is the error of a file whose end the client has not sent. Nobody but logs is told.
+var errCut = mysql.NewSQLError(1159, "08S01", "The connection to the client ended before its file")
+
 // clientFile keeps a file while it is read, by another goroutine than the statement's.
 type clientFile struct {
 	io.ReadCloser
 	name  string
 	sent  func() // called when the client has sent all of it
+	ended func() bool
 	text  []byte
 	long  bool
 	whole atomic.Bool // the text is that of all of a short file, and does not change any more
@@ -80,6 +85,10 @@ type clientFile struct {
 func (f *clientFile) Read(b []byte) (int, error) {
 	n, err := f.ReadCloser.Read(b)
 	if err == io.EOF {
+		// The protocol library tells the end of the connection as that of the file.
+		if f.ended != nil && f.ended() {
+			return n, errCut
+		}
 		f.sent()
 	}
 	if f.long = f.long || len(f.text)+n > mostOfFile; f.long {

@@ -23,6 +23,9 @@ type remoteState struct {
 	// region.
 	Remote bool
 	Source base.RegionID
+	// ClientEnded reports whether the client will send nothing more, where it has sent all that it
+	// was asked for. Nil: there is no client.
+	ClientEnded func() bool
 	// commitTS is when the last transaction committed.
 	commitTS base.Timestamp
 
