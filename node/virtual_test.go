@@ -48,19 +48,8 @@ func startVirtual(t *testing.T, cfg LocalConfig) *Local {
 			t.Error(err)
 		}
 	})
-	ident := LocalIdentity(cfg.Matrix.Names, cfg.NodesPerRegion, cfg.Shards)
-	ident.First.Concurrency = cfg.Concurrency
-	for _, nd := range ident.First.Nodes {
-		st, err := store.Open(store.Options{Dir: "db", FS: vfs.NewMem(), Simulation: true, Logger: log})
-		if err != nil {
-			t.Fatal(err)
-		}
-		id := *ident
-		id.Node = nd.ID
-		n, err := Assemble(Parts{Store: st, Identity: &id, Transport: l.net.Join(nd.ID, nd.Region),
-			Source: clock.NewWall(cfg.MaxClockError),
-			Log:    log.With("node", nd.ID), GCAge: cfg.GCAge, Seed: uint64(nd.ID), SQLListener: newPipeListener(),
-			Tune: cfg.Tune, Backups: place.Policy{Dir: cfg.BackupDir}, Sinks: cfg.ChangefeedSinks})
+	for i := range len(cfg.Matrix.Names) * cfg.NodesPerRegion {
+		n, err := l.virtualNode(i, vfs.NewMem(), newPipeListener(), log)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,6 +59,23 @@ func startVirtual(t *testing.T, cfg LocalConfig) *Local {
 		t.Fatal(err)
 	}
 	return l
+}
+
+// virtualNode starts the i-th node of a cluster on a disk in memory.
+func (l *Local) virtualNode(i int, disk vfs.FS, clients pipeListener, log *slog.Logger) (*Node, error) {
+	cfg := &l.cfg
+	ident := LocalIdentity(cfg.Matrix.Names, cfg.NodesPerRegion, cfg.Shards)
+	ident.First.Concurrency = cfg.Concurrency
+	nd := ident.First.Nodes[i]
+	st, err := store.Open(store.Options{Dir: "db", FS: disk, Simulation: true, Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	ident.Node = nd.ID
+	return Assemble(Parts{Store: st, Identity: ident, Transport: l.net.Join(nd.ID, nd.Region),
+		Source: clock.NewWall(cfg.MaxClockError),
+		Log:    log.With("node", nd.ID), GCAge: cfg.GCAge, Seed: uint64(nd.ID), SQLListener: clients,
+		Tune: cfg.Tune, Backups: place.Policy{Dir: cfg.BackupDir}, Sinks: cfg.ChangefeedSinks})
 }
 
 func startLocal(t *testing.T, regions, perRegion int) *Local {

@@ -1,7 +1,7 @@
 // Package parted commits a LOAD DATA in parts whose file is too large for one transaction.
 //
 // The first part is as large as a transaction may be: a file that fits one is one. Those behind it
-// are a 64th of that, so that their locks are held, and readers wait for their rows, for a shorter
+// are a 256th of that, so that their locks are held, and readers wait for their rows, for a shorter
 // time; see docs/figures/load-in-parts.md. Each part is a transaction of its own. What has come of
 // the file since the last part is kept (infile.File), so a part that loses a conflict is tried
 // again by itself, and the first one too.
@@ -26,7 +26,7 @@ import (
 )
 
 // share is what part of a transaction's bounds the parts behind the first one have.
-const share = 64
+const share = 256
 
 // Load is a LOAD DATA that may be committed in parts. A nil Load is another statement.
 type Load struct {
