@@ -245,7 +245,7 @@ func TestLoadSurvives(t *testing.T) {
 						t.Fatalf("a part ends behind %d rows", n)
 					}
 				}
-				const steps = 4
+				const steps = 3
 				for i := range steps {
 					name := table(i + 1)
 					time.Sleep(5 * time.Second)
@@ -314,7 +314,7 @@ func goOn(t *testing.T, c *sql.Conn, name string, i, n int, err error, dies bool
 		t.Errorf("the client is told %v", err)
 	}
 	how, skip := "", n
-	switch i % 4 {
+	switch i % 3 {
 	case 1:
 		how, skip = "IGNORE", 0
 	case 2:
