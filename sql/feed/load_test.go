@@ -13,8 +13,8 @@ import (
 	"github.com/godwitdb/godwit/sql/feed"
 )
 
-// TestLoadInParts: a file that is loaded in parts comes as one transaction for each, in the order of
-// the file, also if parts lost conflicts, and to a reader that begins anew in the middle.
+// TestLoadInParts: a file that is loaded in parts comes as one transaction for each, in the order
+// of the file, also if parts lost conflicts, and to a reader that begins anew in the middle.
 func TestLoadInParts(t *testing.T) {
 	w := newWorld(t)
 	const rows, first, each = 400, 322, 2
