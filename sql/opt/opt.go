@@ -23,6 +23,8 @@ type optimizer struct {
 	err  error
 	// outer are the columns of outer queries that stand for constants where the walk is.
 	outer set
+	// above are conditions that rows which pass where the walk is have to meet further up.
+	above []expr.Node
 	// ndv estimates the distinct values of columns.
 	ndv   map[expr.ColID]float64
 	types map[expr.ColID]expr.Type

@@ -11,7 +11,15 @@ import (
 // has no rows by them becomes such a relation (nothing.go).
 func (o *optimizer) push(r algebra.Rel, conds []expr.Node) algebra.Rel {
 	o.check()
-	if r = o.pushed(r, conds); yieldsNothing(r) {
+	above := o.above
+	switch r.(type) {
+	case *algebra.Filter, *algebra.Project, *algebra.Join:
+	default:
+		o.above = nil // which rows come here makes a difference to those that pass
+	}
+	r = o.pushed(r, conds)
+	o.above = above
+	if yieldsNothing(r) {
 		return nothing(r)
 	}
 	return r
@@ -108,7 +116,7 @@ func (o *optimizer) pushProject(p *algebra.Project, conds []expr.Node) algebra.R
 func (o *optimizer) pushJoin(j *algebra.Join, conds []expr.Node) algebra.Rel {
 	l, r := setOf(j.L.Cols()), setOf(j.R.Cols())
 	out := *j
-	if j.Kind == algebra.Left && o.rejectsAny(conds, r) || j.Kind == algebra.Semi && o.matchesOnce(j) {
+	if j.Kind == algebra.Left && (o.rejectsAny(conds, r) || o.rejectsAny(o.above, r)) || j.Kind == algebra.Semi && o.matchesOnce(j) {
 		out.Kind = algebra.Inner
 	}
 	onl, onr := o.reach(l), o.reach(r)
@@ -130,7 +138,10 @@ func (o *optimizer) pushJoin(j *algebra.Join, conds []expr.Node) algebra.Rel {
 		rdown, all = part(all, onr)
 		down, rdown = append(down, o.implied(all, onl)...), append(rdown, o.implied(all, onr)...)
 		out.On = all
+		above := o.above
+		o.above = slices.Concat(above, all)
 		out.L, out.R = o.push(j.L, down), o.push(j.R, rdown)
+		o.above = above
 		return filter(&out, stay)
 	case algebra.Left, algebra.Semi, algebra.Anti:
 		on := split(j.On...)
@@ -142,12 +153,17 @@ func (o *optimizer) pushJoin(j *algebra.Join, conds []expr.Node) algebra.Rel {
 		}
 		out.On = on
 	}
-	above, stay := part(conds, onl)
-	down = append(down, above...)
+	fit, stay := part(conds, onl)
+	down = append(down, fit...)
 	if out.Kind != algebra.Anti && out.Kind != algebra.NullAnti && out.Kind != algebra.Mark {
 		rdown = append(rdown, o.derived(down, out.On, onl, onr)...)
 	}
-	out.L, out.R = o.push(j.L, down), o.push(j.R, rdown)
+	held := o.above
+	o.above = slices.Concat(held, stay)
+	out.L = o.push(j.L, down)
+	o.above = nil // a row of the right side that is left out may let one of the left side pass
+	out.R = o.push(j.R, rdown)
+	o.above = held
 	return filter(&out, stay)
 }
 
