@@ -19,8 +19,6 @@ func Tree(stmt sqlparser.Statement, query string, parsed bool) {
 	setNames(stmt, query)
 	qualify(stmt, query)
 	filled(stmt)
-	unlink(stmt, query)
-	singleSets(stmt)
 	if parsed {
 		anyTime(stmt, query)
 		caseOfJSON(stmt, query)

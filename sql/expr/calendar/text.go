@@ -1,9 +1,6 @@
 package calendar
 
-import (
-	"math"
-	"strconv"
-)
+import "strconv"
 
 func append2(b []byte, n int) []byte { return append(b, byte('0'+n/10%10), byte('0'+n%10)) }
 
@@ -376,7 +373,7 @@ func FromNumber(n int64) (t Time, date, ok bool) {
 // ParseDuration.
 func DurationFromNumber(n int64) (us int64, in, ok bool) {
 	if n < 0 {
-		us, in, ok = DurationFromNumber(-max(n, -math.MaxInt64)) // there is no -MinInt64
+		us, in, ok = DurationFromNumber(-n)
 		return -us, in, ok
 	}
 	if n > 8385959 {
