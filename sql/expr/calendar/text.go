@@ -1,6 +1,9 @@
 package calendar
 
-import "strconv"
+import (
+	"math"
+	"strconv"
+)
 
 func append2(b []byte, n int) []byte { return append(b, byte('0'+n/10%10), byte('0'+n%10)) }
 
@@ -373,7 +376,7 @@ func FromNumber(n int64) (t Time, date, ok bool) {
 // ParseDuration.
 func DurationFromNumber(n int64) (us int64, in, ok bool) {
 	if n < 0 {
-		us, in, ok = DurationFromNumber(-n)
+		us, in, ok = DurationFromNumber(-max(n, -math.MaxInt64)) // there is no -MinInt64
 		return -us, in, ok
 	}
 	if n > 8385959 {
