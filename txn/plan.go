@@ -249,7 +249,10 @@ func (t *Txn) planReads() plan {
 			p.writes[g] = append(p.writes[g], t.shipped(w))
 		}
 	}
-	entries := t.buf.WithEntriesByHome()
+	var entries map[base.TableID]struct{}
+	if t.mode == bySlot {
+		entries = t.buf.WithEntriesByHome()
+	}
 	for _, s := range t.reads {
 		if s.IsPoint() {
 			g := t.expectedOwner(&p, s.Start)
