@@ -54,7 +54,11 @@ func AppendFloat64(k []byte, v float64) []byte {
 
 // AppendBytes encodes a byte string of any content: 0x00 becomes 0x00 0xff and
 // the end is marked by 0x00 0x01.
-func AppendBytes(k, v []byte) []byte {
+func AppendBytes(k, v []byte) []byte { return append(AppendBegin(k, v), escByte, escEnd) }
+
+// AppendBegin is [AppendBytes] without the end: what the encodings of all strings begin with that
+// begin with v.
+func AppendBegin(k, v []byte) []byte {
 	k = append(k, tagValue)
 	for _, c := range v {
 		k = append(k, c)
@@ -62,7 +66,7 @@ func AppendBytes(k, v []byte) []byte {
 			k = append(k, escZero)
 		}
 	}
-	return append(k, escByte, escEnd)
+	return k
 }
 
 // TakeNull reports whether the next element is NULL and, if so, skips it.

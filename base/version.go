@@ -45,13 +45,18 @@ const (
 	// VersionPrepared has transactions that XA prepares: older builds let others change what these
 	// have locked.
 	VersionPrepared ClusterVersion = 10
+	// VersionExpanded lets keys have several weights of a character, or none, where the collation
+	// has: older builds look for other keys.
+	VersionExpanded ClusterVersion = 11
 	// VersionNewest is the newest that this build knows.
-	VersionNewest ClusterVersion = 10
+	VersionNewest ClusterVersion = 11
 )
 
 // Brings says, for people, what a cluster can do from a version on; empty for the first.
 func (v ClusterVersion) Brings() string {
 	switch v {
+	case VersionExpanded:
+		return "keys of utf8mb4_0900_ai_ci, utf8mb4_unicode_ci and utf8mb4_unicode_520_ci know that 'ß' equals 'ss'"
 	case VersionPrepared:
 		return "XA prepares transactions"
 	case VersionOwnShards:

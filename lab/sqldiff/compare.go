@@ -132,7 +132,7 @@ type comparer struct {
 	types []Kind
 }
 
-var accents = strings.NewReplacer("é", "e", "ñ", "n", "ú", "u", "ss", "s", "ß", "s")
+var accents = strings.NewReplacer("é", "e", "ñ", "n", "ú", "u", "ss", "s", "ß", "s", "\u0301", "", "ﬁ", "fi")
 
 // cell is a value as it is compared, but for the last digits of doubles.
 func (c comparer) cell(i int, v string) string {

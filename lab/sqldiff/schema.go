@@ -57,10 +57,8 @@ func quoted(vs ...string) (out []string) {
 var words = quoted("one", "ONE", "One", "two", "Two", "x", "", "abc", "aBC", "b_c", "b%c", "a b", "é", "e", "É",
 	"ss", "10", "9", "1e1", "-1", "2024-01-31", "ñandú", "ZZ", "0x1", "ab\\\\c")
 
-// sharp are words with one that is several letters to utf8mb4_unicode_ci, where it is equal to
-// "ss": our collations weigh each character by itself.
-// our collations weigh each character by itself.
-var sharp = append(quoted("ß"), words...)
+// sharp are words with some of which utf8mb4_unicode_ci sees more letters than characters, or fewer.
+var sharp = append(quoted("ß", "e\u0301", "ﬁ", "FI", "½"), words...)
 
 var dates = quoted("2024-01-31", "2024-02-29", "2023-02-28", "2024-12-31", "1999-12-31", "2024-01-01", "1000-01-01",
 	"9999-12-31", "2016-01-03")
@@ -85,7 +83,7 @@ var typeChoices = []typeChoice{
 	{typ: "VARCHAR(20) COLLATE utf8mb4_general_ci", kind: Text, values: sharp, loose: true},
 	{typ: "VARCHAR(20) COLLATE utf8mb4_general_ci", kind: Text, values: words[:9], loose: true},
 	{typ: "VARCHAR(20) COLLATE utf8mb4_bin", kind: Text, values: sharp},
-	{typ: "CHAR(10) COLLATE utf8mb4_unicode_ci", kind: Text, values: words, loose: true},
+	{typ: "CHAR(10) COLLATE utf8mb4_unicode_ci", kind: Text, values: sharp, loose: true},
 	{typ: "TEXT COLLATE utf8mb4_bin", kind: Text, values: words},
 	{typ: "ENUM('x','one','two','abc') COLLATE utf8mb4_bin", kind: Text, values: quoted("x", "one", "two", "abc")},
 	{typ: "SET('x','one','two') COLLATE utf8mb4_bin", kind: Text, values: quoted("x", "one", "x,two", "")},

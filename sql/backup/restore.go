@@ -277,8 +277,8 @@ func (p *plan) reserve(ctx context.Context, resumed bool) (made []*schema.Table,
 	}
 	for i, t := range p.tables {
 		t.desc.ID, t.desc.AutoKey = ids[i], uint64(ids[i])
-		if topo := p.g.DB.Topology(); t.desc.Pads() && !topo.Allows(base.VersionPadded) {
-			return nil, topo.NotYet(fmt.Sprintf("to restore table %s.%s as it was backed up", t.desc.DB, t.desc.Name), base.VersionPadded)
+		if topo, needs := p.g.DB.Topology(), t.desc.KeysSince(); !topo.Allows(needs) {
+			return nil, topo.NotYet(fmt.Sprintf("to restore table %s.%s as it was backed up", t.desc.DB, t.desc.Name), needs)
 		}
 		if t.def, err = schema.NewTable(t.desc); err != nil {
 			return nil, err

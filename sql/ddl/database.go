@@ -294,9 +294,7 @@ func (d *database) place(ctx *sql.Context, m *mutation, desc *schema.TableDesc) 
 
 // fit keeps out of a descriptor what old has not and nodes of the cluster may not know yet.
 func (g *Env) fit(desc, old *schema.TableDesc) {
-	if !g.DB.Topology().Allows(base.VersionPadded) {
-		desc.Unpad(old)
-	}
+	desc.Fit(old, g.DB.Topology().Acts())
 }
 
 // describeTable makes the descriptor of a new table without an id.

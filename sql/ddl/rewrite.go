@@ -35,8 +35,8 @@ func (t *Table) ShouldRewriteTable(_ *sql.Context, o, n sql.PrimaryKeySchema, oc
 	if oc == nil || nc == nil {
 		return false
 	}
-	if i := t.Def.Desc.ColByName(oc.Name); i >= 0 && t.Def.Desc.Cols[i].Unpadded() && t.Def.Desc.Locality.Kind != schema.MultiMaster &&
-		t.g.DB.Topology().Allows(base.VersionPadded) {
+	if i := t.Def.Desc.ColByName(oc.Name); i >= 0 && t.Def.Desc.Locality.Kind != schema.MultiMaster &&
+		t.Def.Desc.Cols[i].OldKeys(t.g.DB.Topology().Acts()) {
 		return true // and its keys are what new tables have
 	}
 	return !schema.Widens(oc.Type, nc.Type) || oc.Virtual != nc.Virtual
@@ -139,7 +139,7 @@ func rewrittenColumn(d, old *schema.TableDesc, c, oc, nc *sql.Column) (cd schema
 		return cd, nil
 	}
 	if err = cd.Redefine(c); err == nil {
-		cd.Pad()
+		cd.NewKeys()
 	}
 	return cd, err
 }

@@ -10,7 +10,9 @@ import (
 	"github.com/dolthub/vitess/go/sqltypes"
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 
+	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/schema/rowfmt"
+	"github.com/godwitdb/godwit/sql/uca"
 )
 
 // Kind says how the values of a column are stored and ordered.
@@ -39,7 +41,8 @@ type Column struct {
 	// bits is the width of the Go type of ints, uints and floats; year and enum are 16.
 	bits      int
 	Collation sql.CollationID
-	Binary    bool // strings order as their bytes
+	Binary    bool       // strings order as their bytes
+	uca       *uca.Table // of other texts
 	// Digits are those of the second of a TIME.
 	Digits int
 	scale  int32
@@ -86,6 +89,8 @@ func NewColumn(d *ColumnDesc) (*Column, error) {
 		switch c.Collation {
 		case sql.Collation_utf8mb4_0900_bin, sql.Collation_utf8mb4_bin, sql.Collation_utf8mb3_bin, sql.Collation_ascii_bin:
 			c.Binary = true
+		default:
+			c.uca = uca.Of(c.Collation)
 		}
 	case sqltypes.Binary, sqltypes.VarBinary, sqltypes.Blob:
 		c.Kind = KindBytes
@@ -132,8 +137,8 @@ func typeOf(d *ColumnDesc) (sql.Type, error) {
 // describeType fills the type part of a column descriptor. Keys of one that keeps its collation
 // stay as they are.
 func describeType(d *ColumnDesc, t sql.Type) error {
-	was, padded := d.Collation, d.Padded
-	d.Padded, d.Type, d.Values, d.Collation, d.SRID = false, "", nil, 0, nil
+	was, padded, expanded := d.Collation, d.Padded, d.Expanded
+	d.Padded, d.Expanded, d.Type, d.Values, d.Collation, d.SRID = false, false, "", nil, 0, nil
 	switch t := t.(type) {
 	case types.VectorType:
 		d.Type = t.String()
@@ -163,8 +168,8 @@ func describeType(d *ColumnDesc, t sql.Type) error {
 	if !back.Equals(t) {
 		return fmt.Errorf("type %s of column %s cannot be stored: it reads back as %s", t, d.Name, back)
 	}
-	if d.Pad(); d.Collation == was {
-		d.Padded = d.Padded && padded
+	if d.NewKeys(); d.Collation == was {
+		d.Padded, d.Expanded = d.Padded && padded, d.Expanded && expanded
 	}
 	return nil
 }
@@ -228,11 +233,11 @@ func (c *Column) Int(n int64, unsigned bool) (v any, ok bool) {
 }
 
 // Sortable reports whether key encodings order values as their type does, and are equal exactly for
-// equal values. Those of older stores do not, where the collation has the attribute PAD SPACE:
-// there 'a' equals 'a ', and comes after 'a' with a tabulator.
+// equal values. Those of older stores do not, where the collation has the attribute PAD SPACE
+// (there 'a' equals 'a ', and comes after 'a' with a tabulator), or characters with many weights.
 func (c *Column) Sortable() bool {
 	return c.Integer() || c.Kind == KindString && c.Type.Type() != sqltypes.Enum && c.Type.Type() != sqltypes.Set &&
-		(c.Desc.Padded || c.Collation.PadAttribute() != "PAD SPACE")
+		!c.Desc.oldKeys(base.VersionNewest)
 }
 
 // Bounds are those of an integer column.

@@ -110,6 +110,9 @@ type ColumnDesc struct {
 	Extra        string          `json:"extra,omitempty"`
 	// Padded: keys disregard spaces at the end of texts, as the collation does (pad.go).
 	Padded bool `json:"padded,omitempty"`
+	// Expanded: keys have all weights of a character, or none, as the collation says (package uca),
+	// and those of a part of a column its first weights.
+	Expanded bool `json:"expanded,omitempty"`
 	// Missing is the stored value of rows written before the column was added.
 	Missing []byte `json:"missing,omitempty"`
 }

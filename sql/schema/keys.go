@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/big"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
@@ -47,13 +47,22 @@ func (c *Column) AppendKey(ctx context.Context, k []byte, v any, length int64) (
 	if err != nil {
 		return nil, err
 	}
-	if c.Desc.Padded && c.Kind == KindString {
-		return base.AppendBytes(k, c.padded(cutPrefix(raw, length, true))), nil
-	}
-	if c.Kind != KindString || c.Binary {
+	if c.Kind != KindString || c.Binary && !c.Desc.Padded {
 		return base.AppendBytes(k, cutPrefix(raw, length, c.Kind == KindString)), nil
 	}
-	return base.AppendBytes(k, c.weights(cutPrefix(raw, length, true))), nil
+	return base.AppendBytes(k, c.textKey(string(raw), length, false)), nil
+}
+
+// AppendBegin encodes what the keys of all texts begin with that begin with one, character by
+// character as LIKE compares them. length is as in [Column.AppendKey].
+func (c *Column) AppendBegin(k []byte, text string, length int64) []byte {
+	if c.Desc.Expanded {
+		text = c.uca.Closed(text)
+	}
+	if c.Binary && !c.Desc.Padded {
+		return base.AppendBegin(k, cutPrefix([]byte(text), length, true))
+	}
+	return base.AppendBegin(k, c.textKey(text, length, true))
 }
 
 // cutPrefix takes the first n characters (or bytes); n = 0 takes all.
@@ -72,47 +81,46 @@ func cutPrefix(b []byte, n int64, chars bool) []byte {
 	return b[:i]
 }
 
-// collationWeights are the weights of a collation, those of ASCII in a table: the engine looks each
-// character up in a map.
-type collationWeights struct {
-	of    sql.CollationSorter
-	ascii [utf8.RuneSelf]uint32
-}
-
-var knownWeights sync.Map // of *collationWeights, by collation
-
-func weightsOf(id sql.CollationID) *collationWeights {
-	if w, ok := knownWeights.Load(id); ok {
-		return w.(*collationWeights)
+// textKey is a text in the order of its collation. begin leaves out what depends on what comes
+// next.
+func (c *Column) textKey(s string, length int64, begin bool) []byte {
+	switch {
+	case length == 0:
+		length = math.MaxInt64
+	case !c.Desc.Expanded:
+		s, length = string(cutPrefix([]byte(s), length, true)), math.MaxInt64
 	}
-	w := &collationWeights{of: id.Sorter()}
-	for i := range w.ascii {
-		w.ascii[i] = uint32(w.of(rune(i)))
+	if c.Desc.Padded {
+		return c.padded(s, length, begin)
 	}
-	got, _ := knownWeights.LoadOrStore(id, w)
-	return got.(*collationWeights)
-}
-
-// weights are the collation weights of the characters, in an encoding that
-// orders as they do: 1 byte below 0x80, 2 below 0x4000, else 5.
-func (c *Column) weights(s []byte) []byte {
-	w := weightsOf(c.Collation)
 	out := make([]byte, 0, 2*len(s))
-	for i := 0; i < len(s); {
-		x, n := uint32(0), 1
-		if s[i] < utf8.RuneSelf {
-			x = w.ascii[s[i]]
-		} else {
-			var r rune
-			r, n = utf8.DecodeRune(s[i:])
-			x = uint32(w.of(r))
+	var ws []int32
+	var one [1]int32
+	for len(s) > 0 && length > 0 {
+		ws, s = c.take(s, &one)
+		for _, w := range ws[:min(int64(len(ws)), length)] {
+			out = appendWeight(out, uint32(w))
 		}
-		i += n
-		out = appendWeight(out, x)
+		length -= int64(len(ws))
 	}
 	return out
 }
 
+// take is the weights that a text begins with, and the rest of the text. one is room for a weight.
+func (c *Column) take(s string, one *[1]int32) (weights []int32, rest string) {
+	switch {
+	case c.Binary:
+		one[0] = int32(s[0])
+		return one[:], s[1:]
+	case c.Desc.Expanded:
+		return c.uca.Next(s)
+	}
+	r, n := utf8.DecodeRuneInString(s)
+	one[0] = c.uca.One(r)
+	return one[:], s[n:]
+}
+
+// appendWeight encodes a weight in 1 byte below 0x80, in 2 below 0x4000, else in 5.
 func appendWeight(b []byte, x uint32) []byte {
 	switch {
 	case x < 0x80:

@@ -2,12 +2,11 @@ package schema
 
 import (
 	"encoding/binary"
-	"slices"
-	"unicode/utf8"
 
 	"github.com/dolthub/vitess/go/sqltypes"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/sql/uca"
 )
 
 // In collations with the attribute PAD SPACE a text compares as if it went on with spaces for ever.
@@ -22,82 +21,118 @@ const (
 	padEnd   = 0x80
 )
 
-// pads reports whether the collation of a column has the attribute PAD SPACE.
-func (d *ColumnDesc) pads() bool {
+// flags are the properties of keys of texts that came with versions.
+func (d *ColumnDesc) flags() [2]keyFlag {
+	return [...]keyFlag{{base.VersionPadded, &d.Padded, d.Collation.PadAttribute() == "PAD SPACE"}, {base.VersionExpanded, &d.Expanded, uca.Expands(d.Collation)}}
+}
+
+type keyFlag struct {
+	since base.ClusterVersion
+	set   *bool
+	may   bool // the collation of the column asks for it
+}
+
+func (d *ColumnDesc) text() bool {
 	t, err := typeOf(d)
 	if err != nil {
 		return false
 	}
 	switch t.Type() {
 	case sqltypes.Char, sqltypes.VarChar, sqltypes.Text:
-		return d.Collation.PadAttribute() == "PAD SPACE"
+		return true
 	}
 	return false
 }
 
-// Unpadded reports whether keys of the column have the spaces at the end of texts, which its
-// collation disregards: it is of an older store.
-func (d *ColumnDesc) Unpadded() bool { return !d.Padded && d.pads() }
+// OldKeys reports whether keys of the column are those of an older store: they have the spaces at
+// the end of texts, which the collation disregards, or one weight for each character, where it has
+// several or none. A cluster of version v could have others.
+func (d *ColumnDesc) OldKeys(v base.ClusterVersion) bool {
+	return d.oldKeys(v) && d.text()
+}
 
-// Pad has keys of the column disregard spaces at the end, if its collation does. None may have been
-// written.
-func (d *ColumnDesc) Pad() { d.Padded = d.pads() }
+// oldKeys is that of a column of texts.
+func (d *ColumnDesc) oldKeys(v base.ClusterVersion) bool {
+	for _, f := range d.flags() {
+		if f.may && !*f.set && v >= f.since {
+			return true
+		}
+	}
+	return false
+}
 
-// Unpad has keys of the columns that old has not, or has without that, keep spaces at the end of
-// texts: for clusters with nodes that know no other keys.
-func (d *TableDesc) Unpad(old *TableDesc) {
+// NewKeys has keys of the column be as the collation says. None may have been written.
+func (d *ColumnDesc) NewKeys() {
+	text := d.text()
+	for _, f := range d.flags() {
+		*f.set = text && f.may
+	}
+}
+
+// Fit takes from columns the properties of keys that not all nodes of a cluster of version v know,
+// unless old has the column with them.
+func (d *TableDesc) Fit(old *TableDesc, v base.ClusterVersion) {
 	for i := range d.Cols {
 		c := &d.Cols[i]
-		if old != nil {
-			if j := old.Col(c.ID); j >= 0 && old.Cols[j].Padded {
+		for k, f := range c.flags() {
+			if v >= f.since {
 				continue
 			}
+			if old != nil {
+				if j := old.Col(c.ID); j >= 0 && *old.Cols[j].flags()[k].set {
+					continue
+				}
+			}
+			*f.set = false
 		}
-		c.Padded = false
 	}
 }
 
-// Pads reports whether keys of a column disregard spaces at the end of texts.
-func (d *TableDesc) Pads() bool {
-	return slices.ContainsFunc(d.Cols, func(c ColumnDesc) bool { return c.Padded })
+// KeysSince is the version since which keys may be as those of the table are.
+func (d *TableDesc) KeysSince() (v base.ClusterVersion) {
+	for i := range d.Cols {
+		for _, f := range d.Cols[i].flags() {
+			if *f.set {
+				v = max(v, f.since)
+			}
+		}
+	}
+	return v
 }
 
-// padded is a text in the order of a collation with the attribute PAD SPACE.
-func (c *Column) padded(s []byte) []byte {
-	unit, put := c.units()
-	space, _ := unit([]byte(" "))
+// padded is a text, of length weights at most, in the order of a collation with the attribute PAD
+// SPACE. begin leaves out the end.
+func (c *Column) padded(s string, length int64, begin bool) []byte {
+	put := appendWeight
+	if c.Binary {
+		put = func(b []byte, x uint32) []byte { return append(b, byte(x)) }
+	}
+	var ws []int32
+	var one [1]int32
+	ws, _ = c.take(" ", &one)
+	space := uint32(ws[0])
 	out := make([]byte, 0, 2*len(s)+2)
 	spaces := uint32(0)
-	for len(s) > 0 {
-		x, n := unit(s)
-		if s = s[n:]; x == space {
-			spaces++
-			continue
+	for len(s) > 0 && length > 0 {
+		ws, s = c.take(s, &one)
+		for _, w := range ws[:min(int64(len(ws)), length)] {
+			x := uint32(w)
+			if x == space {
+				spaces++
+				continue
+			}
+			if spaces > 0 {
+				out = appendSpaces(put(out, space), spaces, x < space)
+				spaces = 0
+			}
+			out = put(out, x)
 		}
-		if spaces > 0 {
-			out = appendSpaces(put(out, space), spaces, x < space)
-			spaces = 0
-		}
-		out = put(out, x)
+		length -= int64(len(ws))
+	}
+	if begin {
+		return out
 	}
 	return append(put(out, space), padEnd)
-}
-
-// units are how a text is taken apart: into bytes where these are the order, else into the weights
-// of its characters.
-func (c *Column) units() (unit func(s []byte) (x uint32, n int), put func(b []byte, x uint32) []byte) {
-	if c.Binary {
-		return func(s []byte) (uint32, int) { return uint32(s[0]), 1 },
-			func(b []byte, x uint32) []byte { return append(b, byte(x)) }
-	}
-	w := weightsOf(c.Collation)
-	return func(s []byte) (uint32, int) {
-		if s[0] < utf8.RuneSelf {
-			return w.ascii[s[0]], 1
-		}
-		r, n := utf8.DecodeRune(s)
-		return uint32(w.of(r)), n
-	}, appendWeight
 }
 
 func appendSpaces(b []byte, n uint32, below bool) []byte {

@@ -33,3 +33,30 @@ func TestPadSpaceOfOlderStores(t *testing.T) {
 	expect(t, c, "SELECT n FROM t WHERE s = 'a   '", "1")
 	expectErr(t, c, 1062, "INSERT INTO t VALUES ('a  ', 4)")
 }
+
+// TestExpansionsOfOlderStores: the keys of a column that an older version has made have one weight
+// for each character. What is compared without them is not; MODIFY writes them anew.
+func TestExpansionsOfOlderStores(t *testing.T) {
+	s, c := newServer(t)
+	exec(t, c, "CREATE TABLE t (s VARCHAR(10) PRIMARY KEY, n INT)")
+	_, err := s.g.Redefine(t.Context(), "test", "t", func(_ kv.Txn, _ *schema.Table, d *schema.TableDesc) error {
+		if !d.Cols[0].Expanded {
+			t.Error("a new table has such keys")
+		}
+		d.Cols[0].Expanded = false
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, c, "INSERT INTO t VALUES ('Maß', 1), ('Mass', 2), ('Fuß', 3)")
+	expect(t, c, "SELECT n FROM t WHERE s = 'mass'", "2")
+	expect(t, c, "SELECT n FROM t WHERE s LIKE 'fuß%'", "3")
+	expect(t, c, "SELECT COUNT(*) FROM t WHERE CONCAT(s, '') = 'mass'", "2")
+	expectErr(t, c, 1062, "ALTER TABLE t MODIFY s VARCHAR(10)")
+	exec(t, c, "DELETE FROM t WHERE n = 2")
+	exec(t, c, "ALTER TABLE t MODIFY s VARCHAR(10)")
+	expect(t, c, "SELECT n FROM t WHERE s = 'MASS'", "1")
+	expect(t, c, "SELECT n FROM t WHERE s = 'fuss'", "3")
+	expectErr(t, c, 1062, "INSERT INTO t VALUES ('fuss', 4)")
+}

@@ -153,7 +153,7 @@ var allowed = map[string][]string{
 	"sql/schema/rowfmt": nil,
 	// zone knows names of time zones, and what a clock there shows
 	"sql/zone":    {"sql/expr/calendar"},
-	"sql/schema":  {"sql/expr/calendar", "sql/schema/rowfmt", "sql/zone"},
+	"sql/schema":  {"sql/expr/calendar", "sql/schema/rowfmt", "sql/uca", "sql/zone"},
 	"sql/session": {"kv/private", "sql/charset", "sql/kill", "sql/schema", "sql/work", "sql/zone"},
 	"sql/table":   {"sql/schema", "sql/session", "sql/stats", "sql/zone"},
 	// stats estimates from samples, and knows neither tables nor types
@@ -250,7 +250,7 @@ var allowed = map[string][]string{
 	"sql/expr": {"sql/expr/calendar", "sql/expr/collate", "sql/expr/jsondoc"},
 	// leaves: dates and times as numbers, strings by collations, documents, full-text searches
 	"sql/expr/exprtest": {"sql/expr"}, "sql/expr/fn": {"sql/aside", "sql/expr", "sql/expr/calendar", "sql/expr/collate",
-		"sql/expr/fulltext", "sql/expr/jsondoc", "sql/expr/regex", "sql/function", "sql/order", "sql/zone"}, "sql/expr/regex": nil, "sql/expr/calendar": nil, "sql/expr/collate": nil,
+		"sql/expr/fulltext", "sql/expr/jsondoc", "sql/expr/regex", "sql/function", "sql/order", "sql/zone"}, "sql/expr/regex": nil, "sql/expr/calendar": nil, "sql/expr/collate": {"sql/uca"}, "sql/uca": nil,
 	"sql/expr/fulltext": nil, "sql/expr/jsondoc": {"sql/order"},
 	// admit only counts and waits
 	"sql/admit": nil,
@@ -383,7 +383,7 @@ var onlyIn = map[string]struct {
 		"consensus is one mechanism; store implements its log, cost measures it alone",
 	},
 	"github.com/dolthub/go-mysql-server": {
-		[]string{"sql/assign", "sql/backup", "sql/bulk", "sql/charset", "sql/late", "sql/parted", "sql/changefeed", "sql/changefeed/event", "sql/bind", "sql/binlog", "sql/bound", "sql/expr", "sql/expr/collate", "sql/expr/exprtest", "sql/expr/fn", "sql/exec", "sql/feed",
+		[]string{"sql/assign", "sql/backup", "sql/bulk", "sql/charset", "sql/late", "sql/parted", "sql/changefeed", "sql/changefeed/event", "sql/bind", "sql/binlog", "sql/bound", "sql/expr", "sql/expr/collate", "sql/expr/exprtest", "sql/expr/fn", "sql/exec", "sql/feed", "sql/uca",
 			"sql/ending", "sql/xa", "sql/function", "sql/given", "sql/infile", "sql/jsontable", "sql/kill", "sql/lent", "sql/named", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/access", "sql/prefetch",
 			"sql/ddl", "sql/ddl/placing", "sql/ddl/sharding", "sql/ddl/sorted", "sql/fast", "sql/oneshot", "sql/perfschema", "sql/query", "sql/recorded", "sql/rowuse", "sql/result", "sql/selected", "sql/views", "sql/opt", "sql/audited", "sql/verify", "sql/server", "sql/statements", "sql/sysschema", "sql/virtual", "sql/describe", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/events", "sql/stored", "sql/users", "sql/weigh", "sql/zone"},
 		"its API moves; the packages below sql/ follow it",

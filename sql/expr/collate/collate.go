@@ -2,9 +2,8 @@
 // equal strings, LIKE, and the search for one string in another.
 //
 // Strings are UTF-8, whatever the character set of the collation; those of the collation binary
-// are bytes. The weights of characters are those of the engine's tables, one for each character.
-// Collations with the attribute PAD SPACE compare as if the shorter string had spaces at its
-// end.
+// are bytes. The weights of characters are those of package uca. Collations with the attribute PAD
+// SPACE compare as if the shorter string had spaces at its end.
 package collate
 
 import (
@@ -13,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/dolthub/go-mysql-server/sql"
+
+	"github.com/godwitdb/godwit/sql/uca"
 )
 
 // Collator is a collation, made ready for use.
@@ -21,11 +22,11 @@ type Collator struct {
 	// Binary collations compare as bytes do: binary, and those of UTF-8 by code point.
 	Binary bool
 	// Pad is the attribute PAD SPACE.
-	Pad    bool
-	bytes  bool // strings are bytes, not characters
-	ascii  [utf8.RuneSelf]int32
-	weight sql.CollationSorter
-	space  int32
+	Pad   bool
+	bytes bool       // strings are bytes, not characters
+	t     *uca.Table // nil: characters, or bytes, are their weights
+	ascii [utf8.RuneSelf]int32
+	space int32
 }
 
 var cache sync.Map
@@ -35,26 +36,37 @@ func Of(id sql.CollationID) *Collator {
 	if c, ok := cache.Load(id); ok {
 		return c.(*Collator)
 	}
-	c := &Collator{ID: id, weight: id.Sorter(), Pad: id.PadAttribute() == "PAD SPACE"}
+	c := &Collator{ID: id, Pad: id.PadAttribute() == "PAD SPACE"}
 	switch id {
 	case sql.Collation_binary:
 		c.Binary, c.bytes, c.Pad = true, true, false
 	case sql.Collation_utf8mb4_0900_bin, sql.Collation_utf8mb4_bin, sql.Collation_utf8mb3_bin, sql.Collation_Unspecified:
 		c.Binary = true
 	}
-	if c.weight == nil {
+	if id.Sorter() == nil {
 		c.Binary = true
-		c.weight = func(r rune) int32 { return r }
 	}
-	for i := range c.ascii {
-		c.ascii[i] = c.weight(rune(i))
+	if !c.Binary {
+		c.t = uca.Of(id)
+	}
+	for r := range rune(utf8.RuneSelf) {
+		c.ascii[r] = c.alone(r)
 	}
 	c.space = c.ascii[' ']
 	got, _ := cache.LoadOrStore(id, c)
 	return got.(*Collator)
 }
 
-// next is the weight of the first character and the rest of the string, which must not be empty.
+// alone is a number for a character by itself.
+func (c *Collator) alone(r rune) int32 {
+	if c.t == nil {
+		return r
+	}
+	return c.t.Alone(r)
+}
+
+// next is such a number for the first character, and the rest of the string, which must not be
+// empty.
 func (c *Collator) next(s string) (int32, string) {
 	if b := s[0]; b < utf8.RuneSelf && !c.bytes {
 		return c.ascii[b], s[1:]
@@ -63,7 +75,17 @@ func (c *Collator) next(s string) (int32, string) {
 		return int32(s[0]), s[1:]
 	}
 	r, n := utf8.DecodeRuneInString(s)
-	return c.weight(r), s[n:]
+	return c.alone(r), s[n:]
+}
+
+// take is the weights of the first character, or of several, and the rest of the string, which must
+// not be empty. one is room for a weight.
+func (c *Collator) take(s string, one *[1]int32) (weights []int32, rest string) {
+	if c.t != nil {
+		return c.t.Next(s)
+	}
+	one[0], rest = c.next(s)
+	return one[:], rest
 }
 
 // Compare is -1, 0 or 1 as a sorts before, with or after b.
@@ -79,15 +101,25 @@ func (c *Collator) Compare(a, b string) int {
 	}
 	n := c.alike(a, b)
 	a, b = a[n:], b[n:]
-	for len(a) > 0 && len(b) > 0 {
-		var x, y int32
-		x, a = c.next(a)
-		y, b = c.next(b)
-		if x != y {
-			return order(x, y)
+	var x, y []int32
+	var oneX, oneY [1]int32
+	for {
+		for len(x) == 0 && a != "" {
+			x, a = c.take(a, &oneX)
 		}
+		for len(y) == 0 && b != "" {
+			y, b = c.take(b, &oneY)
+		}
+		switch {
+		case len(x) == 0:
+			return -c.rest(y, b)
+		case len(y) == 0:
+			return c.rest(x, a)
+		case x[0] != y[0]:
+			return order(x[0], y[0])
+		}
+		x, y = x[1:], y[1:]
 	}
-	return c.rest(a, b)
 }
 
 // alike is how many bytes at the beginning of two strings are equal as they are, or letters of
@@ -104,8 +136,18 @@ func (c *Collator) alike(a, b string) int {
 	for at < len(a) && at < len(b) && a[at]|b[at] < utf8.RuneSelf && c.ascii[a[at]] == c.ascii[b[at]] {
 		at++
 	}
+	if c.t != nil && c.t.Expands() {
+		for range longestContraction - 1 {
+			_, n := utf8.DecodeLastRuneInString(a[:at])
+			at -= n
+		}
+	}
 	return at
 }
+
+// longestContraction is how many characters have weights together. What is alike must not end
+// within them.
+const longestContraction = 3
 
 // within reports whether a place in a string is within a character.
 func within(s string, at int) bool { return at < len(s) && !utf8.RuneStart(s[at]) }
@@ -117,25 +159,24 @@ func order(x, y int32) int {
 	return 1
 }
 
-// rest compares what is left of the longer string.
-func (c *Collator) rest(a, b string) int {
-	sign := 1
-	if a == "" {
-		a, sign = b, -1
-	}
-	if a == "" {
-		return 0
-	}
-	if !c.Pad {
-		return sign
-	}
-	for len(a) > 0 {
-		var x int32
-		if x, a = c.next(a); x != c.space {
-			return sign * order(x, c.space)
+// rest compares what is left of the longer string, weights and a text behind them, with the end of
+// the other one, which comes first unless there are only spaces that do not count.
+func (c *Collator) rest(x []int32, a string) int {
+	var one [1]int32
+	for {
+		for _, w := range x {
+			if !c.Pad {
+				return 1
+			}
+			if w != c.space {
+				return order(w, c.space)
+			}
 		}
+		if a == "" {
+			return 0
+		}
+		x, a = c.take(a, &one)
 	}
-	return 0
 }
 
 func (c *Collator) comparePadded(a, b string) int {
@@ -143,7 +184,10 @@ func (c *Collator) comparePadded(a, b string) int {
 	if x := strings.Compare(a[:n], b[:n]); x != 0 {
 		return x
 	}
-	return c.rest(a[n:], b[n:])
+	if len(b) > n {
+		return -c.rest(nil, b[n:])
+	}
+	return c.rest(nil, a[n:])
 }
 
 // Equal reports whether two strings are equal.
@@ -157,8 +201,55 @@ func (c *Collator) Matches(a, b string) bool {
 	if c.Binary {
 		return a == b
 	}
-	n, err := c.prefix(a, b, &asking{})
-	return n == len(a) && err == nil
+	if c.t == nil || !c.t.Expands() {
+		n, err := c.prefix(a, b, &asking{})
+		return n == len(a) && err == nil
+	}
+	w := weightsBegin{c: c, s: a}
+	for b != "" {
+		var ws []int32
+		if ws, b = c.t.Next(b); !w.take(ws) {
+			return false
+		}
+	}
+	return w.end() && c.weightless(w.s)
+}
+
+// weightsBegin compares the beginning of a text with weights, one after the other.
+type weightsBegin struct {
+	c       *Collator
+	s       string // what is left
+	pending []int32
+}
+
+func (w *weightsBegin) take(ws []int32) bool {
+	for len(ws) > 0 {
+		if len(w.pending) == 0 {
+			if w.s == "" {
+				return false
+			}
+			w.pending, w.s = w.c.t.Next(w.s)
+			continue
+		}
+		if w.pending[0] != ws[0] {
+			return false
+		}
+		w.pending, ws = w.pending[1:], ws[1:]
+	}
+	return true
+}
+
+// end reports whether what was compared ends with a character.
+func (w *weightsBegin) end() bool { return len(w.pending) == 0 }
+
+func (c *Collator) weightless(s string) bool {
+	for s != "" {
+		var ws []int32
+		if ws, s = c.t.Next(s); len(ws) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func appendLen(b []byte, n int) []byte {
@@ -197,6 +288,14 @@ func (c *Collator) Index(s, sub string, from int, ask func() error) (at, n int, 
 		}
 		return from + i, len(sub), nil
 	}
+	if c.t.Expands() && !c.weightless(sub) {
+		return c.indexWeights(s, sub, from, &asking{ask, stepsBetween})
+	}
+	return c.indexAlone(s, sub, from, ask)
+}
+
+// indexAlone is Index where characters are compared one by one, as LIKE does.
+func (c *Collator) indexAlone(s, sub string, from int, ask func() error) (at, n int, err error) {
 	for i, a := from, (&asking{ask, stepsBetween}); ; {
 		if n, err := c.prefix(s[i:], sub, a); n >= 0 || err != nil {
 			return i, n, err
@@ -207,6 +306,35 @@ func (c *Collator) Index(s, sub string, from int, ask func() error) (at, n int, 
 		_, w := utf8.DecodeRuneInString(s[i:])
 		i += w
 	}
+}
+
+// indexWeights is Index by weights, of which sub has some: "ss" is found in 'ß'. What is found
+// begins with a character that has weights, and ends as soon as it has all of them.
+func (c *Collator) indexWeights(s, sub string, from int, a *asking) (at, n int, err error) {
+	for i := from; i < len(s); {
+		w := weightsBegin{c: c, s: s[i:]}
+		same := true
+		if first, _ := c.t.Next(w.s); len(first) == 0 {
+			same = false
+		}
+		for rest := sub; same && rest != ""; {
+			if err := a.step(); err != nil {
+				return -1, 0, err
+			}
+			var ws []int32
+			ws, rest = c.t.Next(rest)
+			same = w.take(ws)
+		}
+		if same && w.end() {
+			return i, len(s) - i - len(w.s), nil
+		}
+		if err := a.step(); err != nil {
+			return -1, 0, err
+		}
+		_, k := utf8.DecodeRuneInString(s[i:])
+		i += k
+	}
+	return -1, 0, nil
 }
 
 // prefix is the length of the beginning of s that equals sub; -1 if there is none.

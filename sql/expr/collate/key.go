@@ -10,8 +10,9 @@ import (
 // SHA-256.
 const mostKey = 128 << 10
 
-// widest is how many bytes of a key a byte of a text takes at most.
-const widest = 7
+// widest is how many bytes of a key a byte of a text takes at most: U+FDFA, three bytes, has 18
+// weights.
+const widest = 18 * 7 / 3
 
 // digested begins a key that is a digest. No weights begin so, and no length does.
 const digested = "\xff\xff\xff\x00\x00\x00\x00"
@@ -42,12 +43,15 @@ func (c *Collator) AppendKey(b []byte, s string, ask func() error) ([]byte, erro
 // count.
 func (c *Collator) AppendWeights(b []byte, s string) []byte {
 	end := len(b)
+	var ws []int32
+	var one [1]int32
 	for len(s) > 0 {
-		var w int32
-		w, s = c.next(s)
-		b = appendWeight(b, w)
-		if !c.Pad || w != c.space {
-			end = len(b)
+		ws, s = c.take(s, &one)
+		for _, w := range ws {
+			b = appendWeight(b, w)
+			if !c.Pad || w != c.space {
+				end = len(b)
+			}
 		}
 	}
 	return b[:end]
@@ -65,23 +69,27 @@ func appendWeight(b []byte, w int32) []byte {
 func (c *Collator) appendLong(b []byte, s string, ask func() error) ([]byte, error) {
 	l := longKey{b: b, start: len(b)}
 	spaces := 0 // that do not count yet
+	var ws []int32
+	var one [1]int32
 	for a := (asking{ask, stepsBetween}); len(s) > 0; {
 		if err := a.step(); err != nil {
 			return b, err
 		}
-		var w int32
-		if w, s = c.next(s); c.Pad && w == c.space {
-			spaces++
-			continue
-		}
-		for ; spaces > 0; spaces-- {
-			if l.add(c.space); spaces%stepsBetween == 0 && ask != nil {
-				if err := ask(); err != nil {
-					return b, err
+		ws, s = c.take(s, &one)
+		for _, w := range ws {
+			if c.Pad && w == c.space {
+				spaces++
+				continue
+			}
+			for ; spaces > 0; spaces-- {
+				if l.add(c.space); spaces%stepsBetween == 0 && ask != nil {
+					if err := ask(); err != nil {
+						return b, err
+					}
 				}
 			}
+			l.add(w)
 		}
-		l.add(w)
 	}
 	return l.end(), nil
 }

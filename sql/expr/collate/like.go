@@ -102,14 +102,23 @@ func (l *Like) Prefix() (prefix string, exact bool) {
 func (l *Like) Match(s string, ask func() error) (bool, error) {
 	switch {
 	case l.kind == likeContains:
-		at, _, err := l.c.Index(s, l.inner, 0, ask)
-		return at >= 0, err
+		return l.contains(s, ask)
 	case l.kind == likeGeneral || !l.c.Binary:
 		return l.search(s, &asking{ask, stepsBetween})
 	case l.kind == likeEqual:
 		return s == l.prefix, nil
 	}
 	return len(s) >= len(l.prefix)+len(l.suffix) && strings.HasPrefix(s, l.prefix) && strings.HasSuffix(s, l.suffix), nil
+}
+
+// contains looks for what stands between two %.
+func (l *Like) contains(s string, ask func() error) (bool, error) {
+	find := l.c.indexAlone
+	if l.c.Binary {
+		find = l.c.Index
+	}
+	at, _, err := find(s, l.inner, 0, ask)
+	return at >= 0, err
 }
 
 // search goes through the pattern; on a mismatch the last % takes one more character.
