@@ -156,6 +156,9 @@ func (k keyer) fit(c *schema.Column, v expr.Value) (conv any, cmp int, in sql.Co
 
 // span is the range of keys of a span.
 func (k keyer) span(s exec.Span) (schema.KeyRange, error) {
+	if s.Begins {
+		return k.beginning(s)
+	}
 	lo, err := k.lower(s.Lo, s.LoOpen)
 	if err != nil {
 		return schema.KeyRange{}, err
@@ -180,6 +183,27 @@ func (k keyer) span(s exec.Span) (schema.KeyRange, error) {
 	}
 	r.Point = k.point(s, r)
 	return r, nil
+}
+
+// beginning is the range of keys of a span of texts that begin with one.
+func (k keyer) beginning(s exec.Span) (r schema.KeyRange, err error) {
+	j := len(s.Lo) - 1
+	var pre []byte
+	for i, v := range s.Lo[:j] {
+		key, err := k.same(i, v, v)
+		if err != nil || key == nil { // what none has, or no key holds: the condition above finds out
+			return schema.KeyRange{Empty: true}, err
+		}
+		pre = append(pre, key...)
+	}
+	if j > 0 {
+		if r.First, err = k.same(0, s.Lo[0], s.Lo[0]); err != nil {
+			return r, err
+		}
+	}
+	r.Lo = k.i.Def.Cols[k.i.Positions[j]].AppendBegin(pre, s.Lo[j].S, k.i.PrefixLength(j))
+	r.Hi = base.Key(r.Lo).PrefixEnd()
+	return r, k.bind(&r, exec.Span{Lo: s.Lo[:j], Hi: s.Lo[:j]})
 }
 
 // bind notes the placement of the rows of a span that has one value of the column of PLACEMENT BY.

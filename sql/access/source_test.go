@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"unicode/utf8"
 
 	"github.com/dolthub/go-mysql-server/sql"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/godwitdb/godwit/kv/memkv"
 	"github.com/godwitdb/godwit/sql/exec"
 	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/expr/collate"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
@@ -43,6 +45,9 @@ var columnsOf = []struct {
 	{"int unsigned", 0, nil}, // unique
 	{"decimal(10,2)", 0, []any{nil, dec("0"), dec("1.5"), dec("-3.25"), dec("7")}},
 }
+
+// texts is the column of texts.
+const texts = 2
 
 // newWorld makes the table, with a primary key of one or two columns.
 func newWorld(t *testing.T, r *rand.Rand, wide bool, rows int) *world {
@@ -235,6 +240,23 @@ func (w *world) query(r *rand.Rand, t *Table) query {
 		nl, nh := r.IntN(most+1), r.IntN(most+1)
 		if r.IntN(3) == 0 {
 			hi, nh = lo, nl
+		}
+		if n := slices.Index(q.cols, texts); n >= 0 && lo[texts] != nil && lo[texts] != "" && r.IntN(2) == 0 {
+			begin, _ := utf8.DecodeRuneInString(lo[texts].(string))
+			s := exec.Span{Begins: true}
+			for _, c := range q.cols[:n] {
+				s.Lo = append(s.Lo, plain(w.t, w.def.Cols[c], lo[c]))
+			}
+			s.Lo = append(s.Lo, expr.Value{Kind: expr.Text, S: string(begin)})
+			s.Hi = s.Lo
+			q.read.Spans = append(q.read.Spans, s)
+			like := collate.Of(w.def.Cols[texts].Collation).NewLike(string(begin)+"%", 0)
+			tests = append(tests, func(row sql.Row) bool {
+				text, ok := row[texts].(string)
+				fits, err := like.Match(text, nil)
+				return w.compare(row, lo, q.cols, n) == 0 && ok && fits && err == nil
+			})
+			continue
 		}
 		s := exec.Span{LoOpen: r.IntN(3) == 0 && nl > 0, HiOpen: r.IntN(3) == 0 && nh > 0}
 		for _, c := range q.cols[:nl] {

@@ -138,6 +138,7 @@ type Read struct {
 type Span struct {
 	Lo, Hi         []expr.Value
 	LoOpen, HiOpen bool // the bound itself is left out
+	Begins         bool // the last value of Lo, which Hi equals, is what texts of LIKE begin with
 }
 
 // Rows are the rows of a read.

@@ -36,8 +36,8 @@ func (c *columns) add(cols []Column) {
 // SpanExpr is a span whose bounds are computed when the plan runs, in the types of the key
 // columns.
 type SpanExpr struct {
-	Lo, Hi         []expr.Node
-	LoOpen, HiOpen bool
+	Lo, Hi                 []expr.Node
+	LoOpen, HiOpen, Begins bool
 	// Null keeps spans with a NULL in a bound; without it such a span has no rows.
 	Null bool
 }
@@ -121,7 +121,7 @@ func evalSpans(in []SpanExpr, env *expr.Env) ([]Span, error) {
 	var out []Span
 next:
 	for _, s := range in {
-		r := Span{LoOpen: s.LoOpen, HiOpen: s.HiOpen}
+		r := Span{LoOpen: s.LoOpen, HiOpen: s.HiOpen, Begins: s.Begins}
 		for n, list := range [][]expr.Node{s.Lo, s.Hi} {
 			for _, x := range list {
 				v, err := expr.EvalConst(x, env)

@@ -11,6 +11,7 @@ import (
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/exec"
 	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/expr/collate"
 	"github.com/godwitdb/godwit/sql/expr/exprtest"
 	"github.com/godwitdb/godwit/sql/opt"
 )
@@ -295,6 +296,11 @@ func (t *table) wanted(row []expr.Value, key []int, r exec.Read) bool {
 		return false
 	case r.Spans != nil:
 		return slices.ContainsFunc(r.Spans, func(s exec.Span) bool {
+			if n := len(s.Lo) - 1; s.Begins {
+				like := collate.Of(t.cols[key[n]].Type.Coll).NewLike(strings.ReplaceAll(strings.ReplaceAll(s.Lo[n].S, "_", "\\_"), "%", "\\%")+"%", '\\')
+				fits, err := like.Match(row[key[n]].S, nil)
+				return t.against(row, key, s.Lo[:n]) == 0 && !row[key[n]].IsNull() && fits && err == nil
+			}
 			lo, hi := t.against(row, key, s.Lo), t.against(row, key, s.Hi)
 			return (lo > 0 || lo == 0 && !(s.LoOpen && len(s.Lo) > 0)) && (hi < 0 || hi == 0 && !(s.HiOpen && len(s.Hi) > 0))
 		})

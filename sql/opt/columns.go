@@ -165,7 +165,7 @@ func (p *Plan) rangeType() (typ, ref string) {
 		return "range", ""
 	}
 	s := p.Spans[0]
-	if s.LoOpen || s.HiOpen || len(s.Lo) == 0 || len(s.Lo) != len(s.Hi) {
+	if s.LoOpen || s.HiOpen || s.Begins || len(s.Lo) == 0 || len(s.Lo) != len(s.Hi) {
 		return "range", ""
 	}
 	var refs []string

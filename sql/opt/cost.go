@@ -110,7 +110,10 @@ func (o *optimizer) sampled(conds []expr.Node) (share float64, ok bool) {
 	if b == nil {
 		return 0, false
 	}
-	if b.eq == nil {
+	switch {
+	case b.eq == nil && b.begin != nil:
+		return o.beginning(c.scan.Table, c.pos, b.begin)
+	case b.eq == nil:
 		return o.portion(c, b.lo, b.hi)
 	}
 	for i, v := range b.eq {
@@ -145,7 +148,7 @@ func (o *optimizer) compares(n expr.Node) (c baseCol, ok bool) {
 	switch n := n.(type) {
 	case *expr.In:
 	case *expr.Call:
-		if _, ok := flipped[n.Fn.Name]; !ok && n.Fn.Name != "between" {
+		if _, ok := flipped[n.Fn.Name]; !ok && n.Fn.Name != "between" && n.Fn.Name != "like" {
 			return c, false
 		}
 	default:
@@ -157,6 +160,9 @@ func (o *optimizer) compares(n expr.Node) (c baseCol, ok bool) {
 	}
 	for id := range cols {
 		c, ok = o.base[id]
+		if like, is := n.(*expr.Call); ok && is && like.Fn.Name == "like" {
+			ok = (&bounds{}).like(like, id, c.scan.Table.Columns()[c.pos].Type)
+		}
 	}
 	return c, ok
 }

@@ -118,6 +118,10 @@ func spansText(spans []span) string {
 			out = append(out, fmt.Sprintf("and %d more", len(spans)-i))
 			break
 		}
+		if s.Begins {
+			out = append(out, "["+list(s.Lo)+" ...]")
+			continue
+		}
 		lo, hi := "[", "]"
 		if s.LoOpen {
 			lo = "("

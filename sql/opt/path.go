@@ -3,6 +3,7 @@ package opt
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/exec"
@@ -110,6 +111,7 @@ type bounds struct {
 	eq             []expr.Node // one of these
 	lo, hi         expr.Node
 	loOpen, hiOpen bool
+	begin          *expr.Const // what texts begin with
 }
 
 // byIndex plans a read of ranges of an index; nil if the conditions say nothing of its first
@@ -163,6 +165,13 @@ func (o *optimizer) spans(s *algebra.Scan, x algebra.Index, conds []expr.Node,
 		}
 		used++
 		if b.eq == nil || len(prefix)*len(b.eq) > maxSpans {
+			if b.begin != nil {
+				for _, p := range prefix {
+					p = append(slices.Clone(p), b.begin)
+					out = append(out, span{Lo: p, Hi: p, Begins: true})
+				}
+				return out, share * o.rangeShare(s, ic.Col, b), used
+			}
 			if b.lo == nil && b.hi == nil {
 				used--
 				break
@@ -194,6 +203,12 @@ func (o *optimizer) spans(s *algebra.Scan, x algebra.Index, conds []expr.Node,
 }
 
 func (o *optimizer) rangeShare(s *algebra.Scan, col int, b *bounds) float64 {
+	if b.begin != nil {
+		if f, ok := o.beginning(s.Table, col, b.begin); ok {
+			return f
+		}
+		return 0.05
+	}
 	var lo, hi any
 	if c, ok := b.lo.(*expr.Const); ok {
 		lo = c.V
@@ -208,6 +223,13 @@ func (o *optimizer) rangeShare(s *algebra.Scan, col int, b *bounds) float64 {
 		return 0.1
 	}
 	return 0.3
+}
+
+// beginning is the share of rows whose text begins with one.
+func (o *optimizer) beginning(t algebra.Table, col int, begin *expr.Const) (share float64, ok bool) {
+	last := begin.V
+	last.S += string(utf8.MaxRune)
+	return t.Fraction(col, begin.V, last)
 }
 
 // ranged are the ranges behind each prefix. NULL is in none of them.
@@ -279,8 +301,11 @@ var flipped = map[string]string{"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": 
 
 // compared adds what a comparison with a constant says.
 func (o *optimizer) compared(b *bounds, n *expr.Call, id expr.ColID, t expr.Type) bool {
-	if n.Fn.Name == "between" {
+	switch n.Fn.Name {
+	case "between":
 		return o.between(b, n, id, t)
+	case "like":
+		return b.like(n, id, t)
 	}
 	if _, ok := flipped[n.Fn.Name]; !ok || !comparesAs(n.Cmp, t) && t.Kind != expr.Date && t.Kind != expr.Timestamp {
 		return false
@@ -359,6 +384,33 @@ func (o *optimizer) between(b *bounds, n *expr.Call, id expr.ColID, t expr.Type)
 	}
 	b.take(">=", lo)
 	b.take("<=", hi)
+	return true
+}
+
+// like takes what texts begin with from a pattern, up to the first character that may have another
+// meaning; whether a backslash has one is up to the mode of the session.
+func (b *bounds) like(n *expr.Call, id expr.ColID, t expr.Type) bool {
+	c, ok := n.Args[0].(*expr.Col)
+	pattern, ok2 := n.Args[1].(*expr.Const)
+	if !ok || !ok2 || c.ID != id || b.begin != nil || t.Kind != expr.Text || pattern.V.Kind != expr.Text || n.Cmp.Coll != t.Coll {
+		return false
+	}
+	special := `%_\`
+	if len(n.Args) > 2 {
+		escape, ok := n.Args[2].(*expr.Const)
+		if !ok {
+			return false
+		}
+		special += escape.V.S
+	}
+	v := pattern.V
+	if i := strings.IndexAny(v.S, special); i >= 0 {
+		v.S = v.S[:i]
+	}
+	if v.S == "" {
+		return false
+	}
+	b.begin = &expr.Const{V: v, T: t}
 	return true
 }
 

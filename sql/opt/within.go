@@ -23,7 +23,7 @@ func (o *optimizer) within(s *algebra.Scan, conds []expr.Node) []span {
 		return nil
 	}
 	spans, _, used := o.spans(s, algebra.Index{Cols: []algebra.IndexCol{{Col: col}}}, conds, 1)
-	if used == 0 {
+	if used == 0 || spans[0].Begins {
 		return nil
 	}
 	return spans
