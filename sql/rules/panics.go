@@ -2,6 +2,7 @@ package rules
 
 import (
 	"bytes"
+	"regexp"
 	"runtime"
 	"strings"
 
@@ -19,6 +20,9 @@ func PanicError(r any, stack []byte) error {
 		"which its log describes: %v", r)
 }
 
+// reNoTrigger matches what the engine panics with where FOLLOWS or PRECEDES names no trigger.
+var reNoTrigger = regexp.MustCompile(`^Referenced trigger (\S+) not found$`)
+
 // Unstacked is what a client is told of a panic that go-mysql-server has caught itself and made an
 // error of, stack and all; said is that, "" if err is none.
 func Unstacked(err *mysql.SQLError) (_ *mysql.SQLError, said string) {
@@ -27,6 +31,10 @@ func Unstacked(err *mysql.SQLError) (_ *mysql.SQLError, said string) {
 		return err, ""
 	}
 	text, _, _ = strings.Cut(text, "\n")
+	if m := reNoTrigger.FindStringSubmatch(text); m != nil {
+		return mysql.NewSQLError(3011, "HY000", "Referenced trigger '%s' for the given action time and event type does not exist.",
+			m[1]), err.Message
+	}
 	return mysql.NewSQLError(1105, "HY000", "the statement failed by an error of the server, which its log describes: %s",
 		text), err.Message
 }

@@ -82,8 +82,10 @@ var engineErrors = []engineError{
 	{regexp.MustCompile(`^SAVEPOINT .* does not exist$`), 1305, "42000"},
 	{textOf(sql.ErrStoredProcedureDoesNotExist), 1305, "42000"},
 	{textOf(sql.ErrEventAlreadyExists), 1537, "HY000"},
-	{regexp.MustCompile(`^[A-Z_ ]+ not supported$`), 1235, "42000"}, // kinds of FLUSH
-	{regexp.MustCompile(`^not yet implemented$`), 1235, "42000"},    // RENAME USER, with the message of the engine
+	{regexp.MustCompile(`^[A-Za-z_ ]+ not supported$`), 1235, "42000"}, // kinds of FLUSH
+	{textOf(sql.ErrUnsupportedFeature), 1235, "42000"},
+	{regexp.MustCompile(`^Unknown character set: `), 1115, "42000"},
+	{regexp.MustCompile(`^not yet implemented$`), 1235, "42000"}, // RENAME USER, with the message of the engine
 	{textOf(sql.ErrEventDoesNotExist), 1539, "HY000"},
 	{regexp.MustCompile(`^ENDS is either invalid or before STARTS$`), 1543, "HY000"},
 	{regexp.MustCompile(`^Incorrect (AT|STARTS|ENDS) value: `), 1525, "HY000"},
@@ -98,6 +100,9 @@ var engineErrors = []engineError{
 
 // tooLarge is what the parsers say of a literal that no DOUBLE is.
 var tooLarge = regexp.MustCompile(`strconv\.ParseFloat: parsing "([^"]*)": value out of range`)
+
+// unwritten is what the engine says of character sets and collations that it only knows by name.
+var unwritten = regexp.MustCompile("^The (character set|collation) `([^`]*)` has not yet been implemented")
 
 // states are the SQLSTATEs of errors to which the engine gives a number only.
 var states = map[int]string{
@@ -126,6 +131,10 @@ func Numbered(e *mysql.SQLError) *mysql.SQLError {
 	}
 	if m := tooLarge.FindStringSubmatch(e.Message); m != nil {
 		return mysql.NewSQLError(1367, "22007", "Illegal double '%.100s' value found during parsing", m[1])
+	}
+	if m := unwritten.FindStringSubmatch(e.Message); m != nil {
+		return mysql.NewSQLError(1235, "42000", "This version of Godwit doesn't yet support '%s %s' for columns and literals: "+
+			"use utf8mb4, and SET NAMES for what the client speaks", m[1], m[2])
 	}
 	for _, k := range engineErrors {
 		if k.text.MatchString(e.Message) {

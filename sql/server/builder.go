@@ -66,7 +66,7 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 	case *plan.InsertInto, *plan.Update, *plan.DeleteFrom, *plan.UpdateSource:
 		return nil, b.prepareChange(ctx, s, n)
 	case *plan.PrepareQuery:
-		s.KeepText(ctx, n)
+		return nil, s.KeepText(ctx, n)
 	case *plan.LoadData:
 		infile.Prepare(ctx, n, s.LoadInfile)
 		return nil, nil

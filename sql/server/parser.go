@@ -159,6 +159,7 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 			return refusedNode(ddl.AuthOf(stmt), p.g, bad), q, rest, nil // who may not rename is told that
 		}
 	}
+	rewrite.Within(stmt, q)
 	stmt = p.refuse(p.prepares(ctx, stmt), q)
 	rewrite.Tree(stmt, query, err == nil)
 	rewrite.Times(stmt)
@@ -206,6 +207,7 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 	if own := p.accounts(stmt, query); own != nil && err == nil {
 		stmt = own
 	}
+	rewrite.Within(stmt, text[:min(n, len(text))])
 	stmt = p.refuse(p.prepares(ctx, stmt), text[:min(n, len(text))])
 	rewrite.Tree(stmt, query, err == nil)
 	rewrite.Times(stmt)
@@ -252,7 +254,7 @@ func (p *parser) refuse(stmt sqlparser.Statement, text string) sqlparser.Stateme
 	if e := ending.Of(stmt, text); e != nil {
 		return inject(ignoreAuth, &ownNode{g: p.g, name: "COMMIT", sch: types.OkResultSchema, run: e.Run})
 	}
-	err := cmp.Or(ddl.Refused(stmt, text), weigh.Expanded(stmt))
+	err := cmp.Or(ddl.Refused(stmt, text), rewrite.Refused(stmt, text), weigh.Expanded(stmt))
 	if err == nil {
 		return stmt
 	}

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -15,25 +16,34 @@ import (
 	"github.com/shopspring/decimal"
 )
 
+// reProgram matches statements that define or drop stored programs.
+var reProgram = regexp.MustCompile("(?i)^\\s*(?:CREATE|ALTER|DROP)\\s+(?:DEFINER\\s*=\\s*(?:'[^']*'|`[^`]*`|\\w+)" +
+	"(?:\\s*@\\s*(?:'[^']*'|`[^`]*`|\\w+)|\\s*\\(\\s*\\))?\\s+)?(?:PROCEDURE|FUNCTION|TRIGGER|EVENT)\\b")
+
 // KeepText notes the text of a statement that is prepared under a name. The tree that the engine
-// keeps is not what our own engine can run.
-func (s *Session) KeepText(ctx *sql.Context, n *plan.PrepareQuery) {
+// keeps is not what our own engine can run. Errors: 1295 for definitions of stored programs, which
+// cannot be prepared in MySQL, and of which the engine would keep the text of EXECUTE.
+func (s *Session) KeepText(ctx *sql.Context, n *plan.PrepareQuery) error {
 	delete(s.texts, n.Name)
 	p, ok := s.Stmt.Tree.(*sqlparser.Prepare)
 	if !ok || p.Name != n.Name {
-		return
+		return nil
 	}
 	text := p.Expr
 	if name, is := strings.CutPrefix(text, "@"); is {
 		_, v, err := ctx.GetUserVariable(ctx, strings.ToLower(strings.Trim(name, "@")))
 		if text, ok = v.(string); err != nil || !ok {
-			return
+			return nil
 		}
+	}
+	if reProgram.MatchString(sqlparser.StripLeadingComments(text)) {
+		return mysql.NewSQLError(1295, "HY000", "This command is not supported in the prepared statement protocol yet")
 	}
 	if s.texts == nil {
 		s.texts = map[string]string{}
 	}
 	s.texts[n.Name] = text
+	return nil
 }
 
 // Executed is what an EXECUTE of a client executes, and its parameters; ok is false of other

@@ -25,6 +25,10 @@ type (
 	HexLiteral  []byte // x'41', 0x41, b'01'
 )
 
+// ToString implements ast.BinaryLiteral, which the parser makes names and words of: comments,
+// passwords, values of ENUM.
+func (h HexLiteral) ToString() string { return string(h) }
+
 // Literal is a constant: nil, bool, int64, uint64, float64, string, DecimalText or HexLiteral.
 type Literal struct {
 	ast.TexprNode

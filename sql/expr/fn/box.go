@@ -52,8 +52,9 @@ func boxFunc(name string, f sql.Function) *expr.Func {
 		Name: name, Max: -1, Volatile: volatileNames[name],
 		Derive: func(c *expr.Call) error {
 			for i, a := range c.Args {
-				if k := a.Type().Kind; k == expr.Enum || k == expr.Set {
-					c.Args[i] = expr.CastTo(a, textOf(a.Type())) // the library would see the number
+				k := a.Type().Kind
+				if k == expr.Enum || k == expr.Set || name == "inet6_aton" && k != expr.Text && k != expr.Null {
+					c.Args[i] = expr.CastTo(a, textOf(a.Type())) // the library would see the number, or wants a text
 				}
 			}
 			e, err := boxExpression(sql.NewEmptyContext(), f, c.Args)

@@ -1,0 +1,103 @@
+package rewrite
+
+import (
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/mysql"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
+
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/sql/ddl"
+)
+
+// Within keeps the body of a stored program inside of text, which is its definition. The parser
+// counts the semicolon behind a definition as a part of it if another statement follows.
+func Within(stmt sqlparser.Statement, text string) {
+	if d, ok := stmt.(*sqlparser.DDL); ok {
+		d.SubStatementPositionEnd = min(d.SubStatementPositionEnd, len(text))
+	}
+}
+
+// Refused is the error for a statement that parses, and that the engine would panic over; nil for
+// all others.
+func Refused(stmt sqlparser.Statement, text string) (err error) {
+	if stmt == nil || !base.ContainsFold(text, "DEFAULT") && !base.ContainsFold(text, "USING") {
+		return nil
+	}
+	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
+		switch n := n.(type) {
+		case *sqlparser.AliasedExpr:
+			if d, ok := n.Expr.(*sqlparser.Default); ok && d.ColName == "" {
+				err = mysql.NewSQLError(1064, "42000", "syntax error near 'DEFAULT': it is no expression")
+			}
+		case *sqlparser.ConvertUsingExpr:
+			set, bad := sql.ParseCharacterSet(n.Type)
+			switch {
+			case bad != nil:
+				err = mysql.NewSQLError(1115, "42000", "Unknown character set: '%s'", n.Type)
+			case set != sql.CharacterSet_Unspecified && set.Encoder() == nil:
+				err = ddl.NotYet("CONVERT(... USING "+n.Type+")", "SET character_set_results has results in a character set")
+			}
+		}
+		return err == nil, nil
+	}, stmt) // it never fails
+	return err
+}
+
+// singleSets makes a SET of several variables in a stored program as many SETs of one: the engine
+// panics over others there.
+func singleSets(stmt sqlparser.Statement) {
+	d, ok := stmt.(*sqlparser.DDL)
+	if !ok || d.ProcedureSpec == nil {
+		return
+	}
+	d.ProcedureSpec.Body = singled(d.ProcedureSpec.Body)
+}
+
+// singled is a statement of a program without such SETs in it; one that is one becomes a block.
+func singled(stmt sqlparser.Statement) sqlparser.Statement {
+	switch s := stmt.(type) {
+	case *sqlparser.Set:
+		if len(s.Exprs) > 1 {
+			return &sqlparser.BeginEndBlock{Statements: singledAll(sqlparser.Statements{s})}
+		}
+	case *sqlparser.BeginEndBlock:
+		s.Statements = singledAll(s.Statements)
+	case *sqlparser.IfStatement:
+		for i := range s.Conditions {
+			s.Conditions[i].Statements = singledAll(s.Conditions[i].Statements)
+		}
+		s.Else = singledAll(s.Else)
+	case *sqlparser.CaseStatement:
+		for i := range s.Cases {
+			s.Cases[i].Statements = singledAll(s.Cases[i].Statements)
+		}
+		s.Else = singledAll(s.Else)
+	case *sqlparser.Loop:
+		s.Statements = singledAll(s.Statements)
+	case *sqlparser.Repeat:
+		s.Statements = singledAll(s.Statements)
+	case *sqlparser.While:
+		s.Statements = singledAll(s.Statements)
+	case *sqlparser.Declare:
+		if s.Handler != nil {
+			s.Handler.Statement = singled(s.Handler.Statement)
+		}
+	}
+	return stmt
+}
+
+func singledAll(all sqlparser.Statements) (out sqlparser.Statements) {
+	for _, stmt := range all {
+		set, ok := stmt.(*sqlparser.Set)
+		if !ok || len(set.Exprs) < 2 {
+			out = append(out, singled(stmt))
+			continue
+		}
+		for _, x := range set.Exprs {
+			one := *set
+			one.Exprs = sqlparser.SetVarExprs{x}
+			out = append(out, &one)
+		}
+	}
+	return out
+}
