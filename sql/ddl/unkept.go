@@ -66,10 +66,15 @@ func dropped(stmt sqlparser.Statement, text string) error {
 	return nil
 }
 
-// engines are the storage engines that MySQL or MariaDB have. Their tables are those of InnoDB
-// here, which keep more promises.
-var engines = map[string]bool{"innodb": true, "myisam": true, "memory": true, "heap": true, "csv": true, "archive": true,
-	"aria": true, "ndb": true, "ndbcluster": true, "rocksdb": true, "tokudb": true}
+// engines are the storage engines that MySQL or MariaDB have, and whether their tables have foreign
+// keys there. Their tables are those of InnoDB here, which keep more promises.
+var engines = map[string]bool{"innodb": true, "myisam": false, "memory": false, "heap": false, "csv": false, "archive": false,
+	"aria": false, "ndb": true, "ndbcluster": true, "rocksdb": false, "tokudb": false}
+
+// Linkless reports whether a definition names a storage engine that has no foreign keys in MySQL.
+func Linkless(text string) bool {
+	return slices.ContainsFunc(optionsOf(text), func(o option) bool { return o.name == "engine" && !engines[o.value] })
+}
 
 // unlike are options of tables that ask for something that is not done; with a value, only that.
 // Others, such as STATS_PERSISTENT and MAX_ROWS, are hints, which InnoDB does not follow either.
@@ -104,6 +109,9 @@ func WarnOfUnkept(ctx *sql.Context, stmt sqlparser.Statement, text string) {
 		switch values, known := unlike[o.name]; {
 		case o.name == "engine" && o.value != "innodb":
 			ctx.Warn(warnOtherEngine, "Using storage engine InnoDB for table '%s'", name)
+			if isDDL && !engines[o.value] && base.ContainsFold(text, "REFERENCES") {
+				ctx.Warn(warnIgnored, "<FOREIGN KEY> option ignored: tables of %s have none", o.value)
+			}
 		case known && (values == nil || slices.Contains(values, o.value)):
 			ctx.Warn(warnOption, "Table storage engine 'InnoDB' does not support the create option '%s'", strings.ToUpper(o.name))
 		}
@@ -116,7 +124,7 @@ func unknownEngine(text string) error {
 		return nil
 	}
 	for _, o := range optionsOf(text) {
-		if o.name == "engine" && !engines[o.value] {
+		if _, known := engines[o.value]; o.name == "engine" && !known {
 			return mysql.NewSQLError(errEngine, "42000", "Unknown storage engine '%s'", o.value)
 		}
 	}

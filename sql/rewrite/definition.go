@@ -1,6 +1,8 @@
 package rewrite
 
 import (
+	"slices"
+
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
@@ -41,6 +43,54 @@ func Refused(stmt sqlparser.Statement, text string) (err error) {
 		return err == nil, nil
 	}, stmt) // it never fails
 	return err
+}
+
+// unlink takes foreign keys out of the definition of a table with a storage engine that has none
+// in MySQL, which reads them and keeps an index of their columns alone.
+func unlink(stmt sqlparser.Statement, text string) {
+	d, ok := stmt.(*sqlparser.DDL)
+	if !ok || d.TableSpec == nil || !slices.ContainsFunc(d.TableSpec.Constraints, links) || !ddl.Linkless(text) {
+		return
+	}
+	t := d.TableSpec
+	for _, c := range t.Constraints {
+		if f, ok := c.Details.(*sqlparser.ForeignKeyDefinition); ok && !indexed(t, f.Source) {
+			t.Indexes = append(t.Indexes, indexOf(c.Name, f))
+		}
+	}
+	t.Constraints = slices.DeleteFunc(t.Constraints, links)
+}
+
+func links(c *sqlparser.ConstraintDefinition) bool {
+	_, ok := c.Details.(*sqlparser.ForeignKeyDefinition)
+	return ok
+}
+
+// indexed reports whether a table has an index that begins with columns.
+func indexed(t *sqlparser.TableSpec, columns sqlparser.Columns) bool {
+	return slices.ContainsFunc(t.Indexes, func(x *sqlparser.IndexDefinition) bool {
+		if len(x.Columns) < len(columns) || x.Info.Fulltext || x.Info.Spatial {
+			return false
+		}
+		for i, c := range columns {
+			if !x.Columns[i].Column.Equal(c) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// indexOf is the index that a foreign key has of its columns.
+func indexOf(name string, f *sqlparser.ForeignKeyDefinition) *sqlparser.IndexDefinition {
+	if f.Index != "" {
+		name = f.Index
+	}
+	x := &sqlparser.IndexDefinition{Info: &sqlparser.IndexInfo{Type: "key", Name: sqlparser.NewColIdent(name)}}
+	for _, c := range f.Source {
+		x.Columns = append(x.Columns, &sqlparser.IndexColumn{Column: c, Order: sqlparser.AscScr})
+	}
+	return x
 }
 
 // singleSets makes a SET of several variables in a stored program as many SETs of one: the engine
