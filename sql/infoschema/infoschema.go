@@ -9,9 +9,11 @@ import (
 	"sync"
 
 	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/information_schema"
 	"github.com/dolthub/go-mysql-server/sql/plan"
 	"github.com/dolthub/go-mysql-server/sql/planbuilder"
+	"github.com/dolthub/go-mysql-server/sql/transform"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/sql/describe"
@@ -39,10 +41,14 @@ func orNull(s string) any {
 
 // viewColumns are the rows of SHOW COLUMNS of a view. Its columns have the types of expressions.
 func viewColumns(ctx *sql.Context, n *plan.ShowColumns) (rows []sql.Row, ok bool) {
-	for _, col := range n.TargetSchema() {
+	declared := declaredColumns(ctx, n.Child)
+	for i, col := range n.TargetSchema() {
 		d := schema.ColumnDesc{Type: col.Type.String()}
 		if err := d.Redefine(&sql.Column{Name: col.Name, Type: col.Type, Nullable: col.Nullable}); err != nil {
 			return nil, false // of a type that no column has
+		}
+		if i < len(declared) && declared[i] != nil && declared[i].Kind == schema.KindTimespan {
+			d = *declared[i].Desc // the engine's TIME has no digits
 		}
 		var def, collation any
 		if col.Default != nil {
@@ -68,6 +74,57 @@ func viewColumns(ctx *sql.Context, n *plan.ShowColumns) (rows []sql.Row, ok bool
 		rows = append(rows, sql.Row{col.Name, describe.TypeText(&d), yesNo(col.Nullable), "", def, extra})
 	}
 	return rows, true
+}
+
+// declaredColumns are the columns of tables that the columns of a view are; nil in place of those
+// that are expressions, or columns of other views.
+func declaredColumns(ctx *sql.Context, view sql.Node) (out []*schema.Column) {
+	alias, ok := view.(*plan.SubqueryAlias)
+	if !ok {
+		return nil
+	}
+	tables := map[string]*schema.Table{}
+	var shown []sql.Expression
+	transform.Inspect(alias.Child, func(n sql.Node) bool {
+		switch n := n.(type) {
+		case *plan.Project:
+			if shown == nil {
+				shown = n.Projections
+			}
+		case *plan.SubqueryAlias, *plan.SetOp, *plan.GroupBy:
+			return false
+		case *plan.TableAlias:
+			if t := ourTable(n.Child); t != nil {
+				tables[strings.ToLower(n.Name())] = t.Def
+			}
+			return false
+		case *plan.ResolvedTable:
+			if t := ourTable(n); t != nil {
+				tables[strings.ToLower(t.Name())] = t.Def
+			}
+		}
+		return true
+	})
+	if shown == nil { // all columns of one table
+		for _, c := range alias.Child.Schema(ctx) {
+			shown = append(shown, expression.NewGetFieldWithTable(0, 0, c.Type, "", c.Source, c.Name, c.Nullable))
+		}
+	}
+	for _, e := range shown {
+		if a, is := e.(*expression.Alias); is {
+			e = a.Child
+		}
+		out = append(out, nil)
+		f, is := e.(*expression.GetField)
+		if !is || tables[strings.ToLower(f.Table())] == nil {
+			continue
+		}
+		t := tables[strings.ToLower(f.Table())]
+		if at := t.Desc.ColByName(f.Name()); at >= 0 {
+			out[len(out)-1] = t.Cols[at]
+		}
+	}
+	return out
 }
 
 // Columns are the rows of SHOW COLUMNS for a user with rights; ok is false of tables that are not

@@ -11,6 +11,7 @@ import (
 var mends = map[string]func(analyzer.RuleFunc) analyzer.RuleFunc{
 	"optimizeJoins":   func(optimize analyzer.RuleFunc) analyzer.RuleFunc { return keepFilters(fewOrders(optimize)) },
 	"simplifyFilters": keepEscapes,
+	"applyHashIn":     collatedIn,
 	// the first of all
 	"applyDefaultSelectLimit": shortNumbers,
 }
