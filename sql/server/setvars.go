@@ -31,7 +31,7 @@ var restricted = nameSet(`binlog_format binlog_row_image bulk_insert_buffer_size
 	character_set_filesystem collation_database debug_sync default_collation_for_utf8mb4 default_table_encryption
 	explicit_defaults_for_timestamp gtid_next histogram_generation_max_mem_size immediate_server_version
 	internal_tmp_mem_storage_engine original_server_version pseudo_slave_mode pseudo_thread_id rbr_exec_mode
-	show_create_table_skip_secondary_engine sql_log_bin sql_log_off sql_require_primary_key`)
+	show_create_table_skip_secondary_engine sql_generate_invisible_primary_key sql_log_bin sql_log_off sql_require_primary_key`)
 
 // effective are the variables that something here reads. All others are kept and shown, and a
 // statement that changes one gets a warning.
@@ -50,9 +50,9 @@ var readOnlyInSession = nameSet("max_allowed_packet max_user_connections net_buf
 // promises are the variables without effect on which the safety of data, the meaning of what is
 // written, or what is logged may rest: to change one is an error.
 var promises = nameSet(`default_password_lifetime default_table_encryption event_scheduler
-	general_log general_log_file init_connect insert_id log_output log_queries_not_using_indexes mandatory_roles
+	binlog_encryption general_log general_log_file init_connect innodb_ft_enable_stopword insert_id log_output log_queries_not_using_indexes mandatory_roles
 	min_examined_row_limit offline_mode partial_revokes password_history password_require_current
-	password_reuse_interval read_only require_row_format slow_query_log_file sql_require_primary_key ssl_ca ssl_capath
+	password_reuse_interval profiling read_only require_row_format slow_query_log_file sql_generate_invisible_primary_key sql_require_primary_key ssl_ca ssl_capath
 	ssl_cert ssl_cipher ssl_crl ssl_crlpath ssl_key super_read_only table_encryption_privilege_check
 	tls_ciphersuites tls_version`)
 

@@ -37,6 +37,7 @@ var modes = []string{
 // InitSystemVariables adds Godwit's variables to the engine's, which are global to the process.
 func InitSystemVariables() {
 	sysVarsOnce.Do(func() {
+		addMySQLVariables()
 		session := func(name string, t sql.Type, def any) sql.SystemVariable {
 			return &sql.MysqlSystemVariable{
 				Name: name, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Session), Type: t, Default: def, Dynamic: false,
