@@ -37,10 +37,13 @@ def arguments():
     p.add_argument('--port', default='7501')
     p.add_argument('--user', default='root')
     p.add_argument('--tests', default='.*', help='regular expression of names')
+    p.add_argument('--since', default='', help='begin with this test, in the order of names')
+    p.add_argument('--until', default='\x7f', help='end before this test')
     p.add_argument('--timeout', type=int, default=20, help='seconds a test')
     p.add_argument('--limit', type=int, default=0, help='most seconds in all; 0: none')
     p.add_argument('--statements', action='store_true', help='count statements that answer right, too')
     p.add_argument('--sample', type=int, default=1, help='run every so many-th test')
+    p.add_argument('--reasons', type=int, default=60, help='reasons of the report')
     p.add_argument('--out', help='file for the report')
     return p.parse_args()
 
@@ -159,7 +162,7 @@ def reason(text):
     return (text.strip().splitlines() or ['nothing said'])[-1][:80]
 
 
-def report(a, counts, reasons, answered, took):
+def report(a, names, counts, reasons, answered, took):
     judged = counts['passed'] + counts['failed']
     share = 100 * counts['passed'] / max(judged, 1)
     text = (f"Of MariaDB 10.11's suite `main`, {counts['passed']} of {judged} tests pass against one Godwit node ({share:.1f} %), and {counts['skipped']} are skipped "
@@ -170,8 +173,10 @@ def report(a, counts, reasons, answered, took):
     if answered['all']:
         text += (f" Of the {answered['all']:,} statements of these tests {answered['right']:,} are answered as MariaDB answers them "
                  f"({100 * answered['right'] / answered['all']:.1f} %), when each test goes on after an error.")
+    if a.since or a.until != '\x7f':
+        text += f' These are {names[0]} to {names[-1]} in the order of names.'
     lines = ["# MariaDB's regression suite", '', *textwrap.wrap(text, 118), '', 'Made by `lab/suites/mariadb.py`.', '', '| Tests | Why they fail first |', '|---|---|']
-    for why, n in reasons.most_common(60):
+    for why, n in reasons.most_common(a.reasons):
         if n > 1:
             lines.append('| %d | %s |' % (n, why.replace('|', '\\|')))
     lines.append('| %d | something that fails no other test first |' % sum(n for n in reasons.values() if n == 1))
@@ -183,7 +188,7 @@ def main():
     a.client = shutil.which('mariadb')
     if not ROOT.exists() or not a.client or not shutil.which('mariadb-test'):
         sys.exit('mariadb-test is not installed: apt-get install mariadb-test mariadb-client')
-    names = sorted(p.stem for p in (ROOT / 'main').glob('*.test') if re.search(a.tests, p.stem))[::a.sample]
+    names = sorted(p.stem for p in (ROOT / 'main').glob('*.test') if re.search(a.tests, p.stem) and a.since <= p.stem < a.until)[::a.sample]
     counts, reasons, answered, began = collections.Counter(), collections.Counter(), collections.Counter(), time.time()
     with tempfile.TemporaryDirectory() as tmp:
         a.suite = overlay(tmp)
@@ -204,7 +209,7 @@ def main():
                 answered.update(all=all, right=right)
                 why += f' ({right} of {all} statements)'
             print(f'{what:8} {name:40} {why}', flush=True)
-    text = report(a, counts, reasons, answered, time.time() - began)
+    text = report(a, names, counts, reasons, answered, time.time() - began)
     print(text)
     if a.out:
         pathlib.Path(a.out).write_text(text)
