@@ -57,7 +57,7 @@ func quoted(vs ...string) (out []string) {
 var words = quoted("one", "ONE", "One", "two", "Two", "x", "", "abc", "aBC", "b_c", "b%c", "a b", "é", "e", "É",
 	"ss", "10", "9", "1e1", "-1", "2024-01-31", "ñandú", "ZZ", "0x1", "ab\\\\c")
 
-// sharp are words with some of which utf8mb4_unicode_ci sees more letters than characters, or fewer.
+// sharp are words with some in which utf8mb4_unicode_ci sees more letters than there are, or fewer.
 var sharp = append(quoted("ß", "e\u0301", "ﬁ", "FI", "½"), words...)
 
 var dates = quoted("2024-01-31", "2024-02-29", "2023-02-28", "2024-12-31", "1999-12-31", "2024-01-01", "1000-01-01",
