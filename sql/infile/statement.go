@@ -1,6 +1,8 @@
 package infile
 
 import (
+	"fmt"
+
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
 
@@ -63,11 +65,16 @@ func Of(stmt bind.Stmt, noEscapes bool) (*Load, error) {
 }
 
 // Insert is the statement as an INSERT or REPLACE ... SELECT from the file. all are the columns of
-// the table, for a statement that lists none; coll is the collation of the fields.
-func (l *Load) Insert(all []string, coll sql.CollationID) (bind.Stmt, error) {
-	stmt, ok := l.Load.Insert(Name, field, all)
-	if !ok {
-		return nil, left("assignment to a variable in LOAD DATA")
+// the table, for a statement that lists none, typ is the type of each, and coll the collation of the
+// fields.
+func (l *Load) Insert(all []string, typ func(column string) (expr.Type, bool), coll sql.CollationID) (bind.Stmt, error) {
+	stmt, why := l.Load.Insert(Name, field, all, func(column string) (string, bool) {
+		t, ok := typ(column)
+		as, known := castTo(t)
+		return as, ok && known
+	})
+	if why != "" {
+		return nil, left(why)
 	}
 	l.columns = nil
 	for i := range max(len(l.Vars), len(all)) {
@@ -77,4 +84,26 @@ func (l *Load) Insert(all []string, coll sql.CollationID) (bind.Stmt, error) {
 		l.cols = append(l.cols, fieldColumn(i, coll))
 	}
 	return stmt, nil
+}
+
+// castTo is the type to which CAST brings a text as a column of type t does that it is stored in,
+// empty if it stays a text. Whole numbers are rounded, as they are stored.
+func castTo(t expr.Type) (as string, ok bool) {
+	switch t.Kind {
+	case expr.Int, expr.Uint, expr.Year:
+		return "DECIMAL(20,0)", true
+	case expr.Decimal:
+		return fmt.Sprintf("DECIMAL(%d,%d)", t.Precision, t.Scale), true
+	case expr.Float:
+		return "DOUBLE", true
+	case expr.Text:
+		return "", true
+	case expr.Date:
+		return "DATE", true
+	case expr.Datetime, expr.Timestamp:
+		return fmt.Sprintf("DATETIME(%d)", t.Scale), true
+	case expr.Duration:
+		return fmt.Sprintf("TIME(%d)", t.Scale), true
+	}
+	return "", false
 }

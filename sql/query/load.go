@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"io"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -8,10 +9,12 @@ import (
 
 	"github.com/godwitdb/godwit/sql/assign"
 	"github.com/godwitdb/godwit/sql/bind"
+	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/flow"
 	"github.com/godwitdb/godwit/sql/infile"
 	"github.com/godwitdb/godwit/sql/parted"
 	"github.com/godwitdb/godwit/sql/result"
+	"github.com/godwitdb/godwit/sql/schema"
 )
 
 // LOAD DATA is INSERT IGNORE or REPLACE ... SELECT from its file, whose rows are written while it
@@ -51,23 +54,26 @@ func (c *change) loads(tree bind.Stmt) (bind.Stmt, error) {
 	if file.Exact = c.s.Exact(); !c.s.MayLoad(c.client) {
 		return nil, left("LOAD DATA that is not allowed")
 	}
+	db := cmp.Or(file.Load.DB, c.ctx.GetCurrentDatabase())
+	t, _, err := c.cat.Resolve(db, file.Table)
+	if err != nil || t == nil {
+		return nil, left("LOAD DATA into no table")
+	}
 	var all []string
-	if file.Vars == nil {
-		db := file.Load.DB
-		if db == "" {
-			db = c.ctx.GetCurrentDatabase()
-		}
-		t, _, err := c.cat.Resolve(db, file.Table)
-		if err != nil || t == nil {
-			return nil, left("LOAD DATA into no table")
-		}
-		for _, col := range t.Columns() {
-			if !col.Invisible && col.Name != "" && col.Name[0] != 0 {
-				all = append(all, col.Name)
-			}
+	for _, col := range t.Columns() {
+		if file.Vars == nil && !col.Invisible && col.Name != "" && col.Name[0] != 0 {
+			all = append(all, col.Name)
 		}
 	}
-	if tree, err = file.Insert(all, c.ctx.GetCollation()); err != nil {
+	typ := func(name string) (expr.Type, bool) {
+		for _, col := range t.Columns() {
+			if schema.SameName(col.Name, name) {
+				return col.Type, true
+			}
+		}
+		return expr.Type{}, false
+	}
+	if tree, err = file.Insert(all, typ, c.ctx.GetCollation()); err != nil {
 		return nil, err
 	}
 	file.Open = func() (io.ReadCloser, error) { return c.s.LoadInfile(file.Path, c.ctx.LoadInfile) }
@@ -76,10 +82,16 @@ func (c *change) loads(tree bind.Stmt) (bind.Stmt, error) {
 	return tree, nil
 }
 
-// alone refuses subqueries: they would see what was written before.
+// alone refuses subqueries of the table that is loaded, as MySQL does: they would see what was
+// written before.
 func (l *loading) alone(c *bind.Change) error {
-	if l != nil && len(c.Uses) > 1 {
-		return left("subquery in LOAD DATA")
+	if l == nil || l.file == nil {
+		return nil
+	}
+	for _, u := range c.Uses {
+		if t := c.Targets[0].Table; schema.SameName(u.DB, t.DB()) && schema.SameName(u.Name, t.Name()) {
+			return &bind.Refusal{Err: mysql.NewSQLError(1093, "HY000", "You can't specify target table '%s' for update in FROM clause", u.Name)}
+		}
 	}
 	return nil
 }

@@ -24,6 +24,9 @@ func TestLoadDataValues(t *testing.T) {
 	_, pool := newServer(t)
 	c := conn(t, pool)
 	exec(t, c, "SET GLOBAL local_infile = 1")
+	exec(t, c, "CREATE TABLE names (id INT PRIMARY KEY, name VARCHAR(9))")
+	exec(t, c, "INSERT INTO names VALUES (1, 'one'), (2, 'two'), (3, 'three')")
+	exec(t, c, "SET @n = 0")
 	for _, x := range []struct {
 		columns, file, what string
 		want                uint16 // the error; then the rows are those of before
@@ -48,6 +51,14 @@ func TestLoadDataValues(t *testing.T) {
 			[]string{"1062|Duplicate entry '1' for key 't.PRIMARY'"}},
 		{"a INT PRIMARY KEY, b INT", "1\t1\n2\t2\n1\t3\n", "FILE REPLACE INTO TABLE t", 0, []string{"1|3", "2|2"}, nil},
 		{"a INT, b INT", "1\t5\n2\t\\N\n", "FILE INTO TABLE t (a, @x) SET b = @x * 2", 0, []string{"1|10", "2|NULL"}, nil},
+		{"a INT, b INT, c BIGINT", "1\t5\n2\t6\n", "FILE INTO TABLE t (a, b) SET c = a * 9007199254740993 + b", 0,
+			[]string{"1|5|9007199254740998", "2|6|18014398509481992"}, nil},
+		{"a INT, d DATE, c INT, e VARCHAR(9)", "1\t2024-02-29\n", "FILE INTO TABLE t (a, d) SET c = YEAR(d) + t.a, e = CONCAT(c, 'x')", 0,
+			[]string{"1|2024-02-29|2025|2025x"}, nil},
+		{"a INT, b INT, c INT", "7\n8\n", "FILE INTO TABLE t (a) SET b = (@n := @n + 1), c = @n * 10", 0, []string{"7|1|10", "8|2|20"}, nil},
+		{"a INT, b INT, c INT", "1\tone\n2\ttwo\n3\tfour\n", "FILE INTO TABLE t (a, @name) SET b = (SELECT id FROM names WHERE name = @name), " +
+			"c = (SELECT COUNT(*) FROM names WHERE names.id <= t.a)", 0, []string{"1|1|1", "2|2|2", "3|NULL|3"}, nil},
+		{"a INT, b INT", "1\n", "FILE INTO TABLE t (a) SET b = (SELECT MAX(a) FROM t)", 1093, nil, nil},
 		{"a INT, b VARCHAR(9)", "1,x\nNULL,\"NULL\"\n", "FILE INTO TABLE t FIELDS TERMINATED BY ',' ENCLOSED BY '\"'", 0,
 			[]string{"NULL|NULL", "1|x"}, nil},
 		{"a INT, b VARCHAR(9)", "1\tNULL\n", "FILE INTO TABLE t", 0, []string{"1|NULL"}, nil},

@@ -64,9 +64,11 @@ func LoadOf(stmt ast.StmtNode) *Load {
 
 // Insert is the statement as an INSERT [IGNORE] or REPLACE ... SELECT from a table, file, in a
 // database of the same name, whose columns are the fields: field has their names. all are the
-// columns of the table, for a statement that lists no fields. ok is false if it assigns to
-// variables.
-func (l *Load) Insert(file string, field func(int) string, all []string) (stmt ast.StmtNode, ok bool) {
+// columns of the table, for a statement that lists no fields. as is the type to which a field is
+// cast where SET names the column that it goes to, as CAST has it, empty for none; ok is false where
+// there is no such type. left is why it is no INSERT.
+func (l *Load) Insert(file string, field func(int) string, all []string,
+	as func(column string) (typ string, ok bool)) (stmt ast.StmtNode, left string) {
 	n := l.stmt
 	out := &ast.InsertStmt{IsReplace: l.Replace, IgnoreErr: !l.Replace && !l.Exact, Table: fromTable(l.DB, l.Table)}
 	if out.Columns = append(out.Columns, n.Columns...); l.Vars == nil {
@@ -74,13 +76,14 @@ func (l *Load) Insert(file string, field func(int) string, all []string) (stmt a
 			out.Columns = append(out.Columns, &ast.ColumnName{Name: ast.NewCIStr(name)})
 		}
 	}
-	v := &loaded{vars: l.Vars, column: func(i int) ast.ExprNode {
+	v := &loaded{vars: l.Vars, table: ast.NewCIStr(l.Table), as: as, given: map[string]ast.ExprNode{}, column: func(i int) ast.ExprNode {
 		return &ast.ColumnNameExpr{Name: &ast.ColumnName{Table: ast.NewCIStr(file), Name: ast.NewCIStr(field(i))}}
 	}}
 	sel := &ast.SelectStmt{SelectStmtOpts: &ast.SelectStmtOpts{SQLCache: true}, Fields: &ast.FieldList{}, From: fromTable(file, file)}
 	add := func(e ast.ExprNode) { sel.Fields.Fields = append(sel.Fields.Fields, &ast.SelectField{Expr: e}) }
 	for i := range max(len(l.Vars), len(all)) {
 		if l.Vars == nil || l.Vars[i] == "" {
+			v.given[out.Columns[len(sel.Fields.Fields)].Name.L] = v.column(i)
 			add(v.column(i))
 		}
 	}
@@ -89,9 +92,10 @@ func (l *Load) Insert(file string, field func(int) string, all []string) (stmt a
 			continue // as if it were not given
 		}
 		e, ok := a.Expr.Accept(v)
-		if !ok || v.assigns {
-			return nil, false
+		if !ok {
+			return nil, v.left
 		}
+		v.given[a.Column.Name.L] = e.(ast.ExprNode)
 		add(e.(ast.ExprNode))
 		out.Columns = append(out.Columns, a.Column)
 	}
@@ -99,7 +103,7 @@ func (l *Load) Insert(file string, field func(int) string, all []string) (stmt a
 		out.Columns = nil // it names none
 	}
 	out.Select = sel
-	return out, true
+	return out, ""
 }
 
 // fromTable is a table as FROM has it.
@@ -108,28 +112,80 @@ func fromTable(db, name string) *ast.TableRefsClause {
 	return &ast.TableRefsClause{TableRefs: &ast.Join{Left: &ast.TableSource{Source: t}}}
 }
 
-// loaded puts fields in the place of the variables that they go to. The last of several fields of a
-// variable counts.
+// loaded puts fields in the place of the variables and columns that they go to. The last of several
+// fields of a variable counts.
 type loaded struct {
-	vars    []string
-	column  func(int) ast.ExprNode
-	assigns bool // the expression assigns to a variable
+	vars   []string
+	table  ast.CIStr
+	as     func(column string) (typ string, ok bool)
+	given  map[string]ast.ExprNode // by column: what it gets
+	column func(int) ast.ExprNode
+	depth  int // of subqueries, whose columns are their own unless they name the table
+	left   string
 }
 
 // Enter implements ast.Visitor.
-func (v *loaded) Enter(n ast.Node) (ast.Node, bool) { return n, false }
+func (v *loaded) Enter(n ast.Node) (ast.Node, bool) {
+	if _, ok := n.(*ast.SubqueryExpr); ok {
+		v.depth++
+	}
+	return n, false
+}
 
 // Leave implements ast.Visitor.
 func (v *loaded) Leave(n ast.Node) (ast.Node, bool) {
-	x, ok := n.(*ast.VariableExpr)
-	if !ok || x.IsSystem {
-		return n, true
-	}
-	v.assigns = v.assigns || x.Value != nil
-	for i := len(v.vars) - 1; i >= 0; i-- {
-		if v.vars[i] == strings.ToLower(x.Name) {
-			return v.column(i), true
+	switch x := n.(type) {
+	case *ast.SubqueryExpr:
+		v.depth--
+	case *ast.ColumnNameExpr:
+		if v.depth > 0 && x.Name.Table.L != v.table.L {
+			return n, true
 		}
+		return v.columnOf(x)
+	case *ast.VariableExpr:
+		return v.variable(x)
 	}
 	return n, true
+}
+
+// columnOf is what a column that SET names has got before.
+func (v *loaded) columnOf(n *ast.ColumnNameExpr) (ast.Node, bool) {
+	e, ok := v.given[n.Name.Name.L]
+	if !ok || n.Name.Table.L != "" && n.Name.Table.L != v.table.L {
+		v.left = "column without a field in LOAD DATA"
+		return n, false
+	}
+	typ, ok := v.as(n.Name.Name.O)
+	if !ok {
+		v.left = "type of a column in LOAD DATA"
+		return n, false
+	}
+	if typ == "" {
+		return e, true
+	}
+	sel, err := Parse("SELECT CAST(NULL AS "+typ+")", Mode{})
+	if err != nil {
+		v.left = "type of a column in LOAD DATA"
+		return n, false
+	}
+	cast := sel.(*ast.SelectStmt).Fields.Fields[0].Expr.(*ast.FuncCastExpr)
+	cast.Expr = e
+	return cast, true
+}
+
+func (v *loaded) variable(x *ast.VariableExpr) (ast.Node, bool) {
+	if x.IsSystem {
+		return x, true
+	}
+	for i := len(v.vars) - 1; i >= 0; i-- {
+		if v.vars[i] != strings.ToLower(x.Name) {
+			continue
+		}
+		if x.Value != nil {
+			v.left = "assignment to a variable of a field in LOAD DATA"
+			return x, false
+		}
+		return v.column(i), true
+	}
+	return x, true
 }
