@@ -64,8 +64,8 @@ func Of(stmt bind.Stmt, noEscapes bool) (*Load, error) {
 	return l, nil
 }
 
-// Insert is the statement as an INSERT or REPLACE ... SELECT from the file. all are the columns of
-// the table, for a statement that lists none, typ is the type of each, and coll the collation of the
+// the table, for a statement that lists none, typ is the type of each, and coll the collation of
+// the fields.
 // fields.
 func (l *Load) Insert(all []string, typ func(column string) (expr.Type, bool), coll sql.CollationID) (bind.Stmt, error) {
 	stmt, why := l.Load.Insert(Name, field, all, func(column string) (string, bool) {
@@ -87,7 +87,7 @@ func (l *Load) Insert(all []string, typ func(column string) (expr.Type, bool), c
 }
 
 // castTo is the type to which CAST brings a text as a column of type t does that it is stored in,
-// empty if it stays a text. Whole numbers are rounded, as they are stored.
+// empty if it stays a text. Numbers for columns of whole ones are rounded, as they are stored.
 func castTo(t expr.Type) (as string, ok bool) {
 	switch t.Kind {
 	case expr.Int, expr.Uint, expr.Year:

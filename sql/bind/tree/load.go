@@ -65,8 +65,8 @@ func LoadOf(stmt ast.StmtNode) *Load {
 // Insert is the statement as an INSERT [IGNORE] or REPLACE ... SELECT from a table, file, in a
 // database of the same name, whose columns are the fields: field has their names. all are the
 // columns of the table, for a statement that lists no fields. as is the type to which a field is
-// cast where SET names the column that it goes to, as CAST has it, empty for none; ok is false where
-// there is no such type. left is why it is no INSERT.
+// cast where SET names the column that it goes to, as CAST has it, empty for none; ok is false
+// where there is no such type. left is why it is no INSERT.
 func (l *Load) Insert(file string, field func(int) string, all []string,
 	as func(column string) (typ string, ok bool)) (stmt ast.StmtNode, left string) {
 	n := l.stmt
