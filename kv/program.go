@@ -90,6 +90,7 @@ const (
 	ProgramLocal     NoProgram = "all its rows are at home in this region"
 	ProgramUndefined NoProgram = "by the copy here an update or a delete finds no row, an update changes nothing, or would fail"
 	ProgramUnseen    NoProgram = "there is no copy here of a row that it deletes"
+	ProgramUnheld    NoProgram = "no slot is found in time: votes take too long, or a definition was changed just now"
 )
 
 // Error implements error.

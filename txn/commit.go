@@ -97,7 +97,13 @@ func (t *Txn) commit(ctx context.Context) (base.Timestamp, error) {
 	if err := t.aboveEnds(ctx); err != nil {
 		return 0, err
 	}
-	return t.protocol().commit(ctx)
+	ts, err := t.protocol().commit(ctx)
+	if err == errNoSlot && !t.program {
+		if err = t.lockAfterAll(ctx); err == nil {
+			return t.protocol().commit(ctx)
+		}
+	}
+	return ts, err
 }
 
 // snapshotEnd ends a transaction that neither wrote nor locked: its reads are one snapshot, taken

@@ -44,7 +44,7 @@ type DB struct {
 	slots   slottime.Votes // by slot: for votes to be cast and back
 	leads   slottime.Leads // by timestamp: for votes to arrive
 
-	slotNames slotNames
+	slotNames *slottime.Names
 	contended contended.Rows
 }
 
@@ -54,7 +54,7 @@ var _ kv.DB = (*DB)(nil)
 func New(cfg Config) *DB {
 	cfg.fill()
 	db := &DB{cfg: cfg, set: cfg.Owners, router: cfg.Owners.Router(), clock: cfg.Clock}
-	db.slotNames.since = time.Now()
+	db.slotNames = slottime.NewNames()
 	db.live.set = map[*attempt]struct{}{}
 	db.tasks.Init(cfg.Limits.Background)
 	db.ordered = db.set.Concurrency().Ordered()

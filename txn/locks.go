@@ -57,7 +57,7 @@ func (c *lockCommit) commitPlan(ctx context.Context) (ts base.Timestamp, err err
 // was too low; the next try does better.
 func (c *lockCommit) commitIn(ctx context.Context, groups []base.GroupID) (ts base.Timestamp, again bool, err error) {
 	t, g := c.t, groups[0]
-	if c.bound, err = t.holdPins(ctx, c.margin); err != nil {
+	if c.bound, err = t.holdFor(ctx, c.margin); err != nil {
 		return 0, false, err
 	}
 	if len(c.plan.writes[g]) == 0 {
@@ -100,7 +100,7 @@ func (c *lockCommit) prepareAll(ctx context.Context, groups []base.GroupID) (ts 
 		// transaction; and here the bound costs no wait.
 		c.margin = max(c.margin, prepareMargin)
 	}
-	if c.bound, err = t.holdPins(ctx, c.margin); err != nil {
+	if c.bound, err = t.holdFor(ctx, c.margin); err != nil {
 		return 0, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.db.cfg.Limits.Commit)
@@ -151,7 +151,7 @@ func (t *Txn) confirmLocks(ctx context.Context) (base.Timestamp, error) {
 		}
 	}
 	if len(t.pins) > 0 {
-		if _, err := t.holdPins(ctx, 0); err != nil {
+		if _, err := t.holdFor(ctx, 0); err != nil {
 			return 0, err
 		}
 	}

@@ -150,16 +150,19 @@ func schemaChanged(p pin) error {
 // prepareMargin is how far ahead the meta leader closes for a commit of several groups.
 const prepareMargin = 200 * time.Millisecond
 
-// holdPins checks the pins for a commit that happens below the returned bound;
-// 0 if there are none. margin is how far ahead of now the bound has to be.
-func (t *Txn) holdPins(ctx context.Context, margin time.Duration) (base.Timestamp, error) {
+// holdFor is holdPins for a bound that is so far ahead of now.
+func (t *Txn) holdFor(ctx context.Context, margin time.Duration) (base.Timestamp, error) {
+	return t.holdPins(ctx, t.db.clock.Now().Add(margin))
+}
+
+// holdPins checks the pins for a commit that happens below the returned bound, which lies above
+// want; 0 if there are none.
+func (t *Txn) holdPins(ctx context.Context, want base.Timestamp) (base.Timestamp, error) {
 	if len(t.pins) == 0 {
 		return 0, nil
 	}
 	set, catalog := t.db.set, t.holdsCatalog()
-	now := t.db.clock.Now()
-	t.db.horizon.Led(time.Now(), set.Closed(base.MetaShard).Sub(now))
-	want := now.Add(margin)
+	t.db.horizon.Led(time.Now(), set.Closed(base.MetaShard).Sub(t.db.clock.Now()))
 	bound := t.db.metaClosed(catalog)
 	if bound < want {
 		if err := t.db.awaitMeta(ctx, want, catalog); err != nil {

@@ -461,7 +461,7 @@ func (c *timestampCommit) plan(ctx context.Context) (*proposal, error) {
 	for i := range t.pins {
 		t.pins[i].at = min(t.pins[i].at, t.readTS)
 	}
-	p.bound, err = t.holdPins(ctx, t.margin(p.groups(), t.buf.Len(), false)+max(0, c.target.Sub(t.db.clock.Latest())))
+	p.bound, err = t.holdFor(ctx, t.margin(p.groups(), t.buf.Len(), false)+max(0, c.target.Sub(t.db.clock.Latest())))
 	return p, err
 }
 

@@ -2,13 +2,10 @@ package txn
 
 import (
 	"context"
-	"sync"
-	"time"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/kv/patch"
-	"github.com/godwitdb/godwit/txn/slottime"
 	"github.com/godwitdb/godwit/txn/writes"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -40,6 +37,9 @@ func (db *DB) Program(ctx context.Context, opts kv.Options, p kv.Program) (kv.Pr
 	}
 	db.stats.Programs.Add(1)
 	ts, err := t.Commit(ctx)
+	if err == errNoSlot {
+		err = kv.ProgramUnheld
+	}
 	if err != nil || len(p.Reads) == 0 {
 		return kv.ProgramResult{TS: ts}, err
 	}
@@ -129,7 +129,7 @@ func (db *DB) fits(p *kv.Program) error {
 		return kv.ProgramOrdered
 	case len(keys) == 0:
 		return kv.ProgramUpdates
-	case db.slotNames.fresh():
+	case db.slotNames.Fresh():
 		return kv.ProgramFresh
 	case !once:
 		return kv.ProgramTwice
@@ -146,40 +146,4 @@ func (db *DB) fits(p *kv.Program) error {
 		return kv.ProgramLocal
 	}
 	return nil
-}
-
-// slotNames makes the slots of a gateway differ from each other, and from those of all others: a
-// slot names its gateway in its lowest bits (REL-13). A process does not know the slots of its
-// former life, so programs, which rely on that, wait until these have passed.
-type slotNames struct {
-	since time.Time // the start of the process
-	mu    sync.Mutex
-	last  base.Timestamp
-}
-
-// slotUnit is the distance between slots of one gateway, in ns: room for the ids of all nodes.
-const slotUnit = 1 << 16
-
-// fresh reports whether slots of a former life of the process may still be ahead.
-func (n *slotNames) fresh() bool { return time.Since(n.since) < 2*slottime.Max }
-
-// next is a slot at or above ts, and below bound if that is not 0; false: there is none.
-func (n *slotNames) next(ts, bound base.Timestamp, self base.NodeID) (base.Timestamp, bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if bound != 0 && ts >= bound {
-		ts = bound.Add(-slotUnit)
-	}
-	slot := ts&^(slotUnit-1) | base.Timestamp(self)&(slotUnit-1)
-	if slot < ts {
-		slot += slotUnit
-	}
-	if slot <= n.last {
-		slot = n.last + slotUnit
-	}
-	if bound != 0 && slot >= bound {
-		return 0, false
-	}
-	n.last = slot
-	return slot, true
 }

@@ -3,6 +3,7 @@ package txn
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -29,11 +30,14 @@ type crossing struct {
 }
 
 const (
-	maxReads    = 1 << 16               // spans that a transaction remembers as read
-	maxSlots    = 6                     // slots proposed for one transaction
-	maxStrayed  = 2                     // of them because of rows that had moved
-	slotHorizon = 20 * time.Millisecond // by which the schema must be known to hold beyond the slot
+	maxReads   = 1 << 16 // spans that a transaction remembers as read
+	maxSlots   = 6       // slots proposed for one transaction
+	maxStrayed = 2       // of them because of rows that had moved
 )
+
+// errNoSlot: the transaction has to lock what it has read; a program runs statement by statement
+// (REL-7).
+var errNoSlot = errors.New("no slot can be found in time")
 
 // far reports whether one of the pieces is led in another region.
 func (t *Txn) far(todo []piece) bool {
@@ -75,8 +79,9 @@ func (t *Txn) lockAfterAll(ctx context.Context) error {
 	for key, at := range c.drafts {
 		spans, since = append(spans, base.PointSpan(base.Key(key))), min(since, at)
 	}
-	if c.released { // for owners whose locks it has given back, it has ended
-		t.id = t.db.newID(t.id.Start())
+	if c.released { // for owners whose locks it has given back, or that have refused its slot, it has ended
+		t.forgetParts()
+		t.id, t.ended = t.db.newID(t.id.Start()), false
 	}
 	t.mode, t.foreseen, t.crossing, t.reads, t.meta.Crt = byLocks, true, nil, nil, true
 	changed, err := t.lockAll(ctx, spans, since)
@@ -286,7 +291,7 @@ func (c *slotCommit) commit(ctx context.Context) (ts base.Timestamp, err error) 
 	}
 	c.as = &t.attempt
 	if t.crossing.released {
-		c.as = t.renamed()
+		c.renamed()
 	}
 	defer func() {
 		t.noteContention(err)
@@ -307,7 +312,7 @@ func (c *slotCommit) commit(ctx context.Context) (ts base.Timestamp, err error) 
 				return ts, refusal(err)
 			}
 			c.as.release(false, false)
-			c.as = t.renamed()
+			c.renamed()
 			continue
 		}
 		if err := c.propose(ctx, p, groups, try); err != nil {
@@ -319,16 +324,18 @@ func (c *slotCommit) commit(ctx context.Context) (ts base.Timestamp, err error) 
 			return r.ts, t.settled(ctx, r.ts)
 		case !c.triesAgain(r.err):
 			return 0, refusal(r.err)
-		case try == maxSlots-1:
-			return 0, retry(r.err)
 		}
 		if base.CodeOf(r.err) == base.CodeTooLate {
 			t.db.stats.SlotsMissed.Add(1)
 		}
-		c.as = t.renamed()
+		c.renamed()
 	}
-	return 0, nil
+	return 0, errNoSlot
 }
+
+// renamed gives the transaction another name, for another try: for its owners the last one has
+// ended.
+func (c *slotCommit) renamed() { c.as, c.t.crossing.released = c.t.renamed(), true }
 
 // triesAgain reports whether the transaction proposes another slot after a refusal: the slot was
 // past, or rows were not where a careful transaction has looked for them (REL-2). Others are
@@ -344,29 +351,50 @@ func (c *slotCommit) triesAgain(err error) bool {
 	return false
 }
 
-// propose chooses the slot of one try: later tries take more time.
+// propose chooses the slot of one try: later tries take more time. It fails with errNoSlot if the
+// schema is not known to hold as far ahead as votes take.
 func (c *slotCommit) propose(ctx context.Context, p *proposal, groups []base.GroupID, try int) error {
 	t, db := c.t, c.t.db
 	delay := db.slots.Delay(groups, db.cfg.Region)
 	c.ahead = min(delay+delay*time.Duration(try)/2, slottime.Max)
-	bound, err := t.holdPins(ctx, c.ahead+slotHorizon)
-	if err != nil {
-		return err
-	}
 	begun, err := t.open(ctx)
 	if err != nil {
 		return err
 	}
-	var ok bool
-	want := max(db.clock.Latest(), begun, t.crossing.snapshot).Add(c.ahead)
+	after := func(d time.Duration) base.Timestamp {
+		return max(db.clock.Latest(), begun, t.crossing.snapshot).Add(d)
+	}
 	if same := base.Timestamp(db.cfg.SameSlots); same > 0 {
-		p.slot = (want/same + 1) * same
-		return nil
+		p.slot = (after(c.ahead)/same + 1) * same
+		_, err = t.holdPins(ctx, p.slot)
+		return err
 	}
-	if p.slot, ok = db.slotNames.next(want, bound, db.cfg.Self); !ok {
-		return base.Errorf(base.CodeAborted, "no slot is left before %s, up to which the schema is known to hold: retry", bound)
+	p.slot = db.slotNames.Next(after(c.ahead), db.cfg.Self)
+	bound, err := t.holdPins(ctx, t.gained(p.slot))
+	near := after(delay/2 + delay/8) // a vote has arrived by then: it is back a little before delay
+	if err != nil || bound == 0 || p.slot < bound && p.slot >= near {
+		return err
 	}
+	// So far ahead nothing is known, or it was waited for, and the slot is too near now. A longer
+	// wait gains nothing: the slot that is to be known moves on with it. With a slot before the
+	// votes are back, those that meet it wait for the outcome; with locks they would do so, too.
+	p.slot = db.slotNames.Next(max(near, min(after(delay), bound.Add(-slottime.Unit))), db.cfg.Self)
+	if p.slot >= bound {
+		return errNoSlot
+	}
+	c.ahead = p.slot.Sub(after(0))
 	return nil
+}
+
+// gained is the part of a wait for the schema to be known to hold up to a slot that can gain
+// something: up to what the next heartbeat of the meta group's leader brings. Where the group is
+// led here, all of it costs no wait.
+func (t *Txn) gained(slot base.Timestamp) base.Timestamp {
+	known, now := t.db.metaClosed(t.holdsCatalog()), t.db.clock.Now()
+	if known >= slot || t.db.leadsGroup(base.MetaGroup) {
+		return slot
+	}
+	return min(slot, max(known.Next(), now.Add(t.db.horizon.Useful(time.Now(), slot.Sub(now)))))
 }
 
 // commitIn commits where one group owns all that was written and read.
@@ -374,7 +402,7 @@ func (c *slotCommit) commitIn(ctx context.Context, p *proposal, g base.GroupID) 
 	t := c.t
 	for try := 0; ; try++ {
 		var err error
-		if p.bound, err = t.holdPins(ctx, t.margin([]base.GroupID{g}, t.buf.Len(), try == 0)); err != nil {
+		if p.bound, err = t.holdFor(ctx, t.margin([]base.GroupID{g}, t.buf.Len(), try == 0)); err != nil {
 			return 0, err
 		}
 		if _, err := t.open(ctx); err != nil {
