@@ -64,9 +64,9 @@ func Of(stmt bind.Stmt, noEscapes bool) (*Load, error) {
 	return l, nil
 }
 
+// Insert is the statement as an INSERT or REPLACE ... SELECT from the file. all are the columns of
 // the table, for a statement that lists none, typ is the type of each, and coll the collation of
 // the fields.
-// fields.
 func (l *Load) Insert(all []string, typ func(column string) (expr.Type, bool), coll sql.CollationID) (bind.Stmt, error) {
 	stmt, why := l.Load.Insert(Name, field, all, func(column string) (string, bool) {
 		t, ok := typ(column)
