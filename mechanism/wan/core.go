@@ -286,9 +286,17 @@ func (c *core) waitFor(ctx context.Context, t *callTable, id uint64, cl *call, p
 	select {
 	case <-cl.done:
 		return nil, false
-	case <-lost:
 	case <-ctx.Done():
 		code, why = base.CodeCanceled, ctx.Err()
+	case <-lost:
+		if isDespiteLost(ctx) {
+			select {
+			case <-cl.done:
+				return nil, false
+			case <-ctx.Done():
+				code, why = base.CodeCanceled, ctx.Err()
+			}
+		}
 	}
 	if t.take(id) == nil {
 		<-cl.done // it is being completed right now

@@ -1,6 +1,7 @@
 package wan
 
 import (
+	"context"
 	"errors"
 	"sync"
 
@@ -74,12 +75,23 @@ func (c *core) SetLost(id base.NodeID, is bool) {
 // Lost implements [Transport].
 func (c *core) Lost(id base.NodeID) bool { return id != c.self && c.counters(id).lost.get() }
 
+// despiteLost is the key of [DespiteLost] in a context.
+type despiteLost struct{}
+
+// DespiteLost is a context whose Calls neither are refused nor end because the peer is lost
+// ([Transport].SetLost). Their callers know more of the path than who watches heartbeats.
+func DespiteLost(ctx context.Context) context.Context {
+	return context.WithValue(ctx, despiteLost{}, true)
+}
+
+func isDespiteLost(ctx context.Context) bool { return ctx.Value(despiteLost{}) != nil }
+
 // refuseLost is the error of a Call to a lost peer; nil if it may be tried.
-func (c *core) refuseLost(id base.NodeID, kind wire.Kind) error {
+func (c *core) refuseLost(ctx context.Context, id base.NodeID, kind wire.Kind) error {
 	if !hurried(kind) {
 		return nil
 	}
-	if _, is := c.counters(id).lost.watch(); is {
+	if _, is := c.counters(id).lost.watch(); is && !isDespiteLost(ctx) {
 		return unsent(base.CodeUnavailable, errLost, "%s request to node %d was not sent: %v", kind, id, errLost)
 	}
 	return nil

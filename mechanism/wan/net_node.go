@@ -362,7 +362,7 @@ func (v *netNode) Call(ctx context.Context, to base.NodeID, kind wire.Kind, req,
 	if err := ctx.Err(); err != nil {
 		return unsent(base.CodeCanceled, err, "%s request to node %d was not sent: %v", kind, to, err)
 	}
-	if err := v.refuseLost(to, kind); err != nil {
+	if err := v.refuseLost(ctx, to, kind); err != nil {
 		return err
 	}
 	c, err := v.conn(to, classOf(kind))

@@ -280,7 +280,7 @@ func (t *TCP) Call(ctx context.Context, to base.NodeID, kind wire.Kind, req, res
 	if err := ctx.Err(); err != nil {
 		return unsent(base.CodeCanceled, err, "%s request to node %d was not sent: %v", kind, to, err)
 	}
-	if err := t.refuseLost(to, kind); err != nil {
+	if err := t.refuseLost(ctx, to, kind); err != nil {
 		return err
 	}
 	l, err := t.link(to, kind)

@@ -31,10 +31,11 @@ const (
 	watchEvery = 100 * time.Millisecond
 	tellEvery  = 200 * time.Millisecond
 	tellSlowly = time.Second
-	// openIn bounds the opening of a detour, besides its round trip; openAgain is the pause before
-	// it is tried again.
-	openIn    = 250 * time.Millisecond
-	openAgain = 300 * time.Millisecond
+	// openIn bounds an attempt to open a detour, besides its round trip; openAgain is how often one
+	// is made until one is answered, and mostOpening how many may be under way (OVL-9).
+	openIn      = time.Second
+	openAgain   = 300 * time.Millisecond
+	mostOpening = 6
 	// complainEvery is how often a receiver says that it drops what comes.
 	complainEvery = 100 * time.Millisecond
 )
@@ -54,8 +55,9 @@ type outlet struct {
 	now atomic.Pointer[detour] // nil: the direct path
 
 	mu      sync.Mutex
-	opening bool
-	tried   time.Duration // when opening one was begun last
+	opening uint64        // names the detour that is being opened, or that will be next
+	trying  int           // attempts under way
+	tried   time.Duration // when one was begun last
 	lost    bool
 	calls   map[uint64]context.CancelCauseFunc // on a detour
 	next    uint64
@@ -71,6 +73,8 @@ type inlet struct {
 	number     atomic.Uint64 // of the detour; 0: the direct path
 	complained time.Duration // guarded by turn
 	dropped    atomic.Uint64
+	// The newest wish to make a detour, and the number that it was given. Guarded by turn.
+	boot, wish, given uint64
 }
 
 // ordered reports whether messages of a kind are handled in the order in which they were sent, also
@@ -158,13 +162,15 @@ func (o *Overlay) choose(p *peer, now time.Duration) {
 		p.straight(d)
 	case path != nil && !good && (silent || d != nil):
 		p.out.mu.Lock()
-		start := !p.out.opening && (p.out.tried == 0 || now-p.out.tried >= openAgain)
+		start := p.out.trying < mostOpening && (p.out.tried == 0 || now-p.out.tried >= openAgain)
 		if start {
-			p.out.opening, p.out.tried = true, now
+			p.out.trying++
+			p.out.tried = now
 		}
+		wish := p.out.opening
 		p.out.mu.Unlock()
 		if start {
-			o.wg.Go(func() { o.open(p, path, took+openIn) })
+			o.wg.Go(func() { o.open(p, wish, path, took+openIn) })
 		}
 	}
 }
@@ -184,7 +190,9 @@ func (o *Overlay) wayTo(p *peer, d *detour, now time.Duration) (path []base.Node
 	}
 	if d != nil {
 		strays = slices.ContainsFunc(d.path, func(over base.NodeID) bool { return !may(over) })
-		return path, took, o.links.passable(d.path, now, healing) && len(path) >= len(d.path) && !strays, strays
+		// One over links that are healing goes on where another way has become whole sooner: to
+		// change it loses what is under way.
+		return path, took, o.links.passable(d.path, now, !o.Params().PatientDetours) && len(path) >= len(d.path) && !strays, strays
 	}
 	if !healing || path == nil {
 		p.heals = 0
@@ -193,7 +201,7 @@ func (o *Overlay) wayTo(p *peer, d *detour, now time.Duration) (path []base.Node
 	if p.heals == 0 {
 		p.heals = now
 	}
-	if now-p.heals < cutAfter {
+	if now-p.heals < doubtAfter {
 		path = nil
 	}
 	return path, took, false, false
@@ -257,29 +265,45 @@ func (o *Overlay) Parted() (out []base.NodeID) {
 
 // # 2. Opening
 
-// open begins a detour to a peer.
-func (o *Overlay) open(p *peer, path []base.NodeID, within time.Duration) {
+// open is an attempt to begin a detour to a peer. Of those of one wish the first that is answered
+// counts.
+func (o *Overlay) open(p *peer, wish uint64, path []base.NodeID, within time.Duration) {
 	ctx, cancel := context.WithTimeout(o.ctx, within)
 	defer cancel()
 	var x wire.ParcelNotice
-	err := o.over(ctx, path, wire.KindParcelNotice, &wire.ParcelNotice{What: noticeOpen, Boot: o.boot}, &x)
+	err := o.over(ctx, path, wire.KindParcelNotice, &wire.ParcelNotice{What: noticeOpen, Boot: o.boot, Seq: wish}, &x)
 	p.out.mu.Lock()
-	p.out.opening = false
-	if err == nil {
+	p.out.trying--
+	late := p.out.opening != wish
+	if !late && err == nil {
+		p.out.opening++ // also where it was refused: as one of before
+	}
+	if !late && err == nil && x.Seq != 0 {
 		p.out.detours++
 	}
 	lost := p.out.lost
 	p.out.mu.Unlock()
+	if late {
+		return
+	}
 	if err != nil || x.Seq == 0 {
 		o.log.Warn("no detour could be opened", "to", uint32(p.id), "over", path[:len(path)-1], "err", err)
 		return
 	}
 	p.mu.Lock()
-	was := p.out.now.Swap(&detour{path: path, number: x.Seq, since: o.now()})
+	d := &detour{path: path, number: x.Seq, since: o.now()}
+	was := p.out.now.Swap(d)
 	for l := range lanes {
 		p.stop(l, false, "")
 	}
 	p.mu.Unlock()
+	o.linkMu.Lock()
+	cut := o.links.cut(p.id, o.now())
+	o.linkMu.Unlock()
+	if !cut { // the direct path was found to be whole meanwhile, which nobody's requests are to suffer from
+		p.straight(d)
+		return
+	}
 	// Nobody gets an answer on the direct path any more.
 	o.Transport.SetLost(p.id, true)
 	o.opt.Opened(p.id)
@@ -289,11 +313,19 @@ func (o *Overlay) open(p *peer, path []base.NodeID, within time.Duration) {
 }
 
 // opened is a sender's wish to make a detour. What it has sent before on other paths is dropped
-// from now on.
-func (s *sender) opened() *wire.ParcelNotice {
+// from now on. The same wish has the same answer, and changes nothing: it may have come on several
+// ways, and late. One from before a newer wish is refused, with the number 0 (OVL-9).
+func (s *sender) opened(boot, wish uint64) *wire.ParcelNotice {
 	s.in.turn <- struct{}{}
 	defer func() { <-s.in.turn }()
+	if wish != 0 && boot == s.in.boot && wish <= s.in.wish { // 0: of a build that has no wishes
+		if wish < s.in.wish {
+			return &wire.ParcelNotice{What: noticeOpen}
+		}
+		return &wire.ParcelNotice{What: noticeOpen, Seq: s.in.given}
+	}
 	n := s.o.numbers.Add(1)
+	s.in.boot, s.in.wish, s.in.given = boot, wish, n
 	s.in.number.Store(n)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -465,7 +497,7 @@ func (o *Overlay) over(ctx context.Context, path []base.NodeID, kind wire.Kind, 
 	}
 	x := &wire.Detour{Origin: uint32(o.Self()), Path: numbersOf(path), Kind: uint32(kind), Body: body}
 	var a wire.DetourAnswer
-	if err := o.Transport.Call(ctx, path[0], carrier(kind), x, &a); err != nil {
+	if err := o.Transport.Call(o.passing(ctx, path[0]), path[0], carrier(kind), x, &a); err != nil {
 		return err
 	}
 	if a.Failed != 0 {
@@ -483,6 +515,18 @@ func (o *Overlay) over(ctx context.Context, path []base.NodeID, kind wire.Kind, 
 	return nil
 }
 
+// passing is the context of a request that makes a detour, to the next node on it. To this node's
+// own requests that one may be lost, or they may make a detour to it; who has chosen the path knows
+// that both hear each other again (OVL-10).
+func (o *Overlay) passing(ctx context.Context, next base.NodeID) context.Context {
+	o.linkMu.Lock()
+	defer o.linkMu.Unlock()
+	if !o.Params().PatientDetours && o.links.whole(o.Self(), next, o.now(), true) {
+		return wan.DespiteLost(ctx)
+	}
+	return ctx
+}
+
 // onDetourCall is the handler of requests that make a detour. Errors of the receiver's own handler
 // travel as those of a request do.
 func (o *Overlay) onDetourCall(ctx context.Context, from base.NodeID, body []byte) (wan.Msg, error) {
@@ -495,7 +539,7 @@ func (o *Overlay) onDetourCall(ctx context.Context, from base.NodeID, body []byt
 	if next != 0 {
 		o.passed(origin, len(x.Body))
 		a := new(wire.DetourAnswer)
-		err := o.Transport.Call(ctx, next, carrier(kind), x, a)
+		err := o.Transport.Call(o.passing(ctx, next), next, carrier(kind), x, a)
 		var lost *wan.CallError
 		switch {
 		case err == nil:
@@ -508,7 +552,11 @@ func (o *Overlay) onDetourCall(ctx context.Context, from base.NodeID, body []byt
 		return failed(mayHaveRun, lost.Base), nil
 	}
 	if kind == wire.KindParcelNotice {
-		return answered(o.sender(origin).opened(), nil)
+		w := new(wire.ParcelNotice)
+		if err := w.UnmarshalVT(x.Body); err != nil {
+			return failed(neverRan, base.Errorf(base.CodeInvalid, "node %d: a malformed wish for a detour: %v", o.Self(), err)), nil
+		}
+		return answered(o.sender(origin).opened(w.Boot, w.Seq), nil)
 	}
 	if kind >= wire.KindMax || o.requests[kind] == nil {
 		return failed(neverRan, base.Errorf(base.CodeInvalid,

@@ -81,6 +81,12 @@ func (w *world) ask(from, to base.NodeID, within time.Duration) error {
 	return err
 }
 
+// askWait asks what is not answered.
+func (w *world) askWait(from, to base.NodeID) error {
+	var r wire.AskResponse
+	return w.nodes[from].Call(w.nodes[from].ctx, to, wire.KindAsk, &wire.AskRequest{Name: "wait"}, &r)
+}
+
 // TestDetour cuts links in several ways. Messages and requests find their way within 1.5 s as long
 // as there is one, in order, and take the direct path again when it is whole.
 func TestDetour(t *testing.T) {
@@ -206,6 +212,134 @@ func TestDetourOverHealingLinks(t *testing.T) {
 	}
 }
 
+// TestDetourOverADetour: nodes 2 and 4 do not hear each other, and make detours over node 3. Then
+// node 2 is cut off for three seconds. Node 1, meanwhile started anew, reaches nobody but it. Of
+// the path from node 1 over node 2 to node 4, the second link has just healed, and both its ends
+// make a detour around it still. What they pass on takes it all the same (OVL-10).
+func TestDetourOverADetour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := roundWorld(t, 4, Params{})
+		defer w.close()
+		w.talk(time.Second)
+		w.net.Cut(2, 4)
+		w.talk(2 * time.Second)
+		w.net.Isolate(2)
+		w.net.Crash(1)
+		w.leave(1)
+		w.talk(time.Second)
+		w.net.Cut(1, 3)
+		w.net.Cut(1, 4)
+		w.join(1, 1)
+		w.talk(2 * time.Second)
+		w.net.Rejoin(2)
+		w.net.Heal(2, 4)
+		since := time.Since(w.begin)
+		w.talk(4 * time.Second)
+		for _, x := range [][2]base.NodeID{{1, 4}, {4, 1}, {1, 3}, {3, 1}, {2, 4}, {4, 2}} {
+			if gap, _ := w.gap(x[0], x[1], since); gap > 1500*ms {
+				t.Errorf("nothing comes from node %d to node %d for %v", x[0], x[1], gap)
+			}
+		}
+	})
+}
+
+// TestDetourStays: the detour of nodes 1 and 4 leads over node 2, which is back after a while. The
+// links of node 3, which is slower, are whole again sooner. The detour stays (OVL-10).
+func TestDetourStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := roundWorld(t, 4, Params{})
+		defer w.close()
+		for _, id := range []base.RegionID{1, 4} {
+			w.net.SetPaths(2, id, wan.LinkSpec{Delay: 10 * ms})
+		}
+		w.talk(time.Second)
+		w.net.Cut(1, 4)
+		w.net.Isolate(2)
+		w.net.Isolate(3)
+		w.talk(3 * time.Second)
+		w.net.Rejoin(3)
+		w.talk(200 * ms)
+		w.net.Rejoin(2)
+		w.talk(4 * time.Second)
+		if s := w.stats(1, 4); s.Detours != 1 || !slices.Equal(s.Detour, []base.NodeID{2, 4}) {
+			t.Errorf("node 1 has opened %d detours, the last one over %v", s.Detours, s.Detour)
+		}
+	})
+}
+
+// TestSlowOpening: requests on a detour wait for 0.4 s at each node, as behind a lost packet.
+// The detour is opened all the same, though such an attempt takes longer than a round trip on its
+// path (OVL-9).
+func TestSlowOpening(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := roundWorld(t, 3, Params{})
+		defer w.close()
+		w.slow = 400 * ms
+		w.talk(time.Second)
+		w.net.Cut(1, 3)
+		since := time.Since(w.begin)
+		w.talk(5 * time.Second)
+		for _, x := range [][2]base.NodeID{{1, 3}, {3, 1}} {
+			if gap, _ := w.gap(x[0], x[1], since); gap > 2500*ms {
+				t.Errorf("nothing comes from node %d to node %d for %v", x[0], x[1], gap)
+			}
+			if n := w.stats(x[0], x[1]).Detours; n != 1 {
+				t.Errorf("node %d has opened %d detours to node %d", x[0], n, x[1])
+			}
+		}
+	})
+}
+
+// TestLateOpening: the direct path is whole again before the wish for a detour is answered. No
+// request suffers from that (OVL-9).
+func TestLateOpening(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := roundWorld(t, 3, Params{})
+		defer w.close()
+		w.talk(time.Second)
+		failed := make(chan error, 1)
+		go func() { failed <- w.askWait(1, 3) }()
+		time.Sleep(100 * ms)
+		p := w.nodes[1].peer(3)
+		w.nodes[1].open(p, p.out.opening, []base.NodeID{2, 3}, time.Second)
+		w.talk(time.Second)
+		if n := w.waiting.Load(); n != 1 {
+			t.Errorf("%d requests wait, after %v", n, <-failed)
+		}
+		if gap, _ := w.gap(1, 3, 0); gap > 400*ms {
+			t.Errorf("nothing comes from node 1 to node 3 for %v", gap)
+		}
+	})
+}
+
+// TestWishes: a wish for a detour that comes again changes nothing, nor does one from before a
+// newer one, but that of another process (OVL-9).
+func TestWishes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := roundWorld(t, 2, Params{})
+		defer w.close()
+		s := w.nodes[2].sender(1)
+		first := s.opened(5, 1).Seq
+		second := s.opened(5, 2).Seq
+		if first == 0 || second <= first {
+			t.Fatalf("two wishes have the numbers %d and %d", first, second)
+		}
+		s.straightened(second)
+		if n := s.opened(5, 2).Seq; n != second || s.in.number.Load() != 0 {
+			t.Errorf("a wish that comes again has the number %d, not %d; number %d counts", n, second, s.in.number.Load())
+		}
+		if n := s.opened(5, 1).Seq; n != 0 || s.in.number.Load() != 0 {
+			t.Errorf("a wish from before a newer one has the number %d; number %d counts", n, s.in.number.Load())
+		}
+		if n := s.opened(6, 1).Seq; n <= second || s.in.number.Load() != n {
+			t.Errorf("a wish of a new process has the number %d; number %d counts", n, s.in.number.Load())
+		}
+		if a, b := s.opened(6, 0).Seq, s.opened(6, 0).Seq; a == 0 || b <= a {
+			t.Errorf("two wishes of a build without names for them have the numbers %d and %d", a, b)
+		}
+	})
+}
+
 // TestDetourThroughRestarts: whoever of the two ends is started anew during a detour, or just after
 // it, the other one is heard again.
 func TestDetourThroughRestarts(t *testing.T) {
@@ -250,8 +384,8 @@ func TestDetoursMissEachOther(t *testing.T) {
 		w.net.Cut(1, 3)
 		w.talk(2 * time.Second)
 		since := time.Since(w.begin)
-		w.nodes[1].sender(3).opened()
-		w.nodes[3].sender(1).opened()
+		w.nodes[1].sender(3).opened(0, 7)
+		w.nodes[3].sender(1).opened(0, 7)
 		w.talk(4 * time.Second)
 		for _, x := range [][2]base.NodeID{{1, 3}, {3, 1}} {
 			if gap, _ := w.gap(x[0], x[1], since); gap > 700*ms {

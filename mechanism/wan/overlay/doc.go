@@ -63,13 +63,30 @@
 //     Only readers of replicas look at what a detour takes (package cluster).
 //   - OVL-7: A request on a detour is answered, failed or lost like one on the direct path: when
 //     some node on the way could not send it on, it never ran; when one lost its answer, it may
-//     have run. It ends when the receiver is lost, or the next node on the way is.
+//     have run. It ends when the receiver is lost, or the next node on the way is (but for OVL-10).
 //   - OVL-8: If no way to a node leads over links that are whole, a detour is made over links that
-//     are healing: that were cut, and on which both ends hear each other again. (After 0.6 s: a
+//     are healing: that were cut, and on which both ends hear each other again. (After 0.3 s: a
 //     node that was down is heard again by one peer a moment before the other one.) Because: the
 //     path from a node to two others works in one direction only, and the node is started anew. To
 //     those that hear it its links count as cut for two more seconds, as they were while it was
 //     down, so that it found no detour: rows waited for 3 to 4.4 s (TestDetourOverHealingLinks).
+//   - OVL-9: The wish for a detour is sent again every 0.3 s, on the best path of that moment,
+//     until one is answered, and each waits for a second and a round trip. It is named by its
+//     sender: the receiver numbers a detour once for each name, however often the wish comes,
+//     and refuses names from before the newest. A detour whose answer comes when the direct
+//     path is whole again ends at once. Because: at 2 % loss an answer comes a retransmission
+//     after the round trip. Each attempt was given up 0.25 s after that; the receiver had
+//     numbered a detour meanwhile, of which the sender did not know. Nodes heard each other 2.5
+//     s late (TestSlowOpening). Or it came later than the direct path, and all requests on that
+//     one failed (TestLateOpening).
+//   - OVL-10: A request that makes a detour goes over each link that both its ends hear, also
+//     if one of them makes a detour around that link still, or takes the other one for lost.
+//     And a detour stays as it is while all its links are whole or healing. Because: node 2 was
+//     cut off, and is back. It makes a detour to node 4 over node 3 for two seconds more. Node
+//     1 was started anew and reaches nobody but node 2, which refused to pass on its wish, as
+//     it makes a detour itself; later node 1 changed its path each time that some link had
+//     become whole, and lost what was under way. Rows waited for 4 s and more
+//     (TestDetourOverADetour, TestDetourStays).
 //
 // # How
 //

@@ -234,7 +234,7 @@ func (o *Overlay) mayPass(to, over base.NodeID) bool {
 func (o *Overlay) now() time.Duration { return time.Since(o.born) }
 
 func (o *Overlay) peer(id base.NodeID) *peer {
-	return base.Lazily(&o.mu, o.peers, id, func() *peer { return &peer{o: o, id: id} })
+	return base.Lazily(&o.mu, o.peers, id, func() *peer { return &peer{o: o, id: id, out: outlet{opening: 1}} })
 }
 
 func (o *Overlay) sender(id base.NodeID) *sender {

@@ -38,6 +38,7 @@ type world struct {
 	tolerant bool
 	waiting  atomic.Int64 // handlers that wait
 
+	slow    time.Duration   // what requests on a detour wait for at each node, as behind a lost packet
 	stalled *[2]base.NodeID // the direct path that holds what is sent on it
 	held    []func()        // in order
 
@@ -76,6 +77,18 @@ func (l lossy) HandleOrdered(kind wire.Kind, h func(base.NodeID, []byte)) {
 		if !lost {
 			h(from, body)
 		}
+	})
+}
+
+func (l lossy) Handle(kind wire.Kind, h wan.Handler) {
+	l.Transport.Handle(kind, func(ctx context.Context, from base.NodeID, body []byte) (wan.Msg, error) {
+		l.w.mu.Lock()
+		slow := l.w.slow
+		l.w.mu.Unlock()
+		if kind == wire.KindDetourCall {
+			time.Sleep(slow)
+		}
+		return h(ctx, from, body)
 	})
 }
 
