@@ -98,6 +98,16 @@
 //	     another one dies, and without the copies nothing has a majority. Each copy took a round
 //	     trip for each header, one for the rows and one for the end, and began when the one before
 //	     it had ended: rows waited for 3.5 s.
+//	(GRP-20) a voter that has asked for pre-votes, and neither hears of a leader nor becomes a
+//	     candidate, asks again after 0.3 s, 0.6 s, and so on up to 1.5 s. Because: one of three
+//	     voters is dead, and the question of the next one to the other one is lost. Or a path has
+//	     lost most messages for a while. Both waited for 1.5 to 3 s before they asked again.
+//	(GRP-21) a leader that has applied no entry of its term, because its disk has taken nothing for
+//	     half a second, has the voter stand that has most of its log. Because: all nodes are started
+//	     anew, and the disk of one stands still. Nothing is on its way to that disk yet, so GRP-9
+//	     lets it stand, and the others elect it without its own vote. Its owner never serves, so it
+//	     cannot hand anything over, and the others give it up when two leases and a second have
+//	     passed: rows waited for 4 s.
 //
 // # Duties of the caller
 //

@@ -163,6 +163,7 @@ type leadership struct {
 	madeWay  int       // how often the lead was to go, see makeWay
 	nextPref uint64    // tick before which no hand-over to the preferred leader begins
 	prefWait uint64    // present back-off of those, ticks
+	passes   uint64    // tick before which the lead of a stalled leader is not given away again
 	leadTick uint64    // tick at which the lead was won
 	past     [4]uint64 // index of the last entry at the last heartbeats, the latest first
 	alone    uint64    // tick at which it steps down, if no majority is in reach by then; 0: one is
@@ -183,6 +184,8 @@ type follower struct {
 	canvass   canvass
 	regains   uint64 // tick until which it asks for the lead that it has lost to nobody
 	splits    int    // how often it has been a candidate since there was a leader
+	asked     int    // how often it has asked for pre-votes since then
+	askIn     int    // ticks until it asks again, unless it stands in its turn before; 0: it does not
 	yields    uint64 // tick until which it lets one be elected that stood at the same time
 }
 

@@ -93,6 +93,33 @@ func (g *Group) unfit(id uint64) int {
 	return 1
 }
 
+// passStalled gives the lead of a leader away whose disk has taken nothing for half a second, and
+// that has applied no entry of its own term (GRP-21). It has never served in it, so there is no
+// state to send, and its owner cannot revoke anything.
+func (g *Group) passStalled() {
+	o := &g.host.opts
+	if g.sole || o.KeepsStalled || g.xfer != nil || g.first == 0 || g.applied.Load() >= g.first ||
+		g.diskAge() < g.inTicks(lapsePatience)/2 || g.now < g.passes {
+		return
+	}
+	to, match := uint64(0), uint64(0)
+	for _, id := range g.conf.Voters {
+		pr, ok := g.progress(id)
+		if id == uint64(o.Self) || !ok || !pr.RecentActive || pr.State != tracker.StateReplicate {
+			continue
+		}
+		if to == 0 || g.unfit(id) < g.unfit(to) || g.unfit(id) == g.unfit(to) && pr.Match > match {
+			to, match = id, pr.Match
+		}
+	}
+	if to == 0 {
+		return
+	}
+	g.passes = g.now + campaignGap
+	o.Logger.Info("this node's disk stands still: another one is to lead", "group", g.id.String(), "term", g.term, "to", to)
+	g.rn.TransferLeader(to)
+}
+
 func (g *Group) beginHandover(to uint64) error {
 	if g.state != raft.StateLeader {
 		return g.notLeader(g.lead)

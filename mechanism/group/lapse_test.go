@@ -297,6 +297,39 @@ func TestStalledCandidate(t *testing.T) {
 	})
 }
 
+// TestStalledSuccessor: the disk of an idle node stands still, which nobody knows yet, and the node
+// is elected. It gives the lead to another one before it is left (GRP-21).
+func TestStalledSuccessor(t *testing.T) {
+	for _, keeps := range []bool{false, true} {
+		virtual(t, 1, func(t *testing.T) {
+			c := leasedBy(t, 5, HostOptions{KeepsStalled: keeps})
+			defer c.close()
+			stop := c.lease(testGroup, func(base.NodeID) bool { return true })
+			first := c.leader(testGroup).host.opts.Self
+			time.Sleep(5 * time.Second)
+			stop()
+			time.Sleep(500 * time.Millisecond)
+			sick, well := first%5+1, (first+1)%5+1
+			c.frozen.Store(sick, time.Now().Add(40*time.Second))
+			c.crash(first)
+			for _, id := range c.ids {
+				if id != first {
+					c.group(id, testGroup).host.OnPeerDown(first)
+				}
+			}
+			c.group(sick, testGroup).Campaign()
+			time.Sleep(300 * time.Millisecond)
+			if at, _ := c.group(well, testGroup).Leader(); at != sick {
+				t.Fatalf("node %d leads, not node %d", at, sick)
+			}
+			time.Sleep(time.Second)
+			if at, _ := c.group(well, testGroup).Leader(); at == sick != keeps {
+				t.Errorf("without GRP-21: %v; node %d leads, and the disk of node %d stands still", keeps, at, sick)
+			}
+		})
+	}
+}
+
 // TestRefuserStands: a leader is heard by the survivor that stands second only, and dies. That one
 // refuses the first one, whose log is shorter, and stands without waiting for its turn (GRP-10).
 // With five voters it waits, since the first may be elected without it; unless that one says that

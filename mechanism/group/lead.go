@@ -54,6 +54,7 @@ func (g *Group) tick(msgs []*pb.Message) {
 		g.letInLate()
 		if beats > 0 {
 			g.watchHandover()
+			g.passStalled()
 			g.handToPreferred()
 			g.noteLog()
 		}
@@ -93,6 +94,12 @@ func (g *Group) tickFollower(n int) {
 	}
 	g.elapsed += n
 	if g.campaign <= 0 {
+		if g.askIn > 0 && g.lead == 0 {
+			if g.askIn -= n; g.askIn <= 0 {
+				_ = g.rn.Campaign()
+				g.askAgain()
+			}
+		}
 		return
 	}
 	g.moveUp()
@@ -101,6 +108,7 @@ func (g *Group) tickFollower(n int) {
 		g.campaign = 0
 		if g.lead == 0 {
 			_ = g.rn.Campaign()
+			g.askAgain()
 		}
 	}
 }
@@ -167,7 +175,7 @@ func (g *Group) noteReady(rd raft.Ready) {
 	g.canvass.noteState(g.state, state, lead, g.now)
 	g.term, g.lead, g.state = term, lead, state
 	if lead != 0 {
-		g.campaign, g.regains, g.left, g.splits = 0, 0, 0, 0
+		g.campaign, g.regains, g.left, g.splits, g.asked, g.askIn = 0, 0, 0, 0, 0, 0
 		g.noteLeader()
 	}
 	if won {

@@ -92,6 +92,37 @@ func TestLeadLostUnheard(t *testing.T) {
 	}
 }
 
+// TestLostQuestions: the leader dies, and all that the two survivors ask each other in the next
+// second is lost. They ask again (GRP-20). Without the rule they wait for raft's timers.
+func TestLostQuestions(t *testing.T) {
+	for _, once := range []bool{false, true} {
+		longest := time.Duration(0)
+		for seed := range uint64(10) {
+			virtual(t, seed, func(t *testing.T) {
+				c := leasedBy(t, 3, HostOptions{AsksOnce: once})
+				defer c.close()
+				lead := c.leader(testGroup).host.opts.Self
+				time.Sleep(5 * time.Second)
+				rest := others(lead)
+				c.net.Cut(c.where(rest[0]), c.where(rest[1]))
+				c.crash(lead)
+				for _, id := range rest {
+					c.group(id, testGroup).host.OnPeerDown(lead)
+				}
+				time.Sleep(time.Second)
+				c.net.HealAll()
+				began := time.Now()
+				c.leader(testGroup, rest...)
+				longest = max(longest, time.Since(began))
+			})
+		}
+		if slow := longest > time.Second; slow != once {
+			t.Errorf("without GRP-20: %v; a leader was elected after up to %v", once, longest)
+		}
+		t.Logf("without GRP-20: %v; a leader was elected after up to %v", once, longest)
+	}
+}
+
 // TestOutdatedCandidate: node 1 is handed the lead and cut off as it stands; node 2, which led, has
 // a longer log. When they reach each other again, node 2 is elected within two seconds,
 // though node 1 has voted for itself in a term that it has not heard of (GRP-18). Without the rule
@@ -102,7 +133,7 @@ func TestOutdatedCandidate(t *testing.T) {
 		for seed := range uint64(40) {
 			virtual(t, seed, func(t *testing.T) {
 				far := wan.NetOptions{WAN: wan.LinkSpec{Delay: 95 * time.Millisecond}}
-				c := newCluster(t, seed, 2, far, HostOptions{QuietLosers: quiet})
+				c := newCluster(t, seed, 2, far, HostOptions{QuietLosers: quiet, AsksOnce: true})
 				defer c.close()
 				c.groups[testGroup], c.preferred[testGroup] = c.all(), 2
 				c.startAll()

@@ -138,6 +138,8 @@ type HostOptions struct {
 	// PatientTargets has members give the target of a hand-over as long to get a lease as any other
 	// new leader (GRP-8).
 	PatientTargets bool
+	// AsksOnce leaves GRP-20 out, KeepsStalled GRP-21.
+	AsksOnce, KeepsStalled bool
 	// KeepsVotes has a leader that hands its lead over keep its vote back as long as the hand-over
 	// may take (TIME-6b).
 	KeepsVotes bool

@@ -77,8 +77,23 @@ func (g *Group) noteSplit(is raft.StateType, lead uint64) {
 		g.campaign += min(g.splits*campaignGap, o.ElectionTicks)
 	case is == raft.StateFollower && g.state == raft.StateCandidate:
 		g.queue()
+	case is == raft.StatePreCandidate && g.state == raft.StateFollower:
+		g.askAgain() // raft's timer may have had it ask
 	}
 }
+
+// askAgain has a voter that asks for pre-votes ask once more soon: a message may have been lost
+// (GRP-20).
+func (g *Group) askAgain() {
+	if !g.host.opts.AsksOnce {
+		g.asked++
+		g.askIn = min(g.asked*askGap, g.host.opts.ElectionTicks)
+	}
+}
+
+// askGap is how many ticks after it has asked for pre-votes for the first time a voter asks again:
+// less than campaignGap, so that the next one does not stand meanwhile.
+const askGap = campaignGap - 2
 
 // noteAnswer takes an answer to a pre-vote.
 func (g *Group) noteAnswer(m *pb.Message) {
