@@ -298,9 +298,11 @@ func (o *Overlay) open(p *peer, wish uint64, path []base.NodeID, within time.Dur
 	}
 	p.mu.Unlock()
 	o.linkMu.Lock()
-	cut := o.links.cut(p.id, o.now())
+	cut, silent := o.links.cut(p.id, o.now()), o.links.silent(p.id, o.now())
 	o.linkMu.Unlock()
-	if !cut { // the direct path was found to be whole meanwhile, which nobody's requests are to suffer from
+	if !cut || was == nil && !silent {
+		// The direct path was found to be whole meanwhile, or to be healing, which nobody's
+		// requests are to suffer from.
 		p.straight(d)
 		return
 	}

@@ -312,6 +312,35 @@ func TestLateOpening(t *testing.T) {
 	})
 }
 
+// TestLateOpeningWhileHealing: the direct path is heard again when the wish is answered, since a
+// moment ago. There was no detour, and there is none now (OVL-9).
+func TestLateOpeningWhileHealing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := roundWorld(t, 3, Params{})
+		defer w.close()
+		w.talk(time.Second)
+		w.net.Cut(1, 3)
+		w.net.Isolate(2)
+		w.talk(2 * time.Second)
+		w.net.HealAll()
+		w.net.Rejoin(2)
+		w.talk(500 * ms)
+		p := w.nodes[1].peer(3)
+		if len(w.nodes[1].Cut()) == 0 || p.out.now.Load() != nil {
+			t.Fatal("the path does not heal, or messages make a detour")
+		}
+		w.nodes[1].open(p, p.out.opening, []base.NodeID{2, 3}, time.Second)
+		if p.out.now.Load() != nil {
+			t.Error("messages make a detour around a path that is heard again")
+		}
+		since := time.Since(w.begin)
+		w.talk(time.Second)
+		if gap, _ := w.gap(1, 3, since); gap > 400*ms {
+			t.Errorf("nothing comes from node 1 to node 3 for %v", gap)
+		}
+	})
+}
+
 // TestWishes: a wish for a detour that comes again changes nothing, nor does one from before a
 // newer one, but that of another process (OVL-9).
 func TestWishes(t *testing.T) {

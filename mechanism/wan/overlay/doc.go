@@ -74,11 +74,11 @@
 //     until one is answered, and each waits for a second and a round trip. It is named by its
 //     sender: the receiver numbers a detour once for each name, however often the wish comes,
 //     and refuses names from before the newest. A detour whose answer comes when the direct
-//     path is whole again ends at once. Because: at 2 % loss an answer comes a retransmission
-//     after the round trip. Each attempt was given up 0.25 s after that; the receiver had
-//     numbered a detour meanwhile, of which the sender did not know. Nodes heard each other 2.5
-//     s late (TestSlowOpening). Or it came later than the direct path, and all requests on that
-//     one failed (TestLateOpening).
+//     path is whole again, or heard again at both ends, ends at once. Because: at 2 % loss an
+//     answer comes a retransmission after the round trip. Each attempt was given up 0.25 s
+//     after that; the receiver had numbered a detour meanwhile, of which the sender did not
+//     know. Nodes heard each other 2.5 s late (TestSlowOpening). Or it came later than the
+//     direct path, and all requests on that one failed (TestLateOpening).
 //   - OVL-10: A request that makes a detour goes over each link that both its ends hear, also
 //     if one of them makes a detour around that link still, or takes the other one for lost.
 //     And a detour stays as it is while all its links are whole or healing. Because: node 2 was
