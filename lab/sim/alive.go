@@ -16,12 +16,12 @@ import (
 // While faults go on, each node keeps writing rows of each group, as statements do. A set of nodes
 // is whole if no fault touches them, they reach each other, and they are a majority of each group.
 // Each write of a whole node must succeed within wholeBound of the write before, or of the last
-// change of the whole set, and so must the rows after the last fault. After a time without a whole
-// set leaders are elected anew and wait for leases, for lostBound. (serveBound is the goal.)
+// change of the whole set, and so must the rows after the last fault, also after a time without a
+// whole set, when leaders are elected anew and wait for leases. (serveBound is the goal.)
 
 const (
-	wholeBound = 4 * time.Second
-	lostBound  = 5 * time.Second
+	wholeBound = 3500 * time.Millisecond
+	lostFor    = 5 * time.Second        // a pause counts as one after a time without a whole set
 	aliveEvery = 250 * time.Millisecond // a write for each node and group
 	aliveSlots = 20                     // rows of each, so that no write waits for an earlier one
 	aliveHang  = 5 * time.Second        // what ends a write
@@ -75,14 +75,6 @@ type vigil struct {
 	// none was; lost is when none was last.
 	longest, longestLost time.Duration
 	lost                 time.Time
-}
-
-// bound is how long a pause of writes may last now.
-func (v *vigil) bound(bound time.Duration, now time.Time) time.Duration {
-	if now.Sub(v.lost) < lostBound {
-		return lostBound
-	}
-	return bound
 }
 
 // watch begins to write and to judge. It must be called while no fault is on.
@@ -201,7 +193,7 @@ func (v *vigil) look() {
 		}
 		if len(out) > 0 {
 			v.w.fail("not written for %v though a majority is whole (%v), node by node: %v; an error of before: %w",
-				v.bound(wholeBound, now), whole, out, why)
+				wholeBound, whole, out, why)
 		}
 		print = text
 	}
@@ -232,17 +224,16 @@ func (v *vigil) judge(c *served, whole *wholeness, changed bool, now time.Time) 
 		return nil, false
 	}
 	pause := now.Sub(from)
-	if now.Sub(v.lost) < lostBound {
+	if now.Sub(v.lost) < lostFor {
 		v.longestLost = max(v.longestLost, pause)
 	} else {
 		v.longest = max(v.longest, pause)
 	}
 	if pause > serveBound && !c.noted {
 		c.noted = true
-		v.w.log.printf("node %d has not written rows of %v for %v; bound %v; whole: %v; %v", c.h.id, c.g, pause,
-			v.bound(wholeBound, now), whole.nodes, err)
+		v.w.log.printf("node %d has not written rows of %v for %v; whole: %v; %v", c.h.id, c.g, pause, whole.nodes, err)
 	}
-	if pause <= v.bound(wholeBound, now) || c.reported {
+	if pause <= wholeBound || c.reported {
 		return nil, false
 	}
 	c.reported = true
@@ -271,7 +262,7 @@ func (x *wholeness) serves(c *served) bool {
 func (h *host) sound() bool {
 	l := h.up()
 	return l != nil && h.slow.Load() == 0 && h.disk.Load() == int64(h.w.cfg.SyncDelay) &&
-		h.frozen.Load() <= int64(h.w.now()) && !h.jumped.Load() && !h.wrong.Load()
+		max(h.frozen.Load(), h.drains.Load()) <= int64(h.w.now()) && !h.jumped.Load() && !h.wrong.Load()
 }
 
 // linked reports whether the paths between two hosts are as without faults, and nothing is under

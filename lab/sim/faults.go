@@ -148,7 +148,7 @@ func (w *world) torment(s Schedule) {
 	wg.Wait()
 	for _, h := range w.hosts {
 		// What such a disk takes before, it takes as long for, whatever is undone here.
-		time.Sleep(time.Duration(h.frozen.Load()) - w.now())
+		time.Sleep(time.Duration(max(h.frozen.Load(), h.drains.Load())) - w.now())
 	}
 	w.net.HealAll()
 	w.calm()
@@ -162,6 +162,11 @@ func (w *world) torment(s Schedule) {
 		w.setClock(h, rng)
 	}
 	w.setPolicy(clock.Auto)
+	for slices.ContainsFunc(w.hosts, func(a *host) bool { // what was sent while a path was slower is on its way still
+		return slices.ContainsFunc(w.hosts, func(b *host) bool { return w.net.Drains(a.region, b.region) })
+	}) {
+		time.Sleep(aliveLook)
+	}
 	w.log.printf("all healed")
 }
 
@@ -325,7 +330,10 @@ func slowDisk(w *world, r *rand.Rand) (string, func()) {
 	h := w.host(r)
 	d := time.Duration(1<<r.IntN(12)) * time.Millisecond
 	h.disk.Store(int64(d))
-	return fmt.Sprint(h.id, " by ", d), func() { h.disk.Store(int64(w.cfg.SyncDelay)) }
+	return fmt.Sprint(h.id, " by ", d), func() {
+		h.disk.Store(int64(w.cfg.SyncDelay))
+		h.drains.Store(int64(w.now() + d))
+	}
 }
 
 // stalledDisk has a disk take nothing for some seconds.

@@ -18,9 +18,8 @@ import (
 
 // Faults that are no clean crashes, and the invariant of all runs with Config.Lively: during
 // faults that leave a majority whole, and after the last one, every row is written within a bound
-// (alive.go; TestSoak tells how many runs miss the goal), and ten seconds after the last one a
-// region's own rows are written as fast as before. (A table that is damaged at rest is not among
-// them: TestDamagedTable has it.)
+// (alive.go), and ten seconds after the last one a region's own rows are written as fast as before.
+// (A table that is damaged at rest is not among them: TestDamagedTable has it.)
 const (
 	serveBound  = 3 * time.Second
 	returnAfter = 10 * time.Second

@@ -106,7 +106,7 @@ func Run(cfg Config) *Outcome {
 	if cfg.Lively {
 		v.end()
 		o.Paused, o.PausedLost = v.longest, v.longestLost
-		b.returned(o, before, v.bound(wholeBound, o.healedAt))
+		b.returned(o, before, wholeBound)
 	}
 	w.checkClocks()
 	time.Sleep(time.Second) // with all clients, as before the faults

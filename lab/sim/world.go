@@ -68,6 +68,7 @@ type host struct {
 	slow   atomic.Int64 // ns that every arriving message waits
 	disk   atomic.Int64 // ns of a sync
 	frozen atomic.Int64 // until when the disk takes nothing, ns of w.now
+	drains atomic.Int64 // until when it may still take what it began to while it was slow, ns of w.now
 	rng    *rand.Rand   // for crashes; guarded by power
 
 	// power is held while the process starts, crashes or stops: a channel, because starting takes

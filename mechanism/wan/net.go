@@ -169,7 +169,7 @@ func (n *Network) SetPath(from, to base.RegionID, s LinkSpec) {
 	defer n.mu.Unlock()
 	p := n.path(from, to)
 	if s.Delay < p.spec.Delay {
-		p.drained = max(p.drained, n.now()+int64(p.spec.Delay+p.spec.Jitter))
+		p.drained = max(p.drained, n.now()+int64(p.spec.Delay+p.spec.Jitter), p.last)
 	}
 	p.spec = s
 }

@@ -24,6 +24,7 @@ type parcel struct {
 type path struct {
 	spec    LinkSpec
 	busy    int64 // the line is taken until then
+	last    int64 // newest arrival scheduled; what was lost arrives a timeout later
 	drained int64 // when what was sent while the path was slower has arrived
 	queue   [numClasses][]queued
 	waiting int  // in queue
@@ -182,7 +183,7 @@ func (n *Network) depart(p *pipe, c parcel, at int64, extra time.Duration) (now 
 		}
 	}
 	arrive := max(at+int64(d), p.last)
-	p.last = arrive
+	p.last, p.path.last = arrive, max(p.path.last, arrive)
 	if arrive <= n.now() && p.inflight == 0 {
 		return true
 	}

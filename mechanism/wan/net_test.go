@@ -675,6 +675,34 @@ func TestNetCloseFailsWhatIsPending(t *testing.T) {
 	})
 }
 
+// TestDrainsLosses: a request that was lost while the path was slow arrives a timeout of then
+// later, and all that follows on its connection arrives behind it: so long the path drains.
+func TestDrainsLosses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := NewNetwork(NetOptions{WAN: LinkSpec{Delay: time.Second, Loss: 1}})
+		defer n.Close()
+		for id := range base.NodeID(2) {
+			if err := n.Join(id+1, base.RegionID(id+1)).Start(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+		defer cancel()
+		var a wire.AskResponse
+		n.mu.Lock()
+		from := n.nodes[1]
+		n.mu.Unlock()
+		_ = from.Call(ctx, 2, wire.KindAsk, &wire.AskRequest{}, &a) // nobody waits for the answer
+		n.SetPaths(1, 2, LinkSpec{Delay: 50 * time.Millisecond})
+		if time.Sleep(3 * time.Second); !n.Drains(1, 2) {
+			t.Error("the path does not drain, and the request has not arrived")
+		}
+		if time.Sleep(time.Second); n.Drains(1, 2) {
+			t.Error("the path drains, and the request has arrived")
+		}
+	})
+}
+
 // TestDrains: a path that has become faster drains for as long as what was sent before takes.
 func TestDrains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
