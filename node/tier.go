@@ -54,10 +54,14 @@ func (n *Node) tierSettings() knobs.Group {
 
 // relays reports whether transactions of sessions that have not chosen cross in a tier of their
 // own, and whether somebody has asked for that. Programs rely on slots that differ, so auto acts as
-// strict until all builds see to that (docs/protocol.md, REL-13).
+// strict until all builds see to that (docs/protocol.md, REL-13), and where there are no tiers.
 func (n *Node) relays() (relays, asked bool) {
 	relays, auto := n.tier.Relay()
-	return relays && (!auto || n.cluster.Topology().Allows(base.VersionSlots)), !auto
+	if !auto {
+		return relays, true
+	}
+	t := n.cluster.Topology()
+	return relays && t.Allows(base.VersionSlots) && !t.Concurrency.Ordered(), false
 }
 
 func (n *Node) concurrency() base.Concurrency { return n.cluster.Topology().Concurrency }

@@ -31,7 +31,7 @@ type Params struct {
 
 // Defaults of the parameters.
 func Defaults() Params {
-	return Params{Setting: Strict, Window: 10 * time.Second, Least: 50, Above: 0.8, Below: 0.6}
+	return Params{Setting: Auto, Window: 10 * time.Second, Least: 50, Above: 0.8, Below: 0.6}
 }
 
 // Validate reports everything that is wrong with the parameters.
