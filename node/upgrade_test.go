@@ -88,7 +88,7 @@ func TestRollingUpgrade(t *testing.T) {
 	w.procs[1].as(t, 0)
 	w.procs[1].ready(t)
 	l.progress(t)
-	versions(w.procs[0], lines(6, 10, 10, 6)...)
+	versions(w.procs[0], lines(6, 11, 11, 6)...)
 	p := w.procs[0]
 	tier(p, "auto|strict") // two slots of a build before version 7 may be equal
 	for _, q := range []string{"ALTER TABLE d.before SPLIT INTO 2 SHARDS", "CREATE TABLE d.x (id INT PRIMARY KEY) SPLIT INTO 2 SHARDS"} {
@@ -147,7 +147,7 @@ func TestRollingUpgrade(t *testing.T) {
 	w.procs[0].as(t, base.VersionFirst)
 	w.procs[0].ready(t)
 	l.progress(t)
-	versions(w.procs[1], lines(6, 6, 10, 6)...)
+	versions(w.procs[1], lines(6, 6, 11, 6)...)
 	for _, p := range []*proc{w.procs[0], old} {
 		p.as(t, 0)
 		p.ready(t)
@@ -163,7 +163,7 @@ func TestRollingUpgrade(t *testing.T) {
 		return ""
 	})
 	l.progress(t)
-	versions(old, lines(10, 10, 10, 10)...)
+	versions(old, lines(11, 11, 11, 11)...)
 	tier(old, "auto|relay")
 	if err := prepare(p); err != nil {
 		t.Errorf("XA PREPARE in the new version: %v", err)
