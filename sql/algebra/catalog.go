@@ -141,9 +141,11 @@ type Searched interface {
 }
 
 // Fulltext is a full-text index over the columns Cols. Words is a table of the words of each row: a
-// word, then the columns Keys of the row. Keys is empty if rows cannot be found by it.
+// word, then the columns Keys of the row. Keys is empty if rows cannot be found by it. Parser is
+// the name of what takes texts apart into words, as package fulltext knows it.
 type Fulltext struct {
 	Cols, Keys []int
+	Parser     string
 	Words      Table
 }
 

@@ -2,6 +2,7 @@ package bind
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
 
@@ -54,13 +55,10 @@ func (x *exprs) match(n *ast.MatchAgainst) (*matching, error) {
 	case !c.V.IsNull() && c.T.Kind != expr.Text:
 		c = expr.TextConst(c.V.Text(c.T), x.q.b.s.Collation)
 	}
-	mode := "natural"
-	if n.Modifier.IsBooleanMode() {
-		mode = "boolean"
-	}
-	m.text, m.mode = c, x.word(mode).(*expr.Const)
+	mode := fulltext.Mode{Boolean: n.Modifier.IsBooleanMode(), Parser: m.index.Parser}
+	m.text, m.mode = c, x.word(mode.String()).(*expr.Const)
 	if !c.V.IsNull() {
-		if m.search, err = fulltext.Parse(c.V.S, mode == "boolean"); err != nil {
+		if m.search, err = fulltext.Parse(c.V.S, mode); err != nil {
 			return nil, &Refusal{Err: err}
 		}
 	}
@@ -138,11 +136,14 @@ func (x *exprs) words(m *matching, terms []fulltext.Term) (s *algebra.Scan, rel 
 	}
 	for _, t := range terms {
 		if t.Prefix {
-			add("like", col, expr.TextConst(t.Word+"%", word.Type.Coll), expr.TextConst("\\", word.Type.Coll))
+			begin := strings.ReplaceAll(t.Word, "_", `\_`) + "%"
+			add("like", col, expr.TextConst(begin, word.Type.Coll), expr.TextConst("\\", word.Type.Coll))
 			continue
 		}
 		add("=", col, expr.TextConst(t.Word, word.Type.Coll))
-		add("=", col, expr.TextConst(t.Word+"'", word.Type.Coll)) // the index keeps it at the end of a word
+		if m.index.Parser == "" {
+			add("=", col, expr.TextConst(t.Word+"'", word.Type.Coll)) // the index keeps it at the end of a word
+		}
 	}
 	return s, &algebra.Filter{In: s, Conds: []expr.Node{any}}, err
 }
@@ -178,7 +179,7 @@ func (x *exprs) matches(n *ast.MatchAgainst) ([]expr.Node, error) {
 	whole := len(m.index.Keys) == 0 || !own
 	if !whole {
 		var sets [][]fulltext.Term
-		sets, whole = fulltext.Needed(m.search.Terms)
+		sets, whole = m.search.Needed()
 		for _, ts := range sets {
 			c, err := x.found(m, ts)
 			if err != nil {
@@ -196,7 +197,7 @@ func (x *exprs) matches(n *ast.MatchAgainst) ([]expr.Node, error) {
 
 // found is the condition that a row has one of some words.
 func (x *exprs) found(m *matching, terms []fulltext.Term) (expr.Node, error) {
-	terms = slices.DeleteFunc(slices.Clone(terms), func(t fulltext.Term) bool { return !t.Findable() })
+	terms = slices.DeleteFunc(slices.Clone(terms), func(t fulltext.Term) bool { return !m.search.Findable(t) })
 	if len(terms) == 0 {
 		return expr.Bool(false), nil
 	}

@@ -153,14 +153,17 @@ func (t *Table) RenameIndex(ctx *sql.Context, from, to string) error {
 	return t.done(m, d)
 }
 
-// CreateFulltextIndex implements fulltext.IndexAlterableTable: the engine keeps
-// the words in tables of its own.
+// CreateFulltextIndex implements fulltext.IndexAlterableTable: the words lie in tables that the
+// engine has made. It fills the index: the engine would fill all of the table once more, and by
+// words whatever their parsers.
 func (t *Table) CreateFulltextIndex(ctx *sql.Context, def sql.IndexDef, key fulltext.KeyColumns,
 	names fulltext.IndexTableNames) error {
 	m, d, err := t.change(ctx)
 	if err != nil {
 		return err
 	}
+	var parser string
+	parser, def.Comment = schema.SplitParser(def.Comment)
 	x, err := d.DefineIndex(def, schema.IndexPublic)
 	if err != nil {
 		return err
@@ -168,11 +171,16 @@ func (t *Table) CreateFulltextIndex(ctx *sql.Context, def sql.IndexDef, key full
 	x.Fulltext = &schema.FulltextDesc{
 		Config: names.Config, Position: names.Position, DocCount: names.DocCount, GlobalCount: names.GlobalCount,
 		RowCount: names.RowCount, KeyType: byte(key.Type), KeyName: key.Name,
+		Parser: parser,
 	}
 	for _, p := range key.Positions {
 		x.Fulltext.KeyCols = append(x.Fulltext.KeyCols, d.Cols[p].ID)
 	}
-	return t.done(m, d)
+	if err := t.done(m, d); err != nil {
+		return err
+	}
+	t.filled = true
+	return t.Table.FillFulltext(ctx, def.Name)
 }
 
 // CreateVectorIndex keeps the definition; the index is answered by sorting the table.

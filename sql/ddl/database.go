@@ -10,10 +10,10 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/fulltext"
 	"github.com/dolthub/go-mysql-server/sql/types"
-	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/sql/ddl/like"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
@@ -210,7 +210,7 @@ func (d *database) CreateTable(ctx *sql.Context, name string, sch sql.PrimaryKey
 	if err != nil {
 		return err
 	}
-	likeTimes(ctx, m.snap(), desc, sch.Schema)
+	like.Times(ctx, m.snap(), desc, sch.Schema)
 	region, err := d.place(ctx, m, desc)
 	if err != nil {
 		return err
@@ -232,34 +232,6 @@ func (d *database) CreateTable(ctx *sql.Context, name string, sch sql.PrimaryKey
 	m.txn.NoteMade(desc.ID)
 	_, err = m.putTable(desc)
 	return err
-}
-
-// likeTimes gives the TIMEs of a table that is made LIKE others the digits that they have there.
-func likeTimes(ctx *sql.Context, snap *schema.Snapshot, desc *schema.TableDesc, sch sql.Schema) {
-	s := session.Of(ctx)
-	if s == nil {
-		return
-	}
-	tree, _ := s.Stmt.Tree.(*sqlparser.DDL)
-	if tree == nil || tree.OptLike == nil {
-		return
-	}
-	for _, like := range slices.Backward(tree.OptLike.LikeTables) { // the first one that has a column counts
-		db := like.DbQualifier.String()
-		if db == "" {
-			db = s.GetCurrentDatabase()
-		}
-		from := snap.Table(db, like.Name.String())
-		if from == nil {
-			continue
-		}
-		for i, c := range sch {
-			if at := from.Desc.ColByName(c.Name); at >= 0 && types.IsTimespan(c.Type) &&
-				from.Cols[at].Kind == schema.KindTimespan {
-				desc.Cols[i].Type = from.Desc.Cols[at].Type
-			}
-		}
-	}
 }
 
 // place completes a descriptor by the options of the statement, and returns the region whose

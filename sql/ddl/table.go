@@ -16,6 +16,9 @@ type Table struct {
 	g *Env
 	// built is an index that the statement has built, and that its commit is to publish; 0: none.
 	built base.IndexID
+	// filled says that a full-text index was made and has its words: the engine is about to read
+	// the rows once more to fill it.
+	filled bool
 }
 
 // indexed is the same read through an index. The engine looks for foreign keys there, too.
@@ -42,6 +45,15 @@ var (
 // New is a table whose definition can be changed.
 func New(g *Env, t *schema.Table) *Table {
 	return &Table{Table: table.New(g.Env, t), g: g}
+}
+
+// Partitions implements sql.Table.
+func (t *Table) Partitions(ctx *sql.Context) (sql.PartitionIter, error) {
+	if t.filled {
+		t.filled = false
+		return sql.PartitionsToPartitionIter(), nil
+	}
+	return t.Table.Partitions(ctx)
 }
 
 // WithProjections implements sql.ProjectedTable.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/sql/ddl/like"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
@@ -53,7 +54,7 @@ func (d *database) CreateTemporaryTable(ctx *sql.Context, name string, sch sql.P
 	if err != nil {
 		return err
 	}
-	likeTimes(ctx, snap, desc, sch.Schema)
+	like.Times(ctx, snap, desc, sch.Schema)
 	desc.Locality, desc.Shards = schema.Locality{Kind: schema.Temporary}, 1
 	desc.ID = session.NewTemporaryID()
 	desc.AutoKey = uint64(desc.ID)
@@ -72,12 +73,8 @@ func refusedOfTemporary(ctx *sql.Context, s *session.Session, snap *schema.Snaps
 		return nil
 	}
 	if tree.OptLike != nil {
-		for _, like := range tree.OptLike.LikeTables {
-			db := like.DbQualifier.String()
-			if db == "" {
-				db = s.GetCurrentDatabase()
-			}
-			if from := snap.Table(db, like.Name.String()); from != nil && from.HasFulltext() {
+		for _, from := range like.Tables(s, snap) {
+			if from.HasFulltext() {
 				return errTemporaryFulltext
 			}
 		}

@@ -47,7 +47,8 @@ func (a *alteration) add(format string, args ...any) {
 
 // sameIndex compares what is shown of indexes. Columns may have other names now.
 func sameIndex(a, b *schema.IndexDesc) bool {
-	return a.Name == b.Name && a.Comment == b.Comment && a.Constraint == b.Constraint && slices.Equal(a.Cols, b.Cols)
+	return a.Name == b.Name && a.Comment == b.Comment && a.Constraint == b.Constraint && slices.Equal(a.Cols, b.Cols) &&
+		parserOf(a) == parserOf(b)
 }
 
 // without finds the elements of a list that another one does not have.

@@ -157,6 +157,9 @@ func (x Index) definition() string {
 	if x.Comment != "" {
 		out += " COMMENT " + quote(x.Comment)
 	}
+	if x.Parser != "" {
+		out += " /*!50100 WITH PARSER " + name(x.Parser) + " */ "
+	}
 	return out
 }
 

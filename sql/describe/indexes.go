@@ -12,6 +12,7 @@ import (
 // Index is an index as it is described.
 type Index struct {
 	Name, Comment string
+	Parser        string // of a full-text index WITH PARSER
 	Unique        bool
 	Kind          IndexKind
 	Parts         []IndexPart
@@ -55,7 +56,8 @@ func Indexes(t *schema.Table) []Index {
 		if i.Desc.State != schema.IndexPublic {
 			continue
 		}
-		x := Index{Name: i.Desc.Name, Comment: i.Desc.Comment, Unique: i.Desc.Unique(), Kind: kindOf(i.Desc)}
+		x := Index{Name: i.Desc.Name, Comment: i.Desc.Comment, Unique: i.Desc.Unique(), Kind: kindOf(i.Desc),
+			Parser: parserOf(i.Desc)}
 		for k, p := range i.Cols {
 			x.Parts = append(x.Parts, part(t, p.Pos, i.Desc.Cols[k].Length))
 		}
@@ -88,6 +90,14 @@ func kindOf(d *schema.IndexDesc) IndexKind {
 		return Vector
 	}
 	return BTree
+}
+
+// parserOf is the parser of a full-text index; empty: it has none.
+func parserOf(d *schema.IndexDesc) string {
+	if d.Fulltext == nil {
+		return ""
+	}
+	return d.Fulltext.Parser
 }
 
 func part(t *schema.Table, pos int, length int64) IndexPart {

@@ -10,6 +10,8 @@ import (
 var table = map[string]sql.Function{
 	"sign": sql.Function1{Name: "sign", Fn: newSign},
 	"week": sql.FunctionN{Name: "week", Fn: newWeek},
+
+	BooleanMode: sql.Function1{Name: BooleanMode, Fn: newBooleanMode},
 }
 
 // Lookup finds a function by its name, in any case; ok is false if it is the engine's, or nobody's.

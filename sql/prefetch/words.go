@@ -18,7 +18,7 @@ import (
 
 // wordNotes are the keys that rows of a table with full-text indexes lead to.
 type wordNotes struct {
-	editor  fulltext.TableEditor
+	editors []sql.TableEditor
 	want    []wantedLookup
 	seen    map[string]bool
 	inserts bool // keys that must be absent as well
@@ -27,7 +27,7 @@ type wordNotes struct {
 func newWordNotes(ctx *sql.Context, t *table.Table) (*wordNotes, error) {
 	n := &wordNotes{seen: map[string]bool{}}
 	var err error
-	n.editor, err = t.FulltextOver(ctx, func(t *table.Table) fulltext.EditableTable { return &notedTable{t, n} })
+	n.editors, err = t.FulltextOver(ctx, func(t *table.Table) fulltext.EditableTable { return &notedTable{t, n} }, "")
 	return n, err
 }
 
@@ -35,8 +35,10 @@ func newWordNotes(ctx *sql.Context, t *table.Table) (*wordNotes, error) {
 // them.
 func (n *wordNotes) of(ctx *sql.Context, row sql.Row, inserts bool) []wantedLookup {
 	n.want, n.inserts = nil, inserts
-	if err := n.editor.Insert(ctx, row); err != nil {
-		return nil // the editor itself will report it
+	for _, e := range n.editors {
+		if err := e.Insert(ctx, row); err != nil {
+			return nil // the editor itself will report it
+		}
 	}
 	return n.want
 }

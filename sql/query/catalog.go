@@ -202,10 +202,7 @@ func (c *catalog) search(d sql.Database, a *access.Table) error {
 		if !ok || !i.IsFullText() {
 			continue
 		}
-		keys, err := i.FullTextKeyColumns(c.ctx)
-		if err != nil {
-			return left("error of the catalog")
-		}
+		keys := i.SearchKey()
 		snap, err := session.Of(c.ctx).Snapshot(c.ctx)
 		if err != nil {
 			return left("error of the catalog")
@@ -214,7 +211,8 @@ func (c *catalog) search(d sql.Database, a *access.Table) error {
 		if def == nil {
 			return left("error of the catalog")
 		}
-		f := algebra.Fulltext{Cols: i.Positions, Words: c.reads.Table(table.New(a.Stored().Env, def))}
+		f := algebra.Fulltext{Cols: i.Positions, Parser: i.Index.Desc.Fulltext.Parser,
+			Words: c.reads.Table(table.New(a.Stored().Env, def))}
 		if keys.Type != fulltext.KeyType_None {
 			f.Keys = keys.Positions
 		}

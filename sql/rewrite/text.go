@@ -18,7 +18,7 @@ var reSysTime = regexp.MustCompile(`(?i)\bAS\s+OF\s+(?:SYSTEM\s+TIME|TIMESTAMP)\
 // Text brings the text of a statement to what the parser takes.
 func Text(q string) string {
 	q = quoteAccount(quoteAfter(rewriteAsOf(ddl.RewriteCreate(unwrap(plainComments(q))))))
-	q = analyzeLocal(quotePrimary(plainTypes(currentDefiner(alterView(q)))))
+	q = analyzeLocal(quotePrimary(plainTypes(currentDefiner(alterView(withParser(q))))))
 	// a statement may have a megabyte
 	if !base.ContainsFold(q, "SYSTEM") && !base.ContainsFold(q, "TIMESTAMP") || !reSysTime.MatchString(q) {
 		return q

@@ -9,6 +9,7 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/sql/function"
 	"github.com/godwitdb/godwit/sql/session"
 )
 
@@ -21,11 +22,28 @@ func Tree(stmt sqlparser.Statement, query string, parsed bool) {
 	filled(stmt)
 	unlink(stmt, query)
 	singleSets(stmt)
+	indexParsers(stmt)
+	booleanModes(stmt, query)
 	if parsed {
 		anyTime(stmt, query)
 		caseOfJSON(stmt, query)
 		longCasts(stmt, query)
 	}
+}
+
+// booleanModes lets the engine make a plan of MATCH ... IN BOOLEAN MODE, which our own engine runs.
+func booleanModes(stmt sqlparser.Statement, query string) {
+	if stmt == nil || !base.ContainsFold(query, "MATCH") {
+		return
+	}
+	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
+		if m, ok := n.(*sqlparser.MatchExpr); ok && m.Option == sqlparser.BooleanModeStr {
+			m.Option = sqlparser.NaturalLanguageModeStr
+			m.Expr = &sqlparser.FuncExpr{Name: sqlparser.NewColIdent(function.BooleanMode),
+				Exprs: sqlparser.SelectExprs{&sqlparser.AliasedExpr{Expr: m.Expr}}}
+		}
+		return true, nil
+	}, stmt)
 }
 
 // filled makes integers with ZEROFILL unsigned, as MySQL does.

@@ -214,6 +214,7 @@ type FulltextDesc struct {
 	KeyType                                           byte
 	KeyName                                           string
 	KeyCols                                           []uint32
+	Parser                                            string `json:",omitempty"` // WITH PARSER; empty: words
 }
 
 // TableDesc describes a table. It is immutable once it is in a snapshot: change a clone.

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
@@ -139,12 +140,35 @@ func (i *EngineIndex) PrefixLengths() []uint16 {
 	return i.lengths
 }
 
-// Comment implements sql.Index: the COMMENT that the index was declared with.
+// Comment implements sql.Index: the COMMENT that the index was declared with. That of a full-text
+// index is one of [JoinParser].
 func (i *EngineIndex) Comment() string {
-	if i.Index == nil {
+	switch {
+	case i.Index == nil:
 		return ""
+	case i.Index.Desc.Fulltext != nil:
+		return JoinParser(i.Index.Desc.Fulltext.Parser, i.Index.Desc.Comment)
 	}
 	return i.Index.Desc.Comment
+}
+
+// JoinParser puts the parser of a full-text index in front of its comment: the engine's definitions
+// of indexes, from which it makes them anew, have no place for it. [SplitParser] takes them apart.
+func JoinParser(parser, comment string) string {
+	if parser == "" && !strings.HasPrefix(comment, "\x00") {
+		return comment
+	}
+	return "\x00" + parser + "\x00" + comment
+}
+
+// SplitParser takes apart what [JoinParser] has put together.
+func SplitParser(joined string) (parser, comment string) {
+	if rest, ok := strings.CutPrefix(joined, "\x00"); ok {
+		if parser, comment, ok = strings.Cut(rest, "\x00"); ok {
+			return parser, comment
+		}
+	}
+	return "", joined
 }
 
 // ColumnExpressionTypes implements sql.Index: name and type of each indexed column.
@@ -197,12 +221,17 @@ func (i *EngineIndex) FullTextTableNames(*sql.Context) (fulltext.IndexTableNames
 
 // FullTextKeyColumns implements fulltext.Index.
 func (i *EngineIndex) FullTextKeyColumns(*sql.Context) (fulltext.KeyColumns, error) {
+	return i.SearchKey(), nil
+}
+
+// SearchKey are the columns by which a full-text index knows rows.
+func (i *EngineIndex) SearchKey() fulltext.KeyColumns {
 	f := i.Index.Desc.Fulltext
 	k := fulltext.KeyColumns{Type: fulltext.KeyType(f.KeyType), Name: f.KeyName}
 	for _, id := range f.KeyCols {
 		k.Positions = append(k.Positions, i.Def.Desc.Col(id))
 	}
-	return k, nil
+	return k
 }
 
 // Fields are the indexed columns as expressions over a full row.

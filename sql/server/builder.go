@@ -56,6 +56,9 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 	if err := session.Unsafe(ctx, s, n); err != nil {
 		return nil, err
 	}
+	if err := table.Searches(ctx, n); err != nil {
+		return nil, err
+	}
 	if err := table.Zoned(ctx, s, n); err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/godwitdb/godwit/sql/changefeed"
 	"github.com/godwitdb/godwit/sql/changefeed/sink"
 	"github.com/godwitdb/godwit/sql/ddl"
+	"github.com/godwitdb/godwit/sql/ddl/like"
 	"github.com/godwitdb/godwit/sql/events"
 	"github.com/godwitdb/godwit/sql/fast"
 	"github.com/godwitdb/godwit/sql/feed"
@@ -147,7 +148,7 @@ func newGateway(cfg Config) *gateway {
 		information_schema.TablePrivilegesTableName: perfschema.Granted,
 	})
 	a.Catalog.InfoSchema = stored.Cover(a.Catalog.InfoSchema, g.rights)
-	if missing := rules.Install(a); len(missing) > 0 {
+	if missing := rules.Install(a); len(missing) > 0 || !rules.Around(a, "validateCreateTable", like.Indexes) {
 		panic(fmt.Sprintf("the engine has no rules %q any more, which package rules mends", missing))
 	}
 	a.Catalog.StatsProvider = ddl.Analyzing{StatsProvider: a.Catalog.StatsProvider, Env: g.tableEnv()}

@@ -254,7 +254,7 @@ func (p *parser) refuse(stmt sqlparser.Statement, text string) sqlparser.Stateme
 	if e := ending.Of(stmt, text); e != nil {
 		return inject(ignoreAuth, &ownNode{g: p.g, name: "COMMIT", sch: types.OkResultSchema, run: e.Run})
 	}
-	err := cmp.Or(ddl.Refused(stmt, text), rewrite.Refused(stmt, text), weigh.Expanded(stmt))
+	err := cmp.Or(ddl.Refused(stmt, text), rewrite.Refused(stmt, text), rewrite.RefusedParser(stmt), weigh.Expanded(stmt))
 	if err == nil {
 		return stmt
 	}

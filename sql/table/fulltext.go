@@ -1,6 +1,9 @@
 package table
 
 import (
+	"cmp"
+	"io"
+
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/fulltext"
 
@@ -33,22 +36,24 @@ func (t *Table) Words(ctx *sql.Context, e *Editor) sql.TableEditor {
 }
 
 func (t *Table) fulltextEditor(ctx *sql.Context, e *Editor) (sql.TableEditor, error) {
-	fe, err := t.FulltextOver(ctx, func(t *Table) fulltext.EditableTable { return t })
+	words, err := t.FulltextOver(ctx, func(t *Table) fulltext.EditableTable { return t }, "")
 	if err != nil {
 		return nil, err
 	}
-	m, err := fulltext.CreateMultiTableEditor(ctx, e, fe)
+	m, err := fulltext.CreateMultiTableEditor(ctx, e, words...)
 	if err != nil || t.Env.WrapFulltext == nil {
 		return m, err
 	}
 	return t.Env.WrapFulltext(e, m.(fulltext.MultiTableEditor)), nil
 }
 
-// FulltextOver is the engine's editor of the tables behind the full-text indexes.
-func (t *Table) FulltextOver(ctx *sql.Context, over func(*Table) fulltext.EditableTable) (none fulltext.TableEditor, err error) {
+// FulltextOver are the editors of the tables behind the full-text indexes, or behind the one with a
+// name. Those of the engine take texts apart into words.
+func (t *Table) FulltextOver(ctx *sql.Context, over func(*Table) fulltext.EditableTable, name string) (out []sql.TableEditor,
+	err error) {
 	snap, err := t.Env.Snapshot(ctx)
 	if err != nil {
-		return none, err
+		return nil, err
 	}
 	find := func(name string) (fulltext.EditableTable, error) {
 		o := snap.Table(t.Def.Desc.DB, name)
@@ -61,7 +66,7 @@ func (t *Table) FulltextOver(ctx *sql.Context, over func(*Table) fulltext.Editab
 	var config fulltext.EditableTable
 	for _, ix := range t.Def.EngineIndexes() {
 		x := ix.(*schema.EngineIndex)
-		if !x.IsFullText() {
+		if !x.IsFullText() || name != "" && !schema.SameName(name, x.ID()) {
 			continue
 		}
 		f := x.Index.Desc.Fulltext
@@ -72,10 +77,63 @@ func (t *Table) FulltextOver(ctx *sql.Context, over func(*Table) fulltext.Editab
 		}{{f.Position, &set.Position}, {f.DocCount, &set.DocCount}, {f.GlobalCount, &set.GlobalCount},
 			{f.RowCount, &set.RowCount}, {f.Config, &config}} {
 			if *p.to, err = find(p.name); err != nil {
-				return none, err
+				return nil, err
 			}
 		}
-		sets = append(sets, set)
+		if f.Parser == "" {
+			sets = append(sets, set)
+			continue
+		}
+		own, err := newParsedEditor(ctx, x, set)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, own)
 	}
-	return fulltext.CreateEditor(ctx, t, config, sets...)
+	if len(sets) > 0 {
+		e, err := fulltext.CreateEditor(ctx, t, config, sets...)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+// FillFulltext fills a new full-text index with the words of the rows that there are.
+func (t *Table) FillFulltext(ctx *sql.Context, name string) error {
+	es, err := t.FulltextOver(ctx, func(t *Table) fulltext.EditableTable { return t }, name)
+	if err != nil {
+		return err
+	}
+	parts, err := t.Partitions(ctx)
+	if err != nil {
+		return err
+	}
+	rows := sql.NewTableRowIter(ctx, t, parts)
+	for _, e := range es {
+		e.StatementBegin(ctx)
+	}
+	for err == nil {
+		var row sql.Row
+		if row, err = rows.Next(ctx); err != nil {
+			break
+		}
+		for _, e := range es {
+			if err == nil {
+				err = e.Insert(ctx, row)
+			}
+		}
+	}
+	end := sql.TableEditor.StatementComplete
+	if err == io.EOF {
+		err = nil
+	} else {
+		cause := err
+		end = func(e sql.TableEditor, ctx *sql.Context) error { return e.DiscardChanges(ctx, cause) }
+	}
+	for _, e := range es {
+		err = cmp.Or(err, end(e, ctx), e.Close(ctx))
+	}
+	return cmp.Or(err, rows.Close(ctx))
 }

@@ -155,15 +155,16 @@ var allowed = map[string][]string{
 	"sql/zone":    {"sql/expr/calendar"},
 	"sql/schema":  {"sql/expr/calendar", "sql/schema/rowfmt", "sql/uca", "sql/zone"},
 	"sql/session": {"kv/private", "sql/charset", "sql/kill", "sql/schema", "sql/work", "sql/zone"},
-	"sql/table":   {"sql/schema", "sql/session", "sql/stats", "sql/zone"},
+	"sql/table":   {"sql/expr/collate", "sql/expr/fulltext", "sql/function", "sql/schema", "sql/session", "sql/stats", "sql/zone"},
 	// stats estimates from samples, and knows neither tables nor types
 	"sql/stats": nil,
 	// prefetch replaces how the engine asks for rows, and changes nothing.
 	"sql/prefetch":     {"sql/rules", "sql/schema", "sql/session", "sql/table"},
 	"sql/ddl/placing":  {"sql/schema"},
+	"sql/ddl/like":     {"sql/schema", "sql/session"},
 	"sql/ddl/sharding": {"sql/schema"},
 	"sql/ddl/sorted":   {"sql/schema"},
-	"sql/ddl":          {"sql/ddl/placing", "sql/ddl/sharding", "sql/ddl/sorted", "sql/function", "sql/program", "sql/schema", "sql/session", "sql/table", "sql/token"},
+	"sql/ddl":          {"sql/ddl/like", "sql/ddl/placing", "sql/ddl/sharding", "sql/ddl/sorted", "sql/function", "sql/program", "sql/schema", "sql/session", "sql/table", "sql/token"},
 	"sql/fast":         {"kv/patch", "sql/rights", "sql/schema", "sql/schema/rowfmt", "sql/session", "sql/table", "sql/zone"},
 	// oneshot takes transactions apart by the templates of fast and the texts of programs, and runs
 	// none of their statements itself
@@ -206,7 +207,7 @@ var allowed = map[string][]string{
 	// sockets know nothing of SQL
 	"sql/quick":   nil,
 	"sql/rowlist": nil,
-	"sql/server": {"sql/xa", "sql/charset", "sql/late", "sql/verify", "sql/admit", "sql/aside", "sql/audited", "sql/backup", "sql/backup/place", "sql/binlog", "sql/bulk", "sql/standin", "sql/changefeed", "sql/changefeed/sink", "sql/bound", "sql/feed", "sql/quick", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/kill", "sql/lent", "sql/named", "sql/prefetch", "sql/ddl", "sql/ddl/sharding", "sql/ending", "sql/fast", "sql/oneshot", "sql/perfschema", "sql/query", "sql/tally",
+	"sql/server": {"sql/xa", "sql/charset", "sql/late", "sql/verify", "sql/admit", "sql/aside", "sql/audited", "sql/backup", "sql/backup/place", "sql/binlog", "sql/bulk", "sql/standin", "sql/changefeed", "sql/changefeed/sink", "sql/bound", "sql/feed", "sql/quick", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/kill", "sql/lent", "sql/named", "sql/prefetch", "sql/ddl", "sql/ddl/like", "sql/ddl/sharding", "sql/ending", "sql/fast", "sql/oneshot", "sql/perfschema", "sql/query", "sql/tally",
 		"sql/statements", "sql/sysschema", "sql/virtual", "sql/describe", "sql/infile", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/digest", "sql/events",
 		"sql/function", "sql/stored",
 		"sql/token", "sql/users", "sql/weigh", "sql/zone", "obs", "obs/audit"},
@@ -226,7 +227,7 @@ var allowed = map[string][]string{
 	"sql/describe":   {"sql/schema", "sql/token", "sql/zone"},
 	"sql/infoschema": {"sql/describe", "sql/rights", "sql/schema", "sql/session", "sql/table"},
 	// rewrite changes texts and their trees, and looks nothing up
-	"sql/rewrite": {"sql/bound", "sql/ddl", "sql/schema", "sql/session", "sql/zone"},
+	"sql/rewrite": {"sql/bound", "sql/ddl", "sql/expr/fulltext", "sql/function", "sql/schema", "sql/session", "sql/token", "sql/zone"},
 	// digest counts texts, and knows neither sessions nor tables
 	"sql/digest": {"obs/audit", "sql/work"},
 	// recording keeps texts and literals, and knows no session; recorded knows tables
@@ -385,7 +386,7 @@ var onlyIn = map[string]struct {
 	"github.com/dolthub/go-mysql-server": {
 		[]string{"sql/assign", "sql/backup", "sql/bulk", "sql/charset", "sql/late", "sql/parted", "sql/changefeed", "sql/changefeed/event", "sql/bind", "sql/binlog", "sql/bound", "sql/expr", "sql/expr/collate", "sql/expr/exprtest", "sql/expr/fn", "sql/exec", "sql/feed", "sql/uca",
 			"sql/ending", "sql/xa", "sql/function", "sql/given", "sql/infile", "sql/jsontable", "sql/kill", "sql/lent", "sql/named", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/access", "sql/prefetch",
-			"sql/ddl", "sql/ddl/placing", "sql/ddl/sharding", "sql/ddl/sorted", "sql/fast", "sql/oneshot", "sql/perfschema", "sql/query", "sql/recorded", "sql/rowuse", "sql/result", "sql/selected", "sql/views", "sql/opt", "sql/audited", "sql/verify", "sql/server", "sql/statements", "sql/sysschema", "sql/virtual", "sql/describe", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/events", "sql/stored", "sql/users", "sql/weigh", "sql/zone"},
+			"sql/ddl", "sql/ddl/like", "sql/ddl/placing", "sql/ddl/sharding", "sql/ddl/sorted", "sql/fast", "sql/oneshot", "sql/perfschema", "sql/query", "sql/recorded", "sql/rowuse", "sql/result", "sql/selected", "sql/views", "sql/opt", "sql/audited", "sql/verify", "sql/server", "sql/statements", "sql/sysschema", "sql/virtual", "sql/describe", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/events", "sql/stored", "sql/users", "sql/weigh", "sql/zone"},
 		"its API moves; the packages below sql/ follow it",
 	},
 	"gocloud.dev": {

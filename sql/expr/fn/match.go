@@ -20,7 +20,7 @@ func init() {
 			key := wordKey(c)
 			return func(a []*expr.Vec, i int32, v *expr.Vec) error {
 				v.I[i] = 0
-				if s.Matches(fulltext.NewDoc(document(a[2:], i), key)) {
+				if s.Matches(s.NewDoc(document(a[2:], i), key)) {
 					v.I[i] = 1
 				}
 				return nil
@@ -41,7 +41,7 @@ func init() {
 						in[k] = float64(x.I[i])
 					}
 				}
-				d := fulltext.NewDoc(document(a[3+n:], i), key)
+				d := s.NewDoc(document(a[3+n:], i), key)
 				v.F[i] = float64(float32(s.Rank(d, a[2].F[i], in)))
 				return nil
 			}, nil
@@ -54,7 +54,7 @@ func searchOf(c *expr.Call) fulltext.Search {
 	if text == nil || mode == nil || text.V.IsNull() {
 		return fulltext.Search{}
 	}
-	s, _ := fulltext.Parse(text.V.S, mode.V.S == "boolean") // the binder has refused what it refuses
+	s, _ := fulltext.Parse(text.V.S, fulltext.ModeOf(mode.V.S)) // the binder has refused what it refuses
 	return s
 }
 

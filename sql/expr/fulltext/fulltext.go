@@ -3,12 +3,14 @@
 // rows a word stands.
 //
 // A text is words of letters, digits, underscores and single apostrophes inside. Words of less than
-// three letters and stop words are not found.
+// three letters and stop words are not found. An index WITH PARSER ngram takes texts apart in
+// another way: see [Parser].
 package fulltext
 
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -28,14 +30,6 @@ var stopwords = func() map[string]bool {
 	}
 	return out
 }()
-
-// found reports whether a word may be found.
-func found(w string) bool {
-	return utf8.RuneCountInString(w) >= minLetters && !stopwords[strings.ToLower(w)]
-}
-
-// Words are all words of a text, in order.
-func Words(text string) []string { return firstWords(text, math.MaxInt) }
 
 // firstWords are the first words of a text, most of them at most.
 func firstWords(text string, most int) (out []string) {
@@ -75,8 +69,11 @@ type Term struct {
 	Weight             float64
 }
 
-// Search is a text that is searched for.
-type Search struct{ Terms []Term }
+// Search is a text that is searched for, in an index whose texts Parser takes apart.
+type Search struct {
+	Terms  []Term
+	Parser Parser
+}
 
 const (
 	// mostWords is how many words a search may have: each is looked up in the index.
@@ -92,17 +89,44 @@ var (
 		"search for less", mostDeep)
 )
 
+// Mode is how a text behind AGAINST is read: in boolean or in natural language mode, for an index
+// that has the parser with this name.
+type Mode struct {
+	Boolean bool
+	Parser  string
+}
+
+// String is the mode as a text, which [ModeOf] reads.
+func (m Mode) String() string {
+	name := "natural"
+	if m.Boolean {
+		name = "boolean"
+	}
+	return strings.TrimSuffix(name+" "+m.Parser, " ")
+}
+
+// ModeOf reads a mode.
+func ModeOf(text string) Mode {
+	name, parser, _ := strings.Cut(text, " ")
+	return Mode{name == "boolean", parser}
+}
+
 // Parse reads the text behind AGAINST. It refuses a search with too many words (1235), or whose
 // parentheses nest too deep (1436).
-func Parse(text string, boolean bool) (Search, error) {
-	p := &parser{s: text}
-	if boolean {
+func Parse(text string, mode Mode) (Search, error) {
+	by, _ := ParserNamed(mode.Parser)
+	p := &parser{s: text, by: by}
+	if mode.Boolean {
 		terms := p.list()
-		return Search{terms}, p.err
+		return Search{terms, by}, p.err
 	}
-	var s Search
-	for _, w := range p.words(text) {
-		s.Terms = append(s.Terms, Term{Word: w})
+	s := Search{Parser: by}
+	seen := map[string]bool{}
+	for _, w := range p.take(func(most int) []string { return by.tokens(text, most) }) {
+		if !seen[w] {
+			seen[w] = true
+			s.Terms = append(s.Terms, Term{Word: w})
+		}
 	}
 	return s, p.err
 }
@@ -110,6 +134,7 @@ func Parse(text string, boolean bool) (Search, error) {
 // parser reads a search in boolean mode.
 type parser struct {
 	s     string
+	by    Parser
 	at    int
 	deep  int // parentheses that are open
 	count int // words so far
@@ -121,9 +146,10 @@ func (p *parser) fail(err error) {
 	p.err, p.at = cmp.Or(p.err, err), len(p.s)
 }
 
-// words are the words of a part of the text; none if there are too many in all.
-func (p *parser) words(text string) []string {
-	ws := firstWords(text, mostWords+1-p.count)
+// take counts the first words of a part of the text, as many as it is asked for; none if there are
+// too many in all.
+func (p *parser) take(first func(most int) []string) []string {
+	ws := first(mostWords + 1 - p.count)
 	if p.count += len(ws); p.count > mostWords {
 		p.fail(errWords)
 		return nil
@@ -186,7 +212,8 @@ func (p *parser) term(t Term) (out []Term) {
 		if n < 0 {
 			n = len(p.s) - p.at
 		}
-		t.Phrase = p.words(p.s[p.at : p.at+n])
+		text := p.s[p.at : p.at+n]
+		t.Phrase = p.take(func(most int) []string { return p.by.phrase(text, most) })
 		p.at = min(p.at+n+1, len(p.s))
 		p.distance()
 		return []Term{t}
@@ -195,7 +222,8 @@ func (p *parser) term(t Term) (out []Term) {
 	if n < 0 {
 		n = len(p.s) - p.at
 	}
-	for _, w := range p.words(p.s[p.at : p.at+n]) {
+	text := p.s[p.at : p.at+n]
+	for _, w := range p.take(func(most int) []string { return firstWords(text, most) }) {
 		t.Word = w
 		out = append(out, t)
 	}
@@ -206,7 +234,24 @@ func (p *parser) term(t Term) (out []Term) {
 	} else if n == 0 {
 		p.at++ // a blank
 	}
+	for i := range out {
+		out[i] = p.inGrams(out[i])
+	}
 	return out
+}
+
+// inGrams is the term that a word stands for where the index has n-grams: a phrase of them. Only
+// the beginning of one stays what it is.
+func (p *parser) inGrams(t Term) Term {
+	n := p.by.gram
+	if n == 0 || t.Prefix && utf8.RuneCountInString(t.Word) < n {
+		return t
+	}
+	t.Phrase = p.take(func(most int) []string { return grams(t.Word, n, most, true) })
+	if t.Word, t.Prefix = "", false; len(t.Phrase) == 1 {
+		t.Word, t.Phrase = t.Phrase[0], nil
+	}
+	return t
 }
 
 // distance skips @n behind a phrase.
@@ -231,11 +276,11 @@ func (s Search) Leaves() []Term {
 				walk(t.Group)
 			case t.Phrase != nil:
 				for _, w := range t.Phrase {
-					if found(w) {
+					if s.Parser.found(w) {
 						out = append(out, Term{Word: w, Ignored: t.Ignored})
 					}
 				}
-			case t.Findable():
+			case s.Findable(t):
 				out = append(out, t)
 			}
 		}
@@ -245,22 +290,24 @@ func (s Search) Leaves() []Term {
 }
 
 // Findable reports whether a word or prefix may be found.
-func (t Term) Findable() bool { return t.Word != "" && (t.Prefix || found(t.Word)) }
+func (s Search) Findable(t Term) bool { return s.Parser.findable(t) }
 
 // Doc is a text that is searched.
 type Doc struct {
-	words []string // as keys
-	count map[string]int
-	key   func(string) string
+	parser Parser
+	words  []string // as keys
+	count  map[string]int
+	key    func(string) string
 }
 
-// NewDoc takes a text apart. key makes equal strings of words that are equal, and keeps beginnings.
-func NewDoc(text string, key func(string) string) *Doc {
-	d := &Doc{count: map[string]int{}, key: key}
-	for _, w := range Words(text) {
+// NewDoc takes a text apart that is searched. key makes equal strings of words that are equal, and
+// keeps beginnings.
+func (s Search) NewDoc(text string, key func(string) string) *Doc {
+	d := &Doc{parser: s.Parser, count: map[string]int{}, key: key}
+	for _, w := range d.parser.tokens(text, math.MaxInt) {
 		k := key(w)
 		d.words = append(d.words, k)
-		if found(w) {
+		if d.parser.found(w) {
 			d.count[k]++
 		}
 	}
@@ -269,7 +316,7 @@ func NewDoc(text string, key func(string) string) *Doc {
 
 // times is how often a word, or one with a beginning, stands in the text.
 func (d *Doc) times(t Term) (n int) {
-	if !t.Findable() {
+	if !d.parser.findable(t) {
 		return 0
 	}
 	k := d.key(t.Word)
@@ -296,7 +343,7 @@ func (d *Doc) has(t Term) bool {
 }
 
 func (d *Doc) phrase(ws []string) bool {
-	if len(ws) == 0 {
+	if len(ws) == 0 || d.parser.gram > 0 && !slices.ContainsFunc(ws, d.parser.found) {
 		return false
 	}
 	keys := make([]string, len(ws))
@@ -374,27 +421,49 @@ func (d *Doc) weight(ts []Term) (w float64) {
 
 // Needed are sets of words: a row that is found has a word of each set. whole says that the text of
 // the row is to be looked at, too.
-func Needed(terms []Term) (sets [][]Term, whole bool) {
+func (s Search) Needed() (sets [][]Term, whole bool) { return s.needed(s.Terms) }
+
+func (s Search) needed(terms []Term) (sets [][]Term, whole bool) {
 	var some []Term
-	must, plain := false, true
+	must, known := false, true
 	for _, t := range terms {
-		word := t.Group == nil && t.Phrase == nil
-		if whole = whole || t.Not || !word; t.Must {
-			must = true
-			if word {
-				sets = append(sets, []Term{t})
-			} else if t.Phrase != nil {
-				for _, l := range (Search{Terms: []Term{{Phrase: t.Phrase}}}).Leaves() {
-					sets = append(sets, []Term{l})
-				}
-			}
+		plain := t.Group == nil && t.Phrase == nil
+		if whole = whole || t.Not || !plain; t.Not {
+			continue
 		}
-		if plain = plain && word; !t.Not {
-			some = append(some, t)
+		if t.Must {
+			must = true
+			sets = append(sets, s.every(t)...)
+			continue
+		}
+		// A row may be found by any of these: one set of each will do.
+		if of := s.every(t); len(of) > 0 {
+			some = append(some, of[0]...)
+		} else {
+			known = false
 		}
 	}
-	if !must && plain {
+	if !must && known {
 		sets = [][]Term{some}
 	}
 	return sets, whole
+}
+
+// every are the sets of words of which a row that has a term has one each; none if nothing is known
+// of it.
+func (s Search) every(t Term) (sets [][]Term) {
+	switch {
+	case t.Group != nil:
+		sets, _ = s.needed(t.Group)
+	case t.Phrase != nil:
+		for _, l := range (Search{[]Term{{Phrase: t.Phrase}}, s.Parser}).Leaves() {
+			sets = append(sets, []Term{l})
+		}
+		if len(sets) == 0 && s.Parser.gram > 0 {
+			sets = [][]Term{nil} // it is not found
+		}
+	default:
+		sets = [][]Term{{t}}
+	}
+	return sets
 }

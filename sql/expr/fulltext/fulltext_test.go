@@ -29,7 +29,7 @@ func TestTooMuch(t *testing.T) {
 		{"too many words, then too deep", strings.Repeat("word ", mostWords+1) + deep(mostDeep+1), true, 1235},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := Parse(c.text, c.boolean)
+			_, err := Parse(c.text, Mode{Boolean: c.boolean})
 			var me *mysql.SQLError
 			switch {
 			case c.number == 0 && err != nil:
