@@ -96,7 +96,7 @@ func (s *Session) XAStart(ctx *sql.Context, name []byte) error {
 	if s.xa != nil {
 		return ErrXAState(s.XAState())
 	}
-	if t := s.Txn(); s.GetIgnoreAutoCommit() || t != nil && t.KV != nil {
+	if t := s.Txn(); s.tablesLocked || s.GetIgnoreAutoCommit() || t != nil && t.KV != nil {
 		return ErrXAOutside
 	}
 	p, ok := s.env.DB.(kv.Preparer)
@@ -112,7 +112,6 @@ func (s *Session) XAStart(ctx *sql.Context, name []byte) error {
 			return ErrXANameUse
 		}
 	}
-	s.UnlockTables()
 	t, err := s.StartTransaction(ctx, sql.ReadWrite)
 	if err != nil {
 		return err
@@ -120,6 +119,18 @@ func (s *Session) XAStart(ctx *sql.Context, name []byte) error {
 	s.xa = &XA{name: name, Preparation: kv.Preparation{User: s.Client().User}}
 	ctx.SetTransaction(t)
 	ctx.SetIgnoreAutoCommit(true)
+	return nil
+}
+
+// XAResume takes back that no more statements come.
+func (s *Session) XAResume(name []byte) error {
+	switch state := s.XAState(); {
+	case state != xaIdle:
+		return ErrXAInvalid
+	case string(s.xa.name) != string(name):
+		return ErrXANoName
+	}
+	s.xa.idle = false
 	return nil
 }
 
@@ -232,7 +243,7 @@ func (s *Session) XARollback(ctx *sql.Context, name []byte) error {
 // xaFinish ends a transaction that stands prepared.
 func (s *Session) xaFinish(ctx *sql.Context, name []byte, commit bool) error {
 	if t := s.Txn(); s.GetIgnoreAutoCommit() || t != nil && t.KV != nil {
-		return ErrXAOutside
+		return ErrXAState(s.XAState()) // as MySQL 8.0.29 and newer, also of a transaction that is none of XA
 	}
 	p, ok := s.env.DB.(kv.Preparer)
 	if !ok {

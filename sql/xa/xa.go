@@ -22,7 +22,7 @@ import (
 
 // Statement is a statement of XA.
 type Statement struct {
-	verb     string // start, end, prepare, commit, rollback or recover
+	verb     string // start, resume, end, prepare, commit, rollback or recover
 	id       ID
 	onePhase bool
 	convert  bool // XA RECOVER CONVERT XID
@@ -148,8 +148,11 @@ func (st *Statement) read(p *parser) {
 	}
 	switch st.verb {
 	case "start":
-		if p.takes("join") || p.takes("resume") {
+		switch {
+		case p.takes("join"):
 			st.bad = session.ErrXAInvalid
+		case p.takes("resume"):
+			st.verb = "resume"
 		}
 	case "end":
 		if p.takes("suspend") {
@@ -219,6 +222,8 @@ func (st *Statement) Run(ctx *sql.Context, mine rights.Set) ([]sql.Row, error) {
 	switch name := st.id.Name(); st.verb {
 	case "start":
 		err = s.XAStart(ctx, name)
+	case "resume":
+		err = s.XAResume(name)
 	case "end":
 		err = s.XAEnd(name)
 	case "prepare":
