@@ -182,8 +182,11 @@ func (d *database) CreateTrigger(ctx *sql.Context, def sql.TriggerDefinition) er
 	if err := d.touch(ctx, on); err != nil {
 		return err
 	}
-	return d.create(ctx, schema.IxTrigger, &schema.ObjectDesc{DB: d.name, Name: def.Name, Seq: schema.ObjectSeq(),
-		Trigger: &def, Definer: session.DefinerOf(ctx)}, func() error {
+	o := &schema.ObjectDesc{DB: d.name, Name: def.Name, Seq: schema.ObjectSeq(), Trigger: &def, Definer: session.DefinerOf(ctx)}
+	if err := o.PlaceTrigger(func() (*schema.Database, error) { return d.look(ctx) }); err != nil {
+		return err
+	}
+	return d.create(ctx, schema.IxTrigger, o, func() error {
 		return mysql.NewSQLError(1359, "HY000", "Trigger '%s.%s' already exists", d.name, def.Name)
 	})
 }
