@@ -444,6 +444,7 @@ func (p *routine) Run(f *program.Frame, text string) (warnings []*program.Condit
 		if err := p.run(f, text); err != nil {
 			return err
 		}
+		p.s.BeginDiagnostics()
 		warnings = nil
 		for i, w := range p.s.Warnings() {
 			if i >= int(before) {

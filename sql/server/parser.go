@@ -10,6 +10,7 @@ import (
 
 	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/ddl"
+	"github.com/godwitdb/godwit/sql/diagnostics"
 	"github.com/godwitdb/godwit/sql/ending"
 	"github.com/godwitdb/godwit/sql/rewrite"
 	"github.com/godwitdb/godwit/sql/rights"
@@ -224,6 +225,9 @@ func (p *parser) stored(query string, o sqlparser.ParserOptions) (sqlparser.Stat
 	if st, rest := xa.Parse(query, m); st != nil {
 		return inject(ignoreAuth, &ownNode{g: p.g, name: st.Name(), sch: st.Schema(), writes: true,
 			run: func(ctx *sql.Context) ([]sql.Row, error) { return st.Run(ctx, p.g.rights(ctx)) }}), len(query) - len(rest)
+	}
+	if st, rest := diagnostics.Parse(query, m); st != nil {
+		return inject(ignoreAuth, &ownNode{g: p.g, name: st.Name(), sch: st.Schema(), run: st.Run}), len(query) - len(rest)
 	}
 	st, rest := stored.Parse(query, m)
 	if st == nil {

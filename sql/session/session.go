@@ -29,7 +29,8 @@ type Session struct {
 	Trace *obs.Trace
 	home  *string // the current database, while the statement visits another one
 	// Stmt has the facts of the statement that is executed. It is replaced as a whole.
-	Stmt Statement
+	Stmt        Statement
+	diagnostics diagnostics
 	// Binds are the parameters of the prepared statement that the client executes; nil for text.
 	Binds map[string]*querypb.BindVariable
 	// Speculation is what the session was made for; nil for the sessions of clients.

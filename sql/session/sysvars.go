@@ -76,6 +76,9 @@ func InitSystemVariables() {
 			Name: switchesVar, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both), Dynamic: true, Default: switchDefaults,
 			Type: switches{types.NewSystemStringType(switchesVar)},
 		}})
+		for _, name := range []string{warningCountVar, errorCountVar} {
+			sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{session(name, types.NewSystemUintType(name, 0, math.MaxUint32), uint64(0))})
+		}
 		for _, name := range []string{insertIDVar, identityVar} {
 			sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&sql.MysqlSystemVariable{
 				Name: name, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Session), Dynamic: true, Default: int64(0),
@@ -242,6 +245,8 @@ func (s *Session) GetSessionVariable(ctx *sql.Context, name string) (any, error)
 		return strconv.FormatUint(uint64(s.token()), 10), nil
 	case lower == oldStalenessVar:
 		name = StalenessVar
+	case lower == warningCountVar || lower == errorCountVar:
+		return uint64(len(s.Diagnostics(lower == errorCountVar))), nil
 	case lower == insertIDVar || lower == identityVar:
 		return s.GetLastQueryInfo().LastInsertId.Load(), nil
 	case lower == "group_concat_max_len":
@@ -274,6 +279,7 @@ func (s *Session) GetAllSessionVariables() map[string]any {
 			all[name] = v
 		}
 	}
+	all[warningCountVar], all[errorCountVar] = uint64(len(s.Diagnostics(false))), uint64(len(s.Diagnostics(true)))
 	return all
 }
 

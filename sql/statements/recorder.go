@@ -55,6 +55,7 @@ type Began struct {
 // It has the values of a prepared statement that is executed.
 func (r *Recorder) Begin(s *session.Session, query string, binds map[string]*querypb.BindVariable, start time.Time) Began {
 	s.BeginCommand()
+	s.BeginDiagnostics()
 	b := Began{to: r, schema: s.BaseSession.GetCurrentDatabase(), start: start, before: s.Spent(),
 		span: r.Tracer.Statement(query, start), binds: binds, was: inside(s)}
 	if b.span != nil {
@@ -112,6 +113,9 @@ func (b *Began) End(s *session.Session, query string, c *session.StatementCost, 
 	b.to.keep(s, b, &st, err)
 	if c.Elapsed > s.LongQuery {
 		b.to.slow(s, &st, err)
+	}
+	if err != nil {
+		s.NoteError(err)
 	}
 	return err
 }

@@ -207,7 +207,7 @@ var allowed = map[string][]string{
 	// sockets know nothing of SQL
 	"sql/quick":   nil,
 	"sql/rowlist": nil,
-	"sql/server": {"sql/xa", "sql/charset", "sql/late", "sql/verify", "sql/admit", "sql/aside", "sql/audited", "sql/backup", "sql/backup/place", "sql/binlog", "sql/bulk", "sql/standin", "sql/changefeed", "sql/changefeed/sink", "sql/bound", "sql/feed", "sql/quick", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/kill", "sql/lent", "sql/named", "sql/prefetch", "sql/ddl", "sql/ddl/like", "sql/ddl/sharding", "sql/ending", "sql/fast", "sql/oneshot", "sql/perfschema", "sql/query", "sql/tally",
+	"sql/server": {"sql/xa", "sql/diagnostics", "sql/charset", "sql/late", "sql/verify", "sql/admit", "sql/aside", "sql/audited", "sql/backup", "sql/backup/place", "sql/binlog", "sql/bulk", "sql/standin", "sql/changefeed", "sql/changefeed/sink", "sql/bound", "sql/feed", "sql/quick", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/kill", "sql/lent", "sql/named", "sql/prefetch", "sql/ddl", "sql/ddl/like", "sql/ddl/sharding", "sql/ending", "sql/fast", "sql/oneshot", "sql/perfschema", "sql/query", "sql/tally",
 		"sql/statements", "sql/sysschema", "sql/virtual", "sql/describe", "sql/infile", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/digest", "sql/events",
 		"sql/function", "sql/stored",
 		"sql/token", "sql/users", "sql/weigh", "sql/zone", "obs", "obs/audit"},
@@ -216,6 +216,8 @@ var allowed = map[string][]string{
 	// ending ends transactions, and knows no tables
 	"sql/ending": {"sql/session", "sql/token"},
 	"sql/xa":     {"sql/rights", "sql/session", "sql/token"},
+	// diagnostics shows what a session has of its last statement
+	"sql/diagnostics": {"sql/session", "sql/token"},
 	// events says when what is run, and where, and runs nothing itself
 	"sql/events": {"kv/job", "sql/ddl", "sql/rights", "sql/schema", "sql/session"},
 	// stored makes and shows stored functions, and calls none
@@ -385,7 +387,7 @@ var onlyIn = map[string]struct {
 	},
 	"github.com/dolthub/go-mysql-server": {
 		[]string{"sql/assign", "sql/backup", "sql/bulk", "sql/charset", "sql/late", "sql/parted", "sql/changefeed", "sql/changefeed/event", "sql/bind", "sql/binlog", "sql/bound", "sql/expr", "sql/expr/collate", "sql/expr/exprtest", "sql/expr/fn", "sql/exec", "sql/feed", "sql/uca",
-			"sql/ending", "sql/xa", "sql/function", "sql/given", "sql/infile", "sql/jsontable", "sql/kill", "sql/lent", "sql/named", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/access", "sql/prefetch",
+			"sql/diagnostics", "sql/ending", "sql/xa", "sql/function", "sql/given", "sql/infile", "sql/jsontable", "sql/kill", "sql/lent", "sql/named", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/access", "sql/prefetch",
 			"sql/ddl", "sql/ddl/like", "sql/ddl/placing", "sql/ddl/sharding", "sql/ddl/sorted", "sql/fast", "sql/oneshot", "sql/perfschema", "sql/query", "sql/recorded", "sql/rowuse", "sql/result", "sql/selected", "sql/views", "sql/opt", "sql/audited", "sql/verify", "sql/server", "sql/statements", "sql/sysschema", "sql/virtual", "sql/describe", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/events", "sql/stored", "sql/users", "sql/weigh", "sql/zone"},
 		"its API moves; the packages below sql/ follow it",
 	},
