@@ -104,6 +104,16 @@ var tooLarge = regexp.MustCompile(`strconv\.ParseFloat: parsing "([^"]*)": value
 // unwritten is what the engine says of character sets and collations that it only knows by name.
 var unwritten = regexp.MustCompile("^The (character set|collation) `([^`]*)` has not yet been implemented")
 
+// unknown is what the engine says of functions that it does not have, or knows by name only.
+var unknown = regexp.MustCompile(`^(?:function: '(\w+)' not found|unsupported JSON function: (\w+)$)`)
+
+// absent are functions of MySQL that are nowhere, and what to do instead.
+var absent = map[string]string{
+	"extractvalue": "read XML in the client", "updatexml": "change XML in the client",
+	"json_schema_valid":             "look at documents by JSON_TYPE and JSON_CONTAINS_PATH, or validate them in the client",
+	"json_schema_validation_report": "validate documents in the client",
+}
+
 // states are the SQLSTATEs of errors to which the engine gives a number only.
 var states = map[int]string{
 	1048: "23000", // column cannot be null
@@ -135,6 +145,12 @@ func Numbered(e *mysql.SQLError) *mysql.SQLError {
 	if m := unwritten.FindStringSubmatch(e.Message); m != nil {
 		return mysql.NewSQLError(1235, "42000", "This version of Godwit doesn't yet support '%s %s' for columns and literals: "+
 			"use utf8mb4, and SET NAMES for what the client speaks", m[1], m[2])
+	}
+	if m := unknown.FindStringSubmatch(e.Message); m != nil {
+		name := strings.ToLower(m[1] + m[2])
+		if instead := absent[name]; instead != "" {
+			return mysql.NewSQLError(1235, "42000", "This version of Godwit doesn't yet support '%s': %s", strings.ToUpper(name), instead)
+		}
 	}
 	for _, k := range engineErrors {
 		if k.text.MatchString(e.Message) {

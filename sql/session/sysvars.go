@@ -11,6 +11,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
 
+	"github.com/godwitdb/godwit/sql/expr/crypt"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/zone"
 )
@@ -85,6 +86,10 @@ func InitSystemVariables() {
 				Type: types.NewSystemIntType(name, 0, math.MaxInt64, false),
 			}})
 		}
+		sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&sql.MysqlSystemVariable{
+			Name: encryptionVar, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both), Dynamic: true, Default: crypt.Default,
+			Type: types.NewSystemEnumType(encryptionVar, crypt.Modes()...),
+		}})
 		for _, name := range []string{IsolationVar, OldIsolationVar} {
 			sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&sql.MysqlSystemVariable{
 				Name: name, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both), Dynamic: true, Default: "SERIALIZABLE",
@@ -221,6 +226,9 @@ func (s *Session) TextModes() (ansiQuotes, noEscapes bool) { return s.ansiQuotes
 
 // NoteCost keeps the cost of a statement for the session's variables.
 func (s *Session) NoteCost(c StatementCost) { s.LastCost = c.Plus(s.PacketCost) }
+
+// encryptionVar says how AES_ENCRYPT and AES_DECRYPT work.
+const encryptionVar = "block_encryption_mode"
 
 const costPrefix = "last_statement_"
 

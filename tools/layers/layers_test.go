@@ -154,7 +154,7 @@ var allowed = map[string][]string{
 	// zone knows names of time zones, and what a clock there shows
 	"sql/zone":    {"sql/expr/calendar"},
 	"sql/schema":  {"sql/expr/calendar", "sql/schema/rowfmt", "sql/uca", "sql/zone"},
-	"sql/session": {"kv/private", "sql/charset", "sql/kill", "sql/schema", "sql/work", "sql/zone"},
+	"sql/session": {"kv/private", "sql/charset", "sql/expr/crypt", "sql/kill", "sql/schema", "sql/work", "sql/zone"},
 	"sql/table":   {"sql/expr/collate", "sql/expr/fulltext", "sql/function", "sql/schema", "sql/session", "sql/stats", "sql/zone"},
 	// stats estimates from samples, and knows neither tables nor types
 	"sql/stats": nil,
@@ -253,7 +253,7 @@ var allowed = map[string][]string{
 	"sql/expr": {"sql/expr/calendar", "sql/expr/collate", "sql/expr/jsondoc"},
 	// leaves: dates and times as numbers, strings by collations, documents, full-text searches
 	"sql/expr/exprtest": {"sql/expr"}, "sql/expr/fn": {"sql/aside", "sql/expr", "sql/expr/calendar", "sql/expr/collate",
-		"sql/expr/fulltext", "sql/expr/jsondoc", "sql/expr/regex", "sql/function", "sql/order", "sql/zone"}, "sql/expr/regex": nil, "sql/expr/calendar": nil, "sql/expr/collate": {"sql/uca"}, "sql/uca": nil,
+		"sql/digest", "sql/expr/crypt", "sql/expr/fulltext", "sql/expr/jsondoc", "sql/expr/regex", "sql/function", "sql/order", "sql/uca", "sql/zone"}, "sql/expr/regex": nil, "sql/expr/crypt": nil, "sql/expr/calendar": nil, "sql/expr/collate": {"sql/uca"}, "sql/uca": nil,
 	"sql/expr/fulltext": nil, "sql/expr/jsondoc": {"sql/order"},
 	// admit only counts and waits
 	"sql/admit": nil,

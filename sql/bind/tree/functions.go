@@ -21,7 +21,7 @@ var Renamed = map[string]string{
 var LeftAlone = map[string]bool{
 	"get_lock": true, "release_lock": true, "release_all_locks": true,
 	"is_free_lock": true, "is_used_lock": true,
-	"load_file": true, "values": true, "default": true, "name_const": true, "benchmark": true,
+	"load_file": true, "values": true, "default": true, "name_const": true,
 	"nextval": true, "lastval": true, "setval": true,
 	"master_pos_wait": true,
 }

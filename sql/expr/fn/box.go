@@ -18,9 +18,9 @@ import (
 // boxedNames are functions of the library that may be used. Others are aggregates, have effects,
 // or are known to be wrong.
 var boxedNames = strings.Fields(`
-	aes_decrypt aes_encrypt bin_to_uuid compress uncompress uncompressed_length
+	bin_to_uuid compress uncompress uncompressed_length
 	inet_aton inet_ntoa inet6_aton inet6_ntoa is_ipv4 is_ipv4_compat is_ipv4_mapped is_ipv6 is_uuid
-	random_bytes statement_digest uuid_short uuid_to_bin
+	random_bytes uuid_short uuid_to_bin
 	st_area st_asbinary st_aswkb st_asgeojson st_astext st_aswkt st_dimension st_distance st_endpoint st_equals
 	st_geomcollfromtext st_geomcollfromtxt st_geomcollfromwkb st_geometryfromtext st_geomfromgeojson st_geomfromtext
 	st_geomfromwkb st_intersects st_latitude st_length st_linefromtext st_linefromwkb st_longitude st_perimeter
