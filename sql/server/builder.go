@@ -56,10 +56,7 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 	if err := session.Unsafe(ctx, s, n); err != nil {
 		return nil, err
 	}
-	if err := table.Searches(ctx, n); err != nil {
-		return nil, err
-	}
-	if err := table.Zoned(ctx, s, n); err != nil {
+	if err := table.Runs(ctx, s, n); err != nil {
 		return nil, err
 	}
 	if it, done, err := b.pre.Source(ctx, s, n, row); done {

@@ -14,9 +14,9 @@ import (
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
-// Searches is the refusal of a node that the engine would run and that has a MATCH over an index
-// WITH PARSER (1235): it would look for words. nil: the node has none.
-func Searches(ctx *sql.Context, n sql.Node) error {
+// searches is the refusal of a node that has a MATCH over an index WITH PARSER: the engine would look
+// for words. nil: the node has none.
+func searches(ctx *sql.Context, n sql.Node) error {
 	e, ok := n.(sql.Expressioner)
 	if !ok {
 		return nil

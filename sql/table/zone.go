@@ -28,8 +28,17 @@ func errZone(what string) error {
 		"TIMESTAMPs in UTC only; SET time_zone = '+00:00' before it", what)
 }
 
-// Zoned looks at a node that the engine is about to build, in a session whose zone is not UTC.
-func Zoned(ctx *sql.Context, s *session.Session, n sql.Node) error {
+// Runs looks at a node that the engine is about to build, and refuses what it would answer wrongly
+// (1235): times in a session whose zone is not UTC, and searches in indexes WITH PARSER.
+func Runs(ctx *sql.Context, s *session.Session, n sql.Node) error {
+	if err := searches(ctx, n); err != nil {
+		return err
+	}
+	return zoned(ctx, s, n)
+}
+
+// zoned looks at a node in a session whose zone is not UTC.
+func zoned(ctx *sql.Context, s *session.Session, n sql.Node) error {
 	switch n.(type) {
 	case *plan.InsertInto, *plan.ResolvedTable, *plan.IndexedTableAccess, *plan.ModifyColumn, *plan.AddColumn,
 		*plan.AlterDefaultSet, *plan.TableCopier:
