@@ -14,8 +14,8 @@ import (
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
-// searches is the refusal of a node that has a MATCH over an index WITH PARSER: the engine would look
-// for words. nil: the node has none.
+// searches is the refusal of a node that has a MATCH over an index WITH PARSER: the engine would
+// look for words. nil: the node has none.
 func searches(ctx *sql.Context, n sql.Node) error {
 	e, ok := n.(sql.Expressioner)
 	if !ok {
