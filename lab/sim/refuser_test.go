@@ -64,7 +64,7 @@ func TestRefusersBite(t *testing.T) {
 		{"three voters", 3, false, Break{}, 1900 * time.Millisecond, false},
 		{"three voters that wait for their turns", 3, false, Break{PatientRefusers: true}, 1900 * time.Millisecond, true},
 		{"five voters", 5, false, Break{}, 3 * time.Second, false},
-		{"five voters that do not wait for their turns", 5, false, Break{HastyRefusers: true, SplitVotes: true}, 3 * time.Second, true},
+		{"five voters that do not wait for their turns", 5, false, Break{HastyRefusers: true, SplitVotes: true, AsksOnce: true}, 3 * time.Second, true},
 		{"five voters, one is lost", 5, true, Break{}, 1900 * time.Millisecond, false},
 		{"five voters that wait for their turns, one is lost", 5, true, Break{PatientRefusers: true},
 			1900 * time.Millisecond, true},

@@ -330,7 +330,7 @@ func (w *world) tuneOwners(l *life, ho *group.HostOptions, oc *owner.Config) {
 	b := &w.cfg.Break
 	ho.PatientRefusers, ho.HastyRefusers, ho.PatientReturns = b.PatientRefusers, b.HastyRefusers, b.PatientReturns
 	ho.FixedTurns, ho.StubbornLeaders, ho.KeepsVotes = b.FixedTurns, b.StubbornLeaders, b.KeepsVotes
-	ho.HastyReturns, ho.SplitVotes = b.HastyReturns, b.SplitVotes
+	ho.HastyReturns, ho.SplitVotes, ho.AsksOnce = b.HastyReturns, b.SplitVotes, b.AsksOnce
 	oc.NoEarlyClose, oc.NoAboveHold, oc.NoHoldTransferred = b.NoEarlyClose, b.NoAboveHold, b.NoHoldTransferred
 	oc.HoldRest = w.cfg.HoldRest
 	oc.EarlySuccessors, oc.NoRefusal = b.EarlySuccessors, b.NoRefusal
