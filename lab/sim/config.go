@@ -185,8 +185,8 @@ type Break struct {
 	// StubbornLeaders has leaders that have lost the majority of their voters lead until raft
 	// notices (GRP-15).
 	StubbornLeaders bool
-	// HastyReturns has voters that come back stand as soon as they see one other (GRP-12). SplitVotes
-	// and AsksOnce have them wait for raft's timers after split votes (GRP-16), lost ones (GRP-20).
+	// HastyReturns has voters that come back stand as soon as they see one other (GRP-12).
+	// SplitVotes and AsksOnce have them wait for raft after split votes (GRP-16), lost ones (GRP-20).
 	HastyReturns, SplitVotes, AsksOnce bool
 	// HastyRegions brings a region that joins on without asking whether the nodes are ready
 	// (REGION-2, REGION-3).
