@@ -106,7 +106,7 @@ func (b *Began) End(s *session.Session, query string, c *session.StatementCost, 
 	if c.Kind == "update" || c.Kind == "delete" {
 		st.Work.Changes()
 	}
-	if c.Kind != "show" { // SHOW WARNINGS keeps those of the statement before it
+	if c.Kind != "show" && err == nil { // others may have left those of the statement before
 		st.Warnings = uint64(s.WarningCount())
 	}
 	b.to.ledger.note(s, c.Kind, b.to.Table.Record(&st), &st, err)
