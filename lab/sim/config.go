@@ -186,7 +186,7 @@ type Break struct {
 	// notices (GRP-15).
 	StubbornLeaders bool
 	// HastyReturns has voters that come back stand as soon as they see one other (GRP-12).
-	// SplitVotes and AsksOnce have them wait for raft when votes are split or lost (GRP-16, GRP-20).
+	// SplitVotes and AsksOnce have them wait for raft if votes are split or lost (GRP-16, GRP-20).
 	HastyReturns, SplitVotes, AsksOnce bool
 	// HastyRegions brings a region that joins on without asking whether the nodes are ready
 	// (REGION-2, REGION-3).
