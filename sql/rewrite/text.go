@@ -17,7 +17,7 @@ var reSysTime = regexp.MustCompile(`(?i)\bAS\s+OF\s+(?:SYSTEM\s+TIME|TIMESTAMP)\
 
 // Text brings the text of a statement to what the parser takes.
 func Text(q string) string {
-	q = quoteAccount(quoteAfter(rewriteAsOf(ddl.RewriteCreate(unwrap(plainComments(q))))))
+	q = quoteAccount(quoteColumns(rewriteAsOf(ddl.RewriteCreate(unwrap(plainComments(q))))))
 	q = analyzeLocal(quotePrimary(plainTypes(currentDefiner(alterView(withParser(q))))))
 	// a statement may have a megabyte
 	if !base.ContainsFold(q, "SYSTEM") && !base.ContainsFold(q, "TIMESTAMP") || !reSysTime.MatchString(q) {
@@ -114,20 +114,27 @@ func quotedEnd(q string, i int) int {
 // quotedText matches what is not read as syntax: quoted texts, names, and comments.
 const quotedText = "'(?:[^'\\\\]|\\\\.)*'|\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`|/\\*.*?\\*/|"
 
-var reAfter = regexp.MustCompile("(?is)" + quotedText + "\\bAFTER\\s+([a-z_][a-z_0-9$]*)")
+var reColumns = regexp.MustCompile("(?is)" + quotedText + "\\b(?:AFTER\\s+([a-z_][a-z_0-9$]*)|" +
+	"CHANGE\\s+(?:COLUMN\\s+)?(`[^`]*`|[a-z_][a-z_0-9$]*)\\s+(`[^`]*`|[a-z_][a-z_0-9$]*)|" +
+	"ALTER\\s+(?:COLUMN\\s+)?([a-z_][a-z_0-9$]*)\\s+(?:SET|DROP)\\s+DEFAULT\\b)")
 
-// quoteAfter quotes the name of the column behind which ALTER TABLE puts another: the engine takes
-// no keyword there, and status, name and type are keywords.
-func quoteAfter(q string) string {
-	if bound.Kind(q) != "alter" || !base.ContainsFold(q, "AFTER") {
+// quoteColumns quotes the names of columns where the engine takes no keyword in ALTER TABLE, and
+// status, name, date and type are keywords: behind AFTER, CHANGE and ALTER.
+func quoteColumns(q string) string {
+	if bound.Kind(q) != "alter" {
 		return q
 	}
-	return reAfter.ReplaceAllStringFunc(q, func(m string) string {
-		if name := reAfter.FindStringSubmatch(m)[1]; name != "" {
-			return strings.TrimSuffix(m, name) + "`" + name + "`"
+	var out strings.Builder
+	done := 0
+	for _, m := range reColumns.FindAllStringSubmatchIndex(q, -1) {
+		for g := 2; g < len(m); g += 2 {
+			if m[g] >= 0 && q[m[g]] != '`' {
+				out.WriteString(q[done:m[g]] + "`" + q[m[g]:m[g+1]] + "`")
+				done = m[g+1]
+			}
 		}
-		return m
-	})
+	}
+	return out.String() + q[done:]
 }
 
 var (
@@ -193,7 +200,7 @@ func quotePrimary(q string) string {
 var reAccount = regexp.MustCompile(`(?is)^(\s*(?:(?:CREATE|DROP|ALTER)\s+(?:USER|ROLE)\s+(?:IF\s+(?:NOT\s+)?EXISTS\s+)?|` +
 	`GRANT\s[^;]*\sTO\s+|REVOKE\s[^;]*\sFROM\s+|SHOW\s+GRANTS\s+FOR\s+))([a-z_][\w$]*)`)
 
-// quoteAccount quotes the name of a user, as quoteAfter does that of a column.
+// quoteAccount quotes the name of a user, as quoteColumns does those of columns.
 func quoteAccount(q string) string {
 	m := reAccount.FindStringSubmatchIndex(q)
 	if m == nil || strings.EqualFold(q[m[4]:m[5]], "CURRENT_USER") {

@@ -9,9 +9,10 @@ import (
 
 // mends are what is wrapped around rules of the engine, by the names of these.
 var mends = map[string]func(analyzer.RuleFunc) analyzer.RuleFunc{
-	"optimizeJoins":   func(optimize analyzer.RuleFunc) analyzer.RuleFunc { return keepFilters(fewOrders(optimize)) },
-	"simplifyFilters": keepEscapes,
-	"applyHashIn":     collatedIn,
+	"optimizeJoins":      func(optimize analyzer.RuleFunc) analyzer.RuleFunc { return keepFilters(fewOrders(optimize)) },
+	"simplifyFilters":    keepEscapes,
+	"applyHashIn":        collatedIn,
+	"ResolveAlterColumn": keepChanges,
 	// the first of all
 	"applyDefaultSelectLimit": shortNumbers,
 }
