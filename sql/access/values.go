@@ -24,6 +24,19 @@ func (t *Table) NewValues() *Values {
 	return v
 }
 
+// ValuesOf makes vectors of values of the rows of a table.
+func ValuesOf(ctx *sql.Context, def *schema.Table) *Values {
+	v := &Values{ctx: ctx, d: newDecoder(ctx, def, nil, nil)}
+	for _, c := range def.Cols {
+		ty := expr.FromSQL(c.Type)
+		if ty.Kind == expr.Duration {
+			ty.Scale = c.Digits
+		}
+		v.types = append(v.types, ty.AsNull())
+	}
+	return v
+}
+
 // Type is the type of a column's vectors.
 func (v *Values) Type(col int) expr.Type { return v.types[col] }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/sql/ddl/convert"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
@@ -105,6 +106,9 @@ func (t *Table) RewriteInserter(ctx *sql.Context, o, n sql.PrimaryKeySchema, oc,
 	for _, p := range n.PkOrdinals {
 		d.Cols[p].Nullable = false
 		d.PK = append(d.PK, d.Cols[p].ID)
+	}
+	if t.made, err = convert.New(ctx, t.Def, d, oc, nc); err != nil {
+		return nil, err
 	}
 	var in sql.RowInserter
 	if m.temporary != nil {

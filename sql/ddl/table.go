@@ -5,6 +5,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql/fulltext"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/sql/ddl/convert"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/table"
 )
@@ -19,6 +20,8 @@ type Table struct {
 	// filled says that a full-text index was made and has its words: the engine is about to read
 	// the rows once more to fill it.
 	filled bool
+	// made converts a column of the rows that the engine reads to write them anew.
+	made *convert.Column
 }
 
 // indexed is the same read through an index. The engine looks for foreign keys there, too.
@@ -54,6 +57,12 @@ func (t *Table) Partitions(ctx *sql.Context) (sql.PartitionIter, error) {
 		return sql.PartitionsToPartitionIter(), nil
 	}
 	return t.Table.Partitions(ctx)
+}
+
+// PartitionRows implements sql.Table.
+func (t *Table) PartitionRows(ctx *sql.Context, p sql.Partition) (sql.RowIter, error) {
+	it, err := t.Table.PartitionRows(ctx, p)
+	return t.made.Rows(it), err
 }
 
 // WithProjections implements sql.ProjectedTable.
