@@ -79,7 +79,7 @@ func TestShortLossBites(t *testing.T) {
 		name  string
 		rules Break
 		right bool
-	}{{"the rules", Break{}, true}, {"without GRP-12 and GRP-16", Break{HastyReturns: true, SplitVotes: true}, false}} {
+	}{{"the rules", Break{}, true}, {"without GRP-12 and GRP-16", Break{HastyReturns: true, SplitVotes: true, AsksOnce: true}, false}} {
 		longest, sum, n := time.Duration(0), time.Duration(0), 0
 		for _, without := range []int{0, 1} {
 			for cut := 800 * time.Millisecond; cut < 2400*time.Millisecond; cut += 200 * time.Millisecond {
