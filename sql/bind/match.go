@@ -2,12 +2,12 @@ package bind
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
 
 	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/expr/fn"
 	"github.com/godwitdb/godwit/sql/expr/fulltext"
 )
 
@@ -124,28 +124,8 @@ func (x *exprs) words(m *matching, terms []fulltext.Term) (s *algebra.Scan, rel 
 	}
 	word := m.index.Words.Columns()[0]
 	col := &expr.Col{ID: s.IDs[0], Name: word.Name, T: word.Type}
-	var any expr.Node
-	add := func(name string, args ...expr.Node) {
-		n, e := call(name, args...)
-		if e == nil && any != nil {
-			n, e = call("or", any, n)
-		}
-		if any = n; err == nil {
-			err = e
-		}
-	}
-	for _, t := range terms {
-		if t.Prefix {
-			begin := strings.ReplaceAll(t.Word, "_", `\_`) + "%"
-			add("like", col, expr.TextConst(begin, word.Type.Coll), expr.TextConst("\\", word.Type.Coll))
-			continue
-		}
-		add("=", col, expr.TextConst(t.Word, word.Type.Coll))
-		if m.index.Parser == "" {
-			add("=", col, expr.TextConst(t.Word+"'", word.Type.Coll)) // the index keeps it at the end of a word
-		}
-	}
-	return s, &algebra.Filter{In: s, Conds: []expr.Node{any}}, err
+	conds, err := fn.HasWord(col, m.search, terms)
+	return s, &algebra.Filter{In: s, Conds: conds}, err
 }
 
 // rowsWith is in how many rows a word stands.

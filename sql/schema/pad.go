@@ -2,7 +2,10 @@ package schema
 
 import (
 	"encoding/binary"
+	"slices"
+	"strings"
 
+	"github.com/dolthub/go-mysql-server/sql/fulltext"
 	"github.com/dolthub/vitess/go/sqltypes"
 
 	"github.com/godwitdb/godwit/base"
@@ -70,10 +73,13 @@ func (d *ColumnDesc) NewKeys() {
 }
 
 // Fit takes from columns the properties of keys that not all nodes of a cluster of version v know,
-// unless old has the column with them.
+// unless old has the column with them. The engine tells words of full-text indexes apart by one
+// weight for each character, so keys of the tables that it has for them have no more.
 func (d *TableDesc) Fit(old *TableDesc, v base.ClusterVersion) {
+	words := d.ofWords()
 	for i := range d.Cols {
 		c := &d.Cols[i]
+		c.Expanded = c.Expanded && !words
 		for k, f := range c.flags() {
 			if v >= f.since {
 				continue
@@ -86,6 +92,12 @@ func (d *TableDesc) Fit(old *TableDesc, v base.ClusterVersion) {
 			*f.set = false
 		}
 	}
+}
+
+// ofWords reports whether the engine has made the table for the words of a full-text index.
+func (d *TableDesc) ofWords() bool {
+	return len(d.Cols) > 0 && d.Cols[0].Name == fulltext.SchemaDocCount[0].Name && slices.ContainsFunc(
+		[]string{"_FTS_POSITION", "_FTS_DOC_COUNT", "_FTS_GLOBAL_COUNT"}, func(end string) bool { return strings.HasSuffix(d.Name, end) })
 }
 
 // KeysSince is the version since which keys may be as those of the table are.

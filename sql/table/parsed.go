@@ -62,7 +62,7 @@ func newParsedEditor(ctx *sql.Context, x *schema.EngineIndex, set fulltext.Table
 	e := &parsedEditor{
 		parser: p, cols: x.Positions, keys: x.SearchKey().Positions,
 		words: set.DocCount.Inserter(ctx).(sql.TableEditor), rows: set.RowCount.Inserter(ctx).(sql.TableEditor),
-		key: func(w string) string { return string(coll.AppendWeights(nil, w)) },
+		key: func(w string) string { return string(coll.AppendAlone(nil, w)) },
 	}
 	if coll.Binary {
 		e.key = func(w string) string { return w }

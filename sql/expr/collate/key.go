@@ -57,6 +57,17 @@ func (c *Collator) AppendWeights(b []byte, s string) []byte {
 	return b[:end]
 }
 
+// AppendAlone appends a number for each character by itself, as LIKE compares them: the same for
+// strings that are equal so.
+func (c *Collator) AppendAlone(b []byte, s string) []byte {
+	for len(s) > 0 {
+		var w int32
+		w, s = c.next(s)
+		b = appendWeight(b, w)
+	}
+	return b
+}
+
 func appendWeight(b []byte, w int32) []byte {
 	if u := uint32(w) + 1; u < 1<<24-1 {
 		return append(b, byte(u), byte(u>>8), byte(u>>16))

@@ -1,11 +1,13 @@
 package fn
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/expr/collate"
 	"github.com/godwitdb/godwit/sql/expr/fulltext"
+	"github.com/godwitdb/godwit/sql/uca"
 )
 
 // MATCH ... AGAINST is bound to two functions. $match(search, mode, columns...) says whether a row
@@ -58,13 +60,14 @@ func searchOf(c *expr.Call) fulltext.Search {
 	return s
 }
 
-// wordKey makes keys of words by the collation of the last column.
+// wordKey makes keys of words by the collation of the last column, as the index has them: by one
+// weight for each character.
 func wordKey(c *expr.Call) func(string) string {
 	coll := collate.Of(c.Args[len(c.Args)-1].Type().Coll)
 	if coll.Binary {
 		return func(w string) string { return w }
 	}
-	return func(w string) string { return string(coll.AppendWeights(nil, w)) }
+	return func(w string) string { return string(coll.AppendAlone(nil, w)) }
 }
 
 // document is the text of a row.
@@ -76,4 +79,34 @@ func document(cols []*expr.Vec, i int32) string {
 		}
 	}
 	return strings.Join(parts, " ")
+}
+
+// HasWord are the conditions under which a column, of the words of an index, has one of some words
+// or beginnings. Words are told apart by one weight for each character, as LIKE does; "=" finds
+// them by the key, and would find more in a collation where characters have several.
+func HasWord(col *expr.Col, s fulltext.Search, terms []fulltext.Term) (conds []expr.Node, err error) {
+	text := func(w string) expr.Node { return expr.TextConst(w, col.T.Coll) }
+	any := func(to expr.Node, name string, args ...expr.Node) expr.Node {
+		n, e := expr.NewCall(expr.Lookup(name), args...)
+		if e == nil && to != nil {
+			n, e = expr.NewCall(expr.Lookup("or"), to, n)
+		}
+		err = cmp.Or(err, e)
+		return n
+	}
+	var same, alike expr.Node
+	for _, t := range terms {
+		for _, w := range s.Forms(t) {
+			like := []expr.Node{col, text(strings.ReplaceAll(w, "_", `\_`)), text(`\`)}
+			if alike = any(alike, "like", like...); t.Prefix {
+				same = any(same, "like", like...)
+			} else {
+				same = any(same, "=", col, text(w))
+			}
+		}
+	}
+	if conds = append(conds, same); uca.Expands(col.T.Coll) {
+		conds = append(conds, alike)
+	}
+	return conds, err
 }

@@ -69,6 +69,18 @@ func (p Parser) found(w string) bool {
 // findable reports whether a word or prefix may be found.
 func (p Parser) findable(t Term) bool { return t.Word != "" && (t.Prefix || p.found(t.Word)) }
 
+// Forms are the words of the index that stand for a term; a beginning ends with %. What takes texts
+// apart by words leaves an apostrophe at the end of one.
+func (s Search) Forms(t Term) []string {
+	switch {
+	case t.Prefix:
+		return []string{t.Word + "%"}
+	case s.Parser.gram > 0:
+		return []string{t.Word}
+	}
+	return []string{t.Word, t.Word + "'"}
+}
+
 // Count is how often a token stands in a text.
 type Count struct {
 	Token string
