@@ -16,13 +16,7 @@ type Values struct {
 }
 
 // NewValues makes vectors of values of a table.
-func (t *Table) NewValues() *Values {
-	v := &Values{ctx: t.s.ctx, d: newDecoder(t.s.ctx, t.st.Def, nil, nil)}
-	for _, c := range t.cols[:len(t.st.Def.Cols)] {
-		v.types = append(v.types, c.Type.AsNull())
-	}
-	return v
-}
+func (t *Table) NewValues() *Values { return ValuesOf(t.s.ctx, t.st.Def) }
 
 // ValuesOf makes vectors of values of the rows of a table.
 func ValuesOf(ctx *sql.Context, def *schema.Table) *Values {

@@ -48,7 +48,7 @@ func New(ctx *sql.Context, t *schema.Table, desc *schema.TableDesc, oc, nc *sql.
 		return nil, err
 	}
 	if c.to, err = assign.New(ctx, env, col, from); err != nil {
-		return nil, nil //nolint:nilerr // it is not known to us
+		return nil, nil // a pair of types that we do not know
 	}
 	c.to.Strict, c.to.Nulls = sql.LoadSqlMode(ctx).Strict(), assign.TakeNull
 	return c, nil
@@ -91,7 +91,6 @@ func (r *rows) Next(ctx *sql.Context) (sql.Row, error) {
 	if c.row++; row[c.pos] == nil {
 		return row, nil
 	}
-	row = row.Copy()
 	c.in.Reset(c.from.Type(c.pos), 1)
 	if err := c.from.Put(&c.in, 0, c.pos, row[c.pos]); err != nil {
 		return nil, err

@@ -88,15 +88,6 @@ func (l *Like) simplify(parts []string, special bool) {
 	}
 }
 
-// Prefix is the text that each match begins with, as the pattern has it; exact reports a pattern
-// without wildcards.
-func (l *Like) Prefix() (prefix string, exact bool) {
-	if l.kind == likeEqual || l.kind == likeAffix {
-		return l.prefix, l.kind == likeEqual
-	}
-	return "", false
-}
-
 // Match reports whether a string fits the pattern. It may take time that grows with the product of
 // the lengths: ask is called now and then, and its error is returned.
 func (l *Like) Match(s string, ask func() error) (bool, error) {

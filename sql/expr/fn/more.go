@@ -1,9 +1,7 @@
 package fn
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/godwitdb/godwit/sql/digest"
 	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/expr/collate"
 	"github.com/godwitdb/godwit/sql/expr/jsondoc"
 	"github.com/godwitdb/godwit/sql/uca"
 )
@@ -101,8 +100,7 @@ func registerStatementDigests() {
 	})
 	textFunc("statement_digest", "s", 1, 1, maybe(expr.TextType(64, typeWord.Coll, expr.CoerceNumeric)),
 		func(a []*expr.Vec, i int32) (string, bool) {
-			s := sha256.Sum256([]byte(digest.Text(a[0].S[i], 0)))
-			return hex.EncodeToString(s[:]), true
+			return digest.Hash(digest.Text(a[0].S[i], 0)), true
 		})
 }
 
@@ -111,18 +109,17 @@ func registerStatementDigests() {
 // have one, and its bytes are in the order of the texts. MySQL's weights are other numbers.
 func weightString(c *expr.Call, k *expr.Compiler) (rowEval, error) {
 	t := c.Args[0].Type()
-	weights := uca.Of(t.Coll)
-	pad := t.Coll.PadAttribute() == "PAD SPACE"
+	coll, weights := collate.Of(t.Coll), uca.Of(t.Coll)
 	return func(a []*expr.Vec, i int32, v *expr.Vec) error {
 		if t.Kind != expr.Bytes && t.Kind != expr.Text {
 			v.SetNull(int(i)) // as in MySQL
 			return nil
 		}
 		s := a[0].S[i]
-		if pad {
+		if coll.Pad {
 			s = strings.TrimRight(s, " ")
 		}
-		if weights == nil || t.Kind == expr.Bytes {
+		if coll.Binary || t.Kind == expr.Bytes {
 			v.S[i] = s
 			return nil
 		}
