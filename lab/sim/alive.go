@@ -16,12 +16,12 @@ import (
 // While faults go on, each node keeps writing rows of each group, as statements do. A set of nodes
 // is whole if no fault touches them, they reach each other, and they are a majority of each group.
 // Each write of a whole node must succeed within wholeBound of the write before, or of the last
-// change of the whole set, and so must the rows after the last fault, also after a time without a
-// whole set, when leaders are elected anew and wait for leases. (serveBound is the goal.)
+// change of the whole set, and so must the rows after the last fault. After a time without a whole
+// set leaders are elected anew and wait for leases, for lostBound. (serveBound is the goal.)
 
 const (
 	wholeBound = 3500 * time.Millisecond
-	lostFor    = 5 * time.Second        // a pause counts as one after a time without a whole set
+	lostBound  = 5 * time.Second
 	aliveEvery = 250 * time.Millisecond // a write for each node and group
 	aliveSlots = 20                     // rows of each, so that no write waits for an earlier one
 	aliveHang  = 5 * time.Second        // what ends a write
@@ -224,16 +224,16 @@ func (v *vigil) judge(c *served, whole *wholeness, changed bool, now time.Time) 
 		return nil, false
 	}
 	pause := now.Sub(from)
-	if now.Sub(v.lost) < lostFor {
-		v.longestLost = max(v.longestLost, pause)
-	} else {
-		v.longest = max(v.longest, pause)
+	bound, longest := wholeBound, &v.longest
+	if now.Sub(v.lost) < lostBound {
+		bound, longest = lostBound, &v.longestLost
 	}
+	*longest = max(*longest, pause)
 	if pause > serveBound && !c.noted {
 		c.noted = true
 		v.w.log.printf("node %d has not written rows of %v for %v; whole: %v; %v", c.h.id, c.g, pause, whole.nodes, err)
 	}
-	if pause <= wholeBound || c.reported {
+	if pause <= bound || c.reported {
 		return nil, false
 	}
 	c.reported = true
