@@ -122,7 +122,7 @@ func (r *Replica) Attach(g Consensus) {
 
 // Close ends the replica's background work; requests get CodeUnavailable.
 func (r *Replica) Close() {
-	r.close1.Do(func() { close(r.closing) })
+	r.close1.Do(func() { close(r.closing); r.logged.Pieces.Close() })
 	r.mu.Lock()
 	r.lead.To(lead.Closed)
 	r.stop(base.Errorf(base.CodeUnavailable, "group %v: this replica was closed", r.id))

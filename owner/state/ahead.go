@@ -17,6 +17,9 @@ type PiecesAhead struct {
 	kept map[uint32][]*wire.Write
 	room *sync.Cond
 	over bool
+
+	reads  sync.WaitGroup
+	closed bool
 }
 
 // aheadPieces is how many decoded pieces are kept: each takes some times the bytes of its rows.
@@ -35,10 +38,19 @@ func NewPiecesAhead() *PiecesAhead {
 func (a *PiecesAhead) Begin(of *Group, id base.TxnID, v *wire.Vote) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if v != nil && a.over {
+	if v != nil && a.over && !a.closed {
 		a.of, a.next, a.over, a.kept = id, v.Applied+1, false, map[uint32][]*wire.Write{}
-		go a.read(of, id, v.Pieces)
+		a.reads.Go(func() { a.read(of, id, v.Pieces) })
 	}
+}
+
+// Close ends reading for good: when it returns, nobody reads the store, which may close.
+func (a *PiecesAhead) Close() {
+	a.mu.Lock()
+	a.closed, a.over, a.kept = true, true, nil
+	a.room.Broadcast()
+	a.mu.Unlock()
+	a.reads.Wait()
 }
 
 // read reads the pieces up to the last one.

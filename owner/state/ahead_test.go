@@ -68,6 +68,15 @@ func TestPiecesAhead(t *testing.T) {
 		if _, ok := a.take(id, 1); ok {
 			t.Error("a piece is here after the end")
 		}
+		// nobody reads once it is closed: the store closes next
+		a.Begin(of, other, &wire.Vote{})
+		a.End(other)
+		a.Begin(of, id, &wire.Vote{Pieces: pieces})
+		a.Close()
+		a.Begin(of, id, &wire.Vote{Pieces: pieces})
+		if _, ok := a.take(id, 1); ok || !a.over {
+			t.Error("a piece is here after it was closed")
+		}
 	})
 }
 
