@@ -8,6 +8,8 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/kv/patch"
+	"github.com/godwitdb/godwit/txn/hints"
+	"github.com/godwitdb/godwit/wire"
 )
 
 // setTo is an update of a row that sets it, as SQL makes it: of a draft, if there is one.
@@ -66,7 +68,7 @@ func TestSlotAfterMove(t *testing.T) {
 					return nil
 				})
 				must(t, err)
-				c.db(1).hints.set(b, hint{group: base.DataGroup(1, 2)}) // what region 1 knows is older
+				c.db(1).hints.Set(b, hints.Hint{Group: base.DataGroup(1, 2)}) // what region 1 knows is older
 				x.Put(b, []byte("1"), 0)
 				if several {
 					x.Put(a, []byte("1"), 0)
@@ -247,5 +249,45 @@ func TestOtherTransactionForeseesNothing(t *testing.T) {
 		})
 		must(t, err)
 		holder.Rollback(ctx(t))
+	})
+}
+
+// TestCatchUp: a row of a range has moved, and the log that says so comes here late. CatchUp waits
+// for it, for no log that is here, and no longer than it is told (REL-2).
+func TestCatchUp(t *testing.T) {
+	bubble(t, 3, 1, func(t *testing.T, c *cluster) {
+		b, g := key(1, 2, 2, "b"), base.DataGroup(1, 2)
+		put(t, c.db(2), b, "0")
+		time.Sleep(2 * time.Second)
+		c.net.Cut(2, 1)
+		_, err := kv.Run(ctx(t), c.db(3), kv.Options{}, func(m kv.Txn) error {
+			m.Move(b, 3, kv.MoveOptions{})
+			return nil
+		})
+		must(t, err)
+		span := &wire.Span{Start: b, End: key(1, 2, 2, "c")}
+		moved := &wire.GroupIndex{Region: 2, Index: c.nodes[1].set.Replica(g).AppliedIndex()}
+		late := []*wire.Foreign{{Span: span, Group: uint32(base.DataGroup(1, 3)), Since: []*wire.GroupIndex{moved}}}
+		took := func(foreign []*wire.Foreign, atMost time.Duration) time.Duration {
+			start := time.Now()
+			hints.CatchUp(ctx(t), c.nodes[0].set, foreign, atMost)
+			return time.Since(start)
+		}
+		if d := took(late, time.Second); d != time.Second {
+			t.Errorf("waited %v for a log that does not come", d)
+		}
+		if d := took([]*wire.Foreign{{Span: &wire.Span{Start: b}, Group: late[0].Group, Since: late[0].Since}}, time.Second); d != 0 {
+			t.Errorf("waited %v for a key, of which there is a hint", d)
+		}
+		time.AfterFunc(500*time.Millisecond, func() { c.net.Heal(2, 1) })
+		if d := took(late, time.Minute); d < 500*time.Millisecond || d >= time.Minute {
+			t.Errorf("waited %v for a log that comes late", d)
+		}
+		if now, _ := c.nodes[0].set.Locate(b); now != base.DataGroup(1, 3) {
+			t.Errorf("the copy of region 1 takes %v for the owner", now)
+		}
+		if d := took(late, time.Minute); d != 0 {
+			t.Errorf("waited %v for a log that is here", d)
+		}
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/godwitdb/godwit/txn/background"
 	"github.com/godwitdb/godwit/txn/contended"
 	"github.com/godwitdb/godwit/txn/gate"
+	"github.com/godwitdb/godwit/txn/hints"
 	"github.com/godwitdb/godwit/txn/lately"
 	"github.com/godwitdb/godwit/txn/slottime"
 	"github.com/godwitdb/godwit/txn/touched"
@@ -35,7 +36,7 @@ type DB struct {
 	live    liveTxns
 	gate    gate.Gate
 	touches touched.Rows
-	hints   hints
+	hints   hints.Hints
 	tasks   background.Tasks
 	busy    atomic.Int64 // reads and commits under way
 
@@ -124,13 +125,13 @@ func (db *DB) Time() base.Timestamp { return db.clock.Time() }
 
 // Owner implements kv.DB, from the hints and the local replica.
 func (db *DB) Owner(key base.Key) (base.NodeID, base.RegionID) {
-	h, ok := db.hints.get(key)
+	h, ok := db.hints.Get(key)
 	if !ok {
-		if h.group, ok = db.set.Locate(key); !ok {
+		if h.Group, ok = db.set.Locate(key); !ok {
 			return 0, 0
 		}
 	}
-	n := db.leaderOf(h.group)
+	n := db.leaderOf(h.Group)
 	if n == 0 {
 		return 0, 0
 	}

@@ -225,7 +225,7 @@ func (p *pieceLog) Log(ctx context.Context, q *wire.CommitRequest) ([]*wire.Fore
 // Misplaced implements staging.Host.
 func (p *pieceLog) Misplaced(owners []*wire.Foreign) {
 	p.t.db.stats.Forwarded.Add(int64(len(owners)))
-	p.t.db.hints.note(owners)
+	p.t.db.hints.Note(owners)
 	for _, f := range owners {
 		p.plan.require(base.GroupID(f.Group), f.Since)
 	}

@@ -492,7 +492,7 @@ func (c *timestampCommit) agree(ctx context.Context, p *proposal, groups []base.
 	if len(groups) == 1 {
 		c.t.db.stats.OneRound.Add(1)
 		r := p.one(ctx, groups[0])
-		c.t.db.hints.note(r.foreign)
+		c.t.db.hints.Note(r.foreign)
 		return r
 	}
 	r := p.several(ctx, groups, c)

@@ -210,7 +210,7 @@ func pointSpans(keys []base.Key) []base.Span {
 // shard that is not held here.
 func (t *Txn) strayed(keys []base.Key) bool {
 	for _, k := range keys {
-		if _, ok := t.db.hints.get(k); ok || k.Shard() != base.MetaShard && !t.db.set.Holds(k.Shard()) {
+		if _, ok := t.db.hints.Get(k); ok || k.Shard() != base.MetaShard && !t.db.set.Holds(k.Shard()) {
 			return true
 		}
 	}
@@ -287,9 +287,9 @@ func (t *Txn) shipped(w *writes.Write) *wire.Write {
 // expectedOwner guesses the owner of a key, and has the plan require what that owner must have
 // applied.
 func (t *Txn) expectedOwner(p *plan, k base.Key) base.GroupID {
-	if h, ok := t.db.hints.get(k); ok {
-		p.require(h.group, h.need)
-		return h.group
+	if h, ok := t.db.hints.Get(k); ok {
+		p.require(h.Group, h.Need)
+		return h.Group
 	}
 	if g, ok := t.db.set.Locate(k); ok {
 		return g

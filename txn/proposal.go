@@ -11,6 +11,7 @@ import (
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/owner/route"
+	"github.com/godwitdb/godwit/txn/hints"
 	"github.com/godwitdb/godwit/wire"
 )
 
@@ -45,7 +46,7 @@ type result struct {
 	// least is a timestamp that the groups would have accepted, if they refused with CodeTooLate
 	// those of an ordered commit; else 0.
 	least base.Timestamp
-	// foreign are the keys of which the only group was not the owner (CodeWrongOwner).
+	// foreign are the keys and ranges of which a group was not the owner (CodeWrongOwner).
 	foreign []*wire.Foreign
 	// asked: the answer was lost, and the outcome had to be asked for. The owner has not waited for
 	// the timestamp to pass then.
@@ -180,6 +181,7 @@ func (p *proposal) several(ctx context.Context, groups []base.GroupID, by protoc
 	p.as.releaseOthers(groups)
 	lo, hi, least := base.Timestamp(0), base.MaxTimestamp, base.Timestamp(0)
 	var refused, unknown error
+	var foreign []*wire.Foreign
 	for i := range votes {
 		v := &votes[i]
 		switch {
@@ -190,7 +192,7 @@ func (p *proposal) several(ctx context.Context, groups []base.GroupID, by protoc
 		default:
 			least = max(least, base.Timestamp(v.resp.GetNeedTs()))
 			if base.CodeOf(v.err) == base.CodeWrongOwner {
-				db.hints.note(v.resp.Foreign) // a Prepare cannot be moved; the next attempt knows better
+				foreign = append(foreign, v.resp.Foreign...)
 			}
 			if refused == nil || rank(v.err) > rank(refused) {
 				refused = v.err
@@ -201,7 +203,8 @@ func (p *proposal) several(ctx context.Context, groups []base.GroupID, by protoc
 	case refused != nil:
 		// One did not prepare and will not: nobody can find the transaction committed.
 		p.finish(groups, false, 0)
-		return result{err: refused, least: least}
+		db.hints.Note(foreign) // a Prepare cannot be moved; the next attempt knows better
+		return result{err: refused, least: least, foreign: foreign}
 	case unknown != nil:
 		ts, committed, err := p.outcome(ctx, groups, unknown)
 		if err == nil {
@@ -379,8 +382,8 @@ func retry(err error) error { return base.Errorf(base.CodeAborted, "%v: retry", 
 func (p *proposal) movedAway(g base.GroupID, resp *wire.CommitResponse) {
 	for _, k := range resp.Moved {
 		if w := p.t.buf.Get(k); w != nil && w.Move != 0 {
-			p.t.db.hints.set(k, hint{group: base.DataGroup(g.Shard(), w.Move),
-				need: []*wire.GroupIndex{{Region: uint32(g.Region()), Index: resp.Index}}})
+			p.t.db.hints.Set(k, hints.Hint{Group: base.DataGroup(g.Shard(), w.Move),
+				Need: []*wire.GroupIndex{{Region: uint32(g.Region()), Index: resp.Index}}})
 		}
 	}
 }

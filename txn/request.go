@@ -44,8 +44,8 @@ func (t *Txn) guess(todo []piece, of int, s base.Span, limit int) []piece {
 		return append(todo, piece{of: of, span: s, group: home})
 	}
 	if s.IsPoint() {
-		if h, ok := t.db.hints.get(s.Start); ok {
-			return append(todo, piece{of: of, span: s, group: h.group, need: h.need})
+		if h, ok := t.db.hints.Get(s.Start); ok {
+			return append(todo, piece{of: of, span: s, group: h.Group, need: h.Need})
 		}
 		return append(todo, piece{of: of, span: s, group: t.guessPoint(s.Start)})
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/owner"
+	"github.com/godwitdb/godwit/txn/hints"
 	"github.com/godwitdb/godwit/txn/slottime"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -328,6 +329,7 @@ func (c *slotCommit) commit(ctx context.Context) (ts base.Timestamp, err error) 
 		if base.CodeOf(r.err) == base.CodeTooLate {
 			t.db.stats.SlotsMissed.Add(1)
 		}
+		hints.CatchUp(ctx, t.db.set, r.foreign, slottime.Max)
 		c.renamed()
 	}
 	return 0, errNoSlot
@@ -338,15 +340,16 @@ func (c *slotCommit) commit(ctx context.Context) (ts base.Timestamp, err error) 
 func (c *slotCommit) renamed() { c.as, c.t.crossing.released = c.t.renamed(), true }
 
 // triesAgain reports whether the transaction proposes another slot after a refusal: the slot was
-// past, or rows were not where a careful transaction has looked for them (REL-2). Others are
-// aborted then: two more rounds hold up whoever waits for their votes.
+// past, or rows were not where it has looked for them (REL-2): a row that has only moved is no
+// reason for an abort. Where that happens again only a careful transaction goes on: each round
+// holds up whoever waits for its votes.
 func (c *slotCommit) triesAgain(err error) bool {
 	switch base.CodeOf(err) {
 	case base.CodeTooLate:
 		return true
 	case base.CodeWrongOwner:
 		c.strayed++
-		return c.strayed <= maxStrayed && c.t.opts.Careful && !c.t.program
+		return !c.t.program && (c.strayed <= 1 || c.t.opts.Careful && c.strayed <= maxStrayed)
 	}
 	return false
 }
@@ -416,7 +419,8 @@ func (c *slotCommit) commitIn(ctx context.Context, p *proposal, g base.GroupID) 
 		case r.err == nil && r.asked:
 			return r.ts, t.settled(ctx, r.ts)
 		case code == base.CodeWrongOwner:
-			t.db.hints.note(r.foreign)
+			t.db.hints.Note(r.foreign)
+			hints.CatchUp(ctx, t.db.set, r.foreign, slottime.Max)
 			return 0, r.err
 		case code == base.CodeTooLate && try < maxSlots:
 		case code == base.CodeTooLate:

@@ -16,13 +16,13 @@ import (
 // NameStatement gives a statement whose first row has a key a name of its own, and says which group
 // settles it; false if nothing is known of the key.
 func (db *DB) NameStatement(key base.Key) (name base.TxnID, g base.GroupID, ok bool) {
-	h, ok := db.hints.get(key)
+	h, ok := db.hints.Get(key)
 	if !ok {
-		if h.group, ok = db.set.Locate(key); !ok {
+		if h.Group, ok = db.set.Locate(key); !ok {
 			return name, 0, false
 		}
 	}
-	return db.newID(db.clock.Now()), h.group, true
+	return db.newID(db.clock.Now()), h.Group, true
 }
 
 // WhileLed calls f with a context that ends when another node than the one given has led the group

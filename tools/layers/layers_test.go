@@ -113,6 +113,7 @@ var allowed = map[string][]string{
 	}, mechanisms...),
 	// what a transaction has read and written at its gateway: no owner is asked
 	"txn/background": nil, "txn/bounds": {"mechanism/wan"}, "txn/contended": nil, "txn/gate": nil, "txn/kept": nil, "txn/runs": nil, "txn/known": nil, "txn/lately": nil, "txn/touched": nil,
+	"txn/hints":    {"owner"},
 	"txn/slottime": {"txn/lately"},
 	// what is asked twice changes nothing, whoever is asked
 	"txn/hedge":   {"policy/replica"},
@@ -121,7 +122,7 @@ var allowed = map[string][]string{
 	"txn/mover": {"owner/homing"},
 	// what does not fit into memory goes to files that nobody else can read
 	"txn/writes": {"base/sealed"},
-	"txn": append([]string{"owner", "owner/homing", "owner/prepared", "owner/route", "txn/background", "txn/bounds", "txn/contended", "txn/gate", "txn/hedge", "txn/kept", "txn/known", "txn/lately",
+	"txn": append([]string{"owner", "owner/homing", "owner/prepared", "owner/route", "txn/background", "txn/bounds", "txn/contended", "txn/gate", "txn/hedge", "txn/hints", "txn/kept", "txn/known", "txn/lately",
 		"txn/runs", "txn/slottime", "txn/staging", "txn/touched", "txn/writes"}, mechanisms...),
 	// how well a node is follows from facts that it is told
 	"cluster/health": nil,
