@@ -16,7 +16,7 @@ func programConfig(seed uint64) Config {
 // TestPrograms runs programs, in every other run with faults, moves of rows and new leaders.
 func TestPrograms(t *testing.T) {
 	committed := map[string]int{}
-	for s := range uint64(some(12, 40)) {
+	for s := range uint64(some(16, 40)) {
 		cfg := programConfig(s)
 		if s%2 == 1 { // else most commit
 			cfg.Moves = 5
@@ -38,7 +38,7 @@ func TestPrograms(t *testing.T) {
 		}
 	}
 	t.Logf("committed: %v", committed)
-	if committed["program"] < 40 || committed["inserted"] < 10 || committed["deleted"] < 5 || committed["guarded"] < 5 {
+	if committed["program"] < 40 || committed["inserted"] < 5 || committed["deleted"] < 5 || committed["guarded"] < 5 {
 		t.Errorf("committed in all runs: %v: they show little", committed)
 	}
 }
