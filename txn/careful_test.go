@@ -85,6 +85,52 @@ func TestSlotAfterMove(t *testing.T) {
 	}
 }
 
+// TestSlotWhileMoving: the rows of a transaction, and entries of their indexes, move one after the
+// other while it commits, so that each try finds another one gone. It goes on until they have moved
+// (REL-2).
+func TestSlotWhileMoving(t *testing.T) {
+	bubble(t, 3, 1, func(t *testing.T, c *cluster) {
+		a := key(1, 1, 1, "a")
+		put(t, c.db(1), a, "0")
+		var rows []base.Key
+		for i := range 4 {
+			rows = append(rows, key(1, 2, 2, fmt.Sprint("b", i)))
+			put(t, c.db(2), rows[i], "0")
+		}
+		time.Sleep(2 * time.Second)
+		_, err := do(ctx(t), c.db(1), kv.Options{Relay: true, Careful: true}, func(x kv.Txn) error {
+			if _, err := x.Get(ctx(t), rows, kv.LockExclusive); err != nil {
+				return err
+			}
+			x.Put(a, []byte("1"), 0)
+			for _, k := range rows {
+				x.Put(k, []byte("1"), 0)
+			}
+			go func() {
+				for _, k := range rows {
+					_, err := kv.Run(ctx(t), c.db(2), kv.Options{}, func(m kv.Txn) error {
+						m.Move(k, 3, kv.MoveOptions{})
+						return nil
+					})
+					if err != nil {
+						t.Error(err)
+					}
+					time.Sleep(time.Millisecond)
+				}
+			}()
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		for _, k := range rows {
+			if v := get(t, c.db(3), k); v != "1" {
+				t.Errorf("the row is %q", v)
+			}
+		}
+	})
+}
+
 // TestMovedMeanwhile: a row moves after a transaction has read it, and before its vote. That is no
 // change for it, unless it writes entries that lie where the row was (REL-3a).
 func TestMovedMeanwhile(t *testing.T) {

@@ -33,8 +33,12 @@ type crossing struct {
 const (
 	maxReads   = 1 << 16 // spans that a transaction remembers as read
 	maxSlots   = 6       // slots proposed for one transaction
-	maxStrayed = 2       // of them because of rows that had moved
+	maxStrayed = 4       // of them because of rows that had moved
 )
+
+// strayedPause is by how much the wait grows before another slot is proposed, because rows keep
+// moving.
+const strayedPause = 20 * time.Millisecond
 
 // errNoSlot: the transaction has to lock what it has read; a program runs statement by statement
 // (REL-7).
@@ -313,7 +317,7 @@ func (c *slotCommit) commit(ctx context.Context) (ts base.Timestamp, err error) 
 				return ts, refusal(err)
 			}
 			c.as.release(false, false)
-			c.renamed()
+			c.again(ctx, nil)
 			continue
 		}
 		if err := c.propose(ctx, p, groups, try); err != nil {
@@ -329,8 +333,7 @@ func (c *slotCommit) commit(ctx context.Context) (ts base.Timestamp, err error) 
 		if base.CodeOf(r.err) == base.CodeTooLate {
 			t.db.stats.SlotsMissed.Add(1)
 		}
-		hints.CatchUp(ctx, t.db.set, r.foreign, slottime.Max)
-		c.renamed()
+		c.again(ctx, r.foreign)
 	}
 	return 0, errNoSlot
 }
@@ -338,6 +341,19 @@ func (c *slotCommit) commit(ctx context.Context) (ts base.Timestamp, err error) 
 // renamed gives the transaction another name, for another try: for its owners the last one has
 // ended.
 func (c *slotCommit) renamed() { c.as, c.t.crossing.released = c.t.renamed(), true }
+
+// again prepares another try, which asks the owners that the last one has named. Rows and the
+// entries of indexes move one after the other: a later try waits for more of them.
+func (c *slotCommit) again(ctx context.Context, foreign []*wire.Foreign) {
+	hints.CatchUp(ctx, c.t.db.set, foreign, slottime.Max)
+	if c.strayed > 1 {
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Duration(c.strayed-1) * strayedPause):
+		}
+	}
+	c.renamed()
+}
 
 // triesAgain reports whether the transaction proposes another slot after a refusal: the slot was
 // past, or rows were not where it has looked for them (REL-2): a row that has only moved is no
