@@ -2,6 +2,7 @@ package ddl
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -171,7 +172,7 @@ func (t *Table) CreateCheck(ctx *sql.Context, c *sql.CheckDefinition) error {
 	}
 	n := *c
 	for i := 1; n.Name == ""; i++ {
-		name := d.Name + "_chk_" + itoa(i)
+		name := d.Name + "_chk_" + strconv.Itoa(i)
 		if !slices.ContainsFunc(d.Checks, func(c sql.CheckDefinition) bool { return schema.SameName(c.Name, name) }) {
 			n.Name = name
 		}
@@ -379,7 +380,7 @@ func (t *Table) UpdateForeignKey(ctx *sql.Context, name string, fk sql.ForeignKe
 
 // CreateIndexForForeignKey implements sql.ForeignKeyTable.
 func (t *Table) CreateIndexForForeignKey(ctx *sql.Context, def sql.IndexDef) error {
-	return t.CreateIndex(ctx, def)
+	return t.createIndex(ctx, def, true)
 }
 
 // truncatable is the table for a TRUNCATE statement only: the engine would turn a

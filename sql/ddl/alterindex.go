@@ -3,7 +3,6 @@ package ddl
 import (
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression/function/vector"
@@ -15,11 +14,14 @@ import (
 	"github.com/godwitdb/godwit/sql/table"
 )
 
-func itoa(i int) string { return strconv.Itoa(i) }
-
 // CreateIndex implements sql.IndexAlterableTable. An index of a table that has rows is built
 // online: published for writers first, filled by small transactions, then shown to readers.
 func (t *Table) CreateIndex(ctx *sql.Context, def sql.IndexDef) error {
+	return t.createIndex(ctx, def, false)
+}
+
+// createIndex is CreateIndex; generated: a foreign key needs the index, and nobody asked for it.
+func (t *Table) createIndex(ctx *sql.Context, def sql.IndexDef, generated bool) error {
 	m, d, err := t.change(ctx)
 	if err != nil {
 		return err
@@ -33,6 +35,7 @@ func (t *Table) CreateIndex(ctx *sql.Context, def sql.IndexDef) error {
 	if err != nil {
 		return err
 	}
+	x.Generated = generated
 	warnDuplicate(ctx, d, x)
 	if state != schema.IndexPublic && d.Locality.Kind == schema.MultiMaster && t.g.indexesVirtual(d, x) {
 		return schema.Invalid("a MULTI MASTER table cannot get an index over a virtual column: " +
@@ -47,6 +50,7 @@ func (t *Table) CreateIndex(ctx *sql.Context, def sql.IndexDef) error {
 	if state == schema.IndexPublic || t.g.indexesVirtual(d, x) {
 		// Values of virtual columns come from the engine (BuildIndex).
 		x.State = schema.IndexPublic
+		m.discardSuperseded(d, x.ID)
 		return t.done(m, d)
 	}
 	x.Builder = t.g.DB.Node()
@@ -60,14 +64,19 @@ func (t *Table) CreateIndex(ctx *sql.Context, def sql.IndexDef) error {
 // warnDuplicate warns if another index has the same columns.
 func warnDuplicate(ctx *sql.Context, d *schema.TableDesc, x *schema.IndexDesc) {
 	s := session.Of(ctx)
-	for i := range d.Indexes {
-		y := &d.Indexes[i]
-		if s != nil && y.Name != x.Name && y.Constraint == x.Constraint && slices.Equal(y.Cols, x.Cols) {
-			s.BaseSession.Warn(&sql.Warning{Level: "Warning", Code: session.DuplicateIndex,
-				Message: fmt.Sprintf("Duplicate index '%s' defined on the table '%s.%s'. This is deprecated and will be "+
-					"disallowed in a future release.", x.Name, d.DB, d.Name)})
-			return
-		}
+	if s != nil && slices.ContainsFunc(d.Indexes, func(y schema.IndexDesc) bool {
+		return y.Name != x.Name && y.Constraint == x.Constraint && !y.Generated && slices.Equal(y.Cols, x.Cols)
+	}) {
+		s.BaseSession.Warn(&sql.Warning{Level: "Warning", Code: session.DuplicateIndex,
+			Message: fmt.Sprintf("Duplicate index '%s' defined on the table '%s.%s'. This is deprecated and will be "+
+				"disallowed in a future release.", x.Name, d.DB, d.Name)})
+	}
+}
+
+// discardSuperseded drops the indexes that another one makes superfluous.
+func (m *mutation) discardSuperseded(d *schema.TableDesc, by base.IndexID) {
+	for _, x := range d.TakeSuperseded(by) {
+		m.discardIndex(d, &x)
 	}
 }
 
@@ -76,15 +85,13 @@ func (g *Env) indexesVirtual(d *schema.TableDesc, x *schema.IndexDesc) bool {
 	return slices.ContainsFunc(x.Cols, func(c schema.IndexedColumn) bool { return d.Cols[d.Col(c.Col)].Virtual })
 }
 
-// isNew reports whether the table was made by this transaction, so that no other transaction knows
-// it.
+// isNew reports whether this transaction has made the table, so that no other one knows it.
 func (t *Table) isNew(m *mutation) bool {
 	_, ok := m.txn.Made[t.Def.Desc.ID]
 	return ok
 }
 
-// ShouldBuildIndex implements sql.IndexBuildingTable: only indexes over virtual columns need the
-// engine.
+// ShouldBuildIndex implements sql.IndexBuildingTable: over virtual columns the engine fills it.
 func (t *Table) ShouldBuildIndex(ctx *sql.Context, def sql.IndexDef) (bool, error) {
 	cur, err := t.Newest(ctx)
 	if err != nil {
@@ -104,22 +111,13 @@ func (t *Table) BuildIndex(ctx *sql.Context, def sql.IndexDef) (sql.RowInserter,
 		if schema.SameName(x.Desc.Name, def.Name) {
 			if !t.g.indexesVirtual(cur.Desc, x.Desc) {
 				// CreateIndex has built it; the engine asks for every unique index
-				return nothing{}, nil
+				return table.Filled{}, nil
 			}
 			return table.New(t.g.Env, cur).IndexFiller(ctx, x), nil
 		}
 	}
 	return nil, sql.ErrIndexNotFound.New(def.Name)
 }
-
-// nothing takes rows and does nothing.
-type nothing struct{}
-
-func (nothing) StatementBegin(*sql.Context)              {}
-func (nothing) DiscardChanges(*sql.Context, error) error { return nil }
-func (nothing) StatementComplete(*sql.Context) error     { return nil }
-func (nothing) Insert(*sql.Context, sql.Row) error       { return nil }
-func (nothing) Close(*sql.Context) error                 { return nil }
 
 // DropIndex implements sql.IndexAlterableTable.
 func (t *Table) DropIndex(ctx *sql.Context, name string) error {

@@ -49,6 +49,7 @@ func (t *Table) buildOnline(ctx *sql.Context, m *mutation, id base.IndexID) erro
 		return sql.ErrIndexNotFound.New(t.Name())
 	}
 	x.State, x.Builder, t.built = schema.IndexPublic, 0, id
+	m3.discardSuperseded(d, id)
 	return t.done(m3, d)
 }
 

@@ -187,5 +187,5 @@ func names(of []string) string {
 	for i, n := range of {
 		quoted[i] = name(n)
 	}
-	return strings.Join(quoted, ",")
+	return strings.Join(quoted, ", ")
 }

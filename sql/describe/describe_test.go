@@ -86,7 +86,7 @@ func TestCreate(t *testing.T) {
 		"  KEY `twice` (((`n` * 2))),",
 		"  FULLTEXT KEY `words` (`long`),",
 		"  CONSTRAINT `f1` FOREIGN KEY (`n`) REFERENCES `p` (`id`) ON DELETE CASCADE,",
-		"  CONSTRAINT `f2` FOREIGN KEY (`n`,`x`) REFERENCES `other`.`p` (`a`,`b`) ON UPDATE SET NULL,",
+		"  CONSTRAINT `f2` FOREIGN KEY (`n`, `x`) REFERENCES `other`.`p` (`a`, `b`) ON UPDATE SET NULL,",
 		"  CONSTRAINT `c1` CHECK ((`n` > 1)),",
 		"  CONSTRAINT `c2` CHECK ((`n` < 9)) /*!80016 NOT ENFORCED */",
 		") ENGINE=InnoDB AUTO_INCREMENT=7 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci COMMENT='it''s \\\\ here'",

@@ -195,6 +195,24 @@ func (d *TableDesc) DefineIndex(def sql.IndexDef, state indexState) (*IndexDesc,
 	return &d.Indexes[len(d.Indexes)-1], nil
 }
 
+// TakeSuperseded removes the indexes that were made for foreign keys only, and whose columns an
+// index that is public now begins with, and returns them: as in MySQL, they go silently.
+func (d *TableDesc) TakeSuperseded(by base.IndexID) (out []IndexDesc) {
+	x := d.IndexByID(by)
+	if x == nil || !x.Stored() {
+		return nil
+	}
+	cols := x.Cols
+	d.Indexes = slices.DeleteFunc(d.Indexes, func(y IndexDesc) bool {
+		gone := y.Generated && y.ID != by && len(y.Cols) <= len(cols) && slices.Equal(y.Cols, cols[:len(y.Cols)])
+		if gone {
+			out = append(out, y)
+		}
+		return gone
+	})
+	return out
+}
+
 // AddColumn puts a column at a position of the schema.
 func (t *TableDesc) AddColumn(c *sql.Column, at int) error {
 	t.NextCol++

@@ -189,6 +189,8 @@ type IndexDesc struct {
 	Builder    base.NodeID         `json:"builder,omitempty"` // of one that is not public: who fills it
 	Comment    string              `json:"comment,omitempty"`
 	Fulltext   *FulltextDesc       `json:"fulltext,omitempty"`
+	// Generated: a foreign key needed it, and nobody asked for it.
+	Generated bool `json:"generated,omitempty"`
 }
 
 // Unique reports whether no two rows may be equal in the columns of the index.
