@@ -166,6 +166,8 @@ func (n *Node) answer(name string, body []byte) ([]byte, error) {
 		return json.Marshal(n.localDigests())
 	case recorded.Ask:
 		return n.localRecording()
+	case askShare:
+		return json.Marshal(n.share())
 	case askUses:
 		return json.Marshal(n.localUses())
 	case askRowUses:

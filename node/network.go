@@ -14,6 +14,7 @@ import (
 	"github.com/godwitdb/godwit/cluster"
 	"github.com/godwitdb/godwit/mechanism/wan/overlay"
 	"github.com/godwitdb/godwit/node/knobs"
+	"github.com/godwitdb/godwit/node/moments"
 	"github.com/godwitdb/godwit/sql/server"
 )
 
@@ -117,10 +118,35 @@ var networkTopics = []server.Topic{
 				"received_bytes", "relay"), columns(server.TopicFloat, "relay_gain_ms"),
 			columns(server.TopicInt, "relayed_messages", "relayed_bytes", "fan_out_proxy", "shared_messages", "saved_bytes",
 				"fallbacks", "resent_messages", "resent_bytes", "passed_messages", "passed_bytes"),
-			columns(server.TopicText, "detour"), columns(server.TopicInt, "detours", "detour_messages", "detour_bytes"))},
+			columns(server.TopicText, "detour"), columns(server.TopicInt, "detours", "detour_messages", "detour_bytes",
+				"packets", "resent_packets"), columns(server.TopicFloat, "loss"), columns(server.TopicInt, "lost_messages"))},
 	{Name: "round_trips", Comment: "round trips between regions, as far as this node knows them: " +
 		"the least between a node of one and a node of the other", Columns: slices.Concat(
 		columns(server.TopicText, "from_region", "to_region"), columns(server.TopicFloat, "rtt_ms"))},
+}
+
+// askShare asks a node for its part of what regions have sent each other.
+const askShare = "share"
+
+func (n *Node) share() moments.Share {
+	own := n.db.Region()
+	s := moments.Share{Node: n.ID(), Region: own, Links: moments.Links(own, n.trans.Stats())}
+	if srv, err := n.server(); err == nil {
+		s.Answers = srv.Statements().Answers.All()
+	}
+	return s
+}
+
+func (n *Node) shares(ctx context.Context) []moments.Share {
+	return append(askAll[moments.Share](ctx, n, askShare), n.share())
+}
+
+func (n *Node) regionLinkRows(ctx context.Context) [][]any {
+	return moments.LinkRows(n.cluster.Topology(), n.shares(ctx))
+}
+
+func (n *Node) answerRows(ctx context.Context) [][]any {
+	return moments.AnswerRows(n.cluster.Topology(), n.shares(ctx))
 }
 
 // roundTripRows are the pairs of regions between whose nodes a round trip is known.
@@ -159,11 +185,15 @@ func (n *Node) linkRows(context.Context) (rows [][]any) {
 		if d >= 0 {
 			rtt = millis(d)
 		}
+		var packets, resent any
+		if l.Packets > 0 {
+			packets, resent = l.Packets, l.Resent
+		}
 		rows = append(rows, []any{l.Peer, orNull(t.RegionName(l.Region)), l.Connected, rtt, estimated, l.SentMsgs,
 			l.Writes, l.StreamSent, l.WireSent, l.RecvMsgs, l.StreamRecv, id(o.Via), gain,
 			o.RelayedMsgs, o.RelayedBytes, id(o.Proxy), o.SharedMsgs, o.SavedBytes, o.Fallbacks, o.ResentMsgs,
 			o.ResentBytes, o.PassedMsgs, o.PassedBytes,
-			orNull(overNodes(o.Detour)), o.Detours, o.DetourMsgs, o.DetourBytes})
+			orNull(overNodes(o.Detour)), o.Detours, o.DetourMsgs, o.DetourBytes, packets, resent, moments.Loss(l.Lately), l.Dropped})
 	}
 	return rows
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster/placed"
 	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/node/moments"
+	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/policy/home"
 	"github.com/godwitdb/godwit/sql/backup"
@@ -147,7 +149,7 @@ func (s show) Live(id base.NodeID) bool { return s.n.cluster.Live(id) }
 
 // Topics implements server.Cluster.
 func (s show) Topics() []server.Topic {
-	return slices.Concat(topics, promotionTopics, leaderTopics, healthTopics, networkTopics, epochTopics, statementTopics, adviceTopics, upgradeTopics, splitTopics)
+	return slices.Concat(topics, promotionTopics, leaderTopics, healthTopics, networkTopics, epochTopics, statementTopics, adviceTopics, upgradeTopics, splitTopics, moments.Topics)
 }
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -221,6 +223,8 @@ var shown = map[string]func(*Node, context.Context) [][]any{
 	"health":        (*Node).healthRows,
 	"links":         (*Node).linkRows,
 	"round_trips":   (*Node).roundTripRows,
+	"region_links":  (*Node).regionLinkRows,
+	"answers":       (*Node).answerRows,
 	"problems":      (*Node).problemRows,
 	"consistency":   (*Node).consistencyRows,
 	"moves":         (*Node).moveRows,
@@ -238,6 +242,8 @@ var shown = map[string]func(*Node, context.Context) [][]any{
 // seen, and the locks, transactions and rows of the groups that this node leads.
 func (s show) Status(ctx context.Context, topic string) [][]any {
 	if rows := shown[topic]; rows != nil {
+		trace := obs.TraceOf(ctx)
+		defer trace.SetRegions(trace.Regions()) // who is asked for this answers no statement of a client
 		return rows(s.n, ctx)
 	}
 	return nil

@@ -48,6 +48,7 @@ func statementsOfAllNodes(t *testing.T) {
 			t.Errorf("node %d shows\n%s\nwant\n%s", n.ID(), strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	}
+	answersOfAllNodes(t, l)
 	column(t, root, "SELECT v FROM d.t WHERE id = 1")
 	if got := column(t, root, "SELECT statements, rows_sent, wan_round_trips, wan_bytes FROM godwit.statements WHERE "+
 		"digest_text = 'SELECT `v` FROM `d` . `t` WHERE `id` = ?'"); !slices.Equal(got, []string{"1|1|0|0"}) {
@@ -69,6 +70,44 @@ func statementsOfAllNodes(t *testing.T) {
 		if _, err := db.ExecContext(t.Context(), q); !errors.As(err, &denied) {
 			t.Errorf("%s: %v, without a privilege", q, err)
 		}
+	}
+}
+
+// answersOfAllNodes: the updates were answered where the row is at home, and to ask for that counts
+// as answered by nobody else.
+func answersOfAllNodes(t *testing.T, l *Local) {
+	t.Helper()
+	top := l.Nodes()[0].cluster.Topology()
+	name := func(n *Node) string { return top.RegionName(n.db.Region()) }
+	home := name(l.Nodes()[0])
+	for _, n := range l.Nodes()[1:] {
+		db := openSQL(t, n, "")
+		q := fmt.Sprintf("SELECT statements, total_ms > 50 * statements FROM godwit.answers WHERE client_region = '%s' AND answered_by = '%s'",
+			name(n), home)
+		before := column(t, db, q)
+		if len(before) != 1 || before[0] < "3|1" {
+			t.Errorf("of clients of %s: %q", name(n), before)
+		}
+		if after := column(t, db, q); !slices.Equal(before, after) {
+			t.Errorf("to ask makes %q of %q", after, before)
+		}
+		if got := column(t, db, fmt.Sprintf("SELECT statements > 0 FROM godwit.answers WHERE client_region = '%[1]s' AND answered_by = '%[1]s'",
+			name(n))); !slices.Equal(got, []string{"1"}) {
+			t.Errorf("clients of %s at home: %q", name(n), got)
+		}
+	}
+	want := []string{}
+	for _, a := range top.Regions {
+		for _, b := range top.Regions {
+			if a.ID != b.ID { // the emulated network has no packets
+				want = append(want, a.Name+"|"+b.Name+"|1|1|1|||")
+			}
+		}
+	}
+	slices.Sort(want)
+	if got := column(t, openSQL(t, l.Nodes()[0], ""), "SELECT from_region, to_region, links, connected, wire_bytes > 0, packets, "+
+		"resent_packets, loss FROM godwit.region_links ORDER BY 1, 2"); !slices.Equal(got, want) {
+		t.Errorf("links\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 

@@ -19,6 +19,7 @@ type Trace struct {
 	reads [numReads]atomic.Int64
 	wait  atomic.Int64 // ns
 	moves atomic.Int64
+	asked atomic.Uint32
 	span  atomic.Pointer[Span] // of the statement, if it is watched
 }
 
@@ -128,6 +129,30 @@ func (t *Trace) Messages() int64 {
 	return t.msgs.Load()
 }
 
+// AddRegion notes that another region, by its number below 32, has answered a request that the
+// statement waited for.
+func (t *Trace) AddRegion(r uint32) {
+	if t != nil && r < 32 && t.asked.Load()&(1<<r) == 0 {
+		t.asked.Or(1 << r)
+	}
+}
+
+// Regions are the other regions that have answered, as a set of bits.
+func (t *Trace) Regions() uint32 {
+	if t == nil {
+		return 0
+	}
+	return t.asked.Load()
+}
+
+// SetRegions replaces that set: a trace may outlive its statement, and not every request is one
+// for what the statement asks.
+func (t *Trace) SetRegions(set uint32) {
+	if t != nil {
+		t.asked.Store(set)
+	}
+}
+
 // Parallel gives one trace a branch; [Join] adds the longest branch to t.
 func (t *Trace) Parallel(n int) []*Trace {
 	out := make([]*Trace, n)
@@ -144,7 +169,7 @@ func (t *Trace) Parallel(n int) []*Trace {
 	return out
 }
 
-// Join adds the branches to t: the most hops, and all bytes and moves.
+// Join adds the branches to t: the most hops, and all bytes, moves and regions.
 func (t *Trace) Join(branches []*Trace) {
 	if t == nil {
 		return
@@ -155,6 +180,9 @@ func (t *Trace) Join(branches []*Trace) {
 		waited = max(waited, b.Waited())
 		t.AddBytes(int(b.Messages()), int(b.Bytes()))
 		t.addReads(b)
+		if set := b.Regions(); set != 0 {
+			t.asked.Or(set)
+		}
 		t.AddMoves(int(b.Moves()))
 	}
 	t.AddHops(longest)
@@ -172,6 +200,7 @@ func (t *Trace) Reset() {
 		}
 		t.wait.Store(0)
 		t.moves.Store(0)
+		t.asked.Store(0)
 	}
 }
 

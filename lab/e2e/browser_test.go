@@ -270,6 +270,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	if got := b.column("Groups and their leaders", "name"); !slices.Equal(slices.Sorted(slices.Values(got)), groups) {
 		t.Errorf("groups %q, SQL says %q", got, groups)
 	}
+	b.traffic(db)
 	b.fits("map")
 	b.keys()
 	b.open("statements")
@@ -293,6 +294,29 @@ func TestConsoleInABrowser(t *testing.T) {
 	b.survives(c)
 	if said := b.said(); len(said) > 0 {
 		t.Errorf("the browser complains: %q", said)
+	}
+}
+
+// traffic compares what the map says of links and answers with SQL, and colours links by each.
+func (b *tab) traffic(db *sql.DB) {
+	b.t.Helper()
+	const links = "What regions send each other"
+	if got, want := slices.Sorted(slices.Values(b.column(links, "from_region"))), texts(b.t, db,
+		"SELECT from_region FROM godwit.region_links ORDER BY 1"); len(want) != 6 || !slices.Equal(got, want) {
+		b.t.Errorf("links from %q, SQL says %q", got, want)
+	}
+	if got := b.column(links, "loss"); slices.ContainsFunc(got, func(s string) bool { return !strings.HasSuffix(s, " %") }) {
+		b.t.Errorf("loss of links: %q", got)
+	}
+	const q = "SELECT CONCAT(client_region, ' ', answered_by) FROM godwit.answers ORDER BY 1"
+	shown := "(() => { const s = [...document.querySelectorAll('#tables section')].find(s => s.getAttribute('aria-label').startsWith('Where clients'));" +
+		"return [...s.querySelectorAll('tbody tr')].map(r => r.cells[0].textContent + ' ' + r.cells[1].textContent).sort().join() })()"
+	b.await(fmt.Sprintf("%s === %q", shown, strings.Join(texts(b.t, db, q), ",")))
+	b.await(pageHas("Statements of its clients are answered now"))
+	for _, colour := range []string{"loss", "bytes", "asked", "rtt"} {
+		b.do(chromedp.Evaluate(fmt.Sprintf("(() => { const s = document.getElementById('colour'); s.value = %q; s.dispatchEvent(new Event('change')) })()",
+			colour), nil))
+		b.await("document.querySelectorAll('#world .arc:not(.r0)').length === 3 && document.querySelectorAll('#legend span').length > 6")
 	}
 }
 

@@ -248,6 +248,7 @@ func (c *core) await(ctx context.Context, t *callTable, id uint64, cl *call, p *
 	}
 	tr.AddBytes(1, f.size)
 	tr.AddHops(2)
+	tr.AddRegion(r)
 	switch f.typ {
 	case typeResponse:
 		if resp == nil {

@@ -31,6 +31,7 @@ func kernelBackoff(c *net.TCPConn) (b backoff) {
 	}) != nil || err != nil {
 		return b // it was closed
 	}
+	b.packets, b.resent = info.Data_segs_out, info.Total_retrans
 	b.rtt = time.Duration(info.Rtt) * time.Microsecond
 	if info.Unacked > 0 {
 		b.tries, b.wait = int(info.Retransmits), time.Duration(info.Rto)*time.Microsecond

@@ -3,6 +3,7 @@ package wan
 import (
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/wire"
@@ -31,6 +32,13 @@ type LinkStats struct {
 	StreamRecv, WireRecv uint64
 	// Writes are those of what was sent, each with one frame or several that had gathered.
 	Writes uint64
+	// Packets counts TCP segments with data that were sent to the peer, Resent those among them
+	// that were sent again because they seemed lost. Resent of Packets is the loss of the path,
+	// or somewhat more: what is only late is sent again, too. Both are 0 where the kernel does not
+	// say (it is not Linux), or the network is emulated in the process.
+	Packets, Resent uint64
+	// Lately are those of the last half to whole minute.
+	Lately Packets
 	// Overloaded counts messages refused because a queue was full, here or (for
 	// requests from the peer) at a handler.
 	Overloaded uint64
@@ -53,6 +61,7 @@ type counters struct {
 	region     atomic.Uint32
 	kinds      [wire.KindMax]kindCounters
 	lost       lost
+	packets    packets
 	overloaded atomic.Uint64
 	dropped    atomic.Uint64
 	connects   atomic.Uint64
@@ -92,6 +101,7 @@ func (c *counters) stats() LinkStats {
 		Writes: c.writes.Load(), StreamSent: c.streamSent.Load(), WireSent: c.wireSent.Load(),
 		StreamRecv: c.streamRecv.Load(), WireRecv: c.wireRecv.Load(),
 	}
+	s.Packets, s.Resent, s.Lately = c.packets.read(time.Now())
 	for k := range c.kinds {
 		ks := KindStats{
 			Kind: wire.Kind(k), SentMsgs: c.kinds[k].sentMsgs.Load(), SentBytes: c.kinds[k].sentBytes.Load(),

@@ -32,6 +32,8 @@ type backoff struct {
 	tries int
 	// wait is the pause before it does so once more, rtt its round trip.
 	wait, rtt time.Duration
+	// packets are segments with data that it has sent, resent those that it has sent again.
+	packets, resent uint32
 }
 
 // stuck reports whether the connection will be silent for long, though the path may work. Loss of
@@ -74,7 +76,8 @@ func (t *TCP) watchStuck() {
 	}
 }
 
-// stuckTo lists the connections with a peer that are stuck, and the longest round trip of them.
+// stuckTo lists the connections with a peer that are stuck, and the longest round trip of them. It
+// counts the packets of all.
 func (t *TCP) stuckTo(p *tcpPeer) (dialled []*stream, accepted []*serverConn, rtt time.Duration) {
 	for i := range p.links {
 		l := &p.links[i]
@@ -92,7 +95,8 @@ func (t *TCP) stuckTo(p *tcpPeer) (dialled []*stream, accepted []*serverConn, rt
 		case conn == nil && time.Since(s.begun) >= slowDial:
 			dialled = append(dialled, s)
 		case conn != nil:
-			if b := backoffOf(conn); b.stuck() {
+			b := backoffOf(conn)
+			if s.counted.note(&p.count.packets, b); b.stuck() {
 				dialled, rtt = append(dialled, s), max(rtt, b.rtt)
 			}
 		}
@@ -101,7 +105,8 @@ func (t *TCP) stuckTo(p *tcpPeer) (dialled []*stream, accepted []*serverConn, rt
 	defer t.smu.Unlock()
 	for cl := range numClasses {
 		if c := t.slots[slotKey{p.id, class(cl)}]; c != nil {
-			if b := backoffOf(c.conn); b.stuck() {
+			b := backoffOf(c.conn)
+			if c.counted.note(&p.count.packets, b); b.stuck() {
 				accepted, rtt = append(accepted, c), max(rtt, b.rtt)
 			}
 		}

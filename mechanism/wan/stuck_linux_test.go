@@ -139,3 +139,62 @@ func TestStuckConnectionsAreMadeAnew(t *testing.T) {
 		t.Error("still stuck")
 	}
 }
+
+// TestLossIsCounted: on a path that loses packets, both ends count those that were sent again, of
+// requests and of answers. On one that loses none nothing is counted as lost but what the kernel
+// has taken for it.
+func TestLossIsCounted(t *testing.T) {
+	if err := wanemu.Check(); err != nil {
+		t.Skip(err)
+	}
+	n, err := wanemu.Start(wanemu.Config{RTT: map[string]map[string]float64{"A": {"B": 4}}, Sites: []wanemu.Site{
+		{Name: "a", Region: "A", IP: "10.98.1.1"}, {Name: "b", Region: "B", IP: "10.98.2.1"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	site := func(name string, self base.NodeID) *TCP {
+		in := n.Site(name)
+		o := TCPOptions{Self: self, Region: base.RegionID(self), ClusterID: "c", DeadAfter: time.Minute}
+		var err error
+		in.Do(func() { o.Listener, err = net.Listen("tcp", in.IP+":0") })
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Dial = func(ctx context.Context, addr string) (net.Conn, error) { return in.Dial(ctx, "tcp", addr) }
+		tr, err := NewTCP(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { tr.Close() })
+		return tr
+	}
+	a, b := site("a", 1), site("b", 2)
+	a.SetPeer(2, b.Addr().String(), 2)
+	b.SetPeer(1, a.Addr().String(), 1)
+	b.Handle(wire.KindRead, echo)
+	start(t, a, b)
+	counts := func() (x, y LinkStats) { return a.Stats()[0], b.Stats()[0] }
+	eventually(func() bool {
+		if err := a.Call(t.Context(), 2, wire.KindRead, kv(1, nil), nil); err != nil {
+			t.Fatal(err)
+		}
+		x, y := counts()
+		return x.Packets > 0 && y.Packets > 0 && x.Lately.Sent > 0
+	})
+	if err := n.Control("set A B loss=20%"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(func() bool {
+		_ = a.Call(t.Context(), 2, wire.KindRead, kv(1, nil), nil) // the connection may break
+		x, y := counts()
+		return x.Resent > 0 && y.Resent > 0
+	})
+	if x, y := counts(); x.Resent > x.Packets || y.Resent > y.Packets || x.Lately.Sent > x.Packets {
+		t.Errorf("%+v, %+v", x, y)
+	}
+}

@@ -36,6 +36,8 @@ type stream struct {
 	out   *outbox
 	calls callTable
 
+	counted counted
+
 	mu   sync.Mutex
 	conn net.Conn // nil before it is up
 	err  error    // why it ended

@@ -27,6 +27,7 @@ type serverConn struct {
 	process uint64       // the peer's; 0: not known
 	heard   atomic.Int64 // when a frame came last, in Unix ns
 	renewed atomic.Bool  // it was closed to be made anew
+	counted counted
 
 	once sync.Once
 }

@@ -19,8 +19,10 @@ var panels = map[string][]question{
 	"map": {
 		{name: "nodes", query: "SELECT * FROM godwit.nodes"},
 		{name: "groups", query: "SELECT * FROM godwit.groups"},
-		{name: "links", query: "SELECT peer, region, connected, rtt_ms, sent_bytes, wire_bytes, received_bytes, relay, " +
-			"detour FROM godwit.links"},
+		{name: "links", query: "SELECT peer, region, connected, rtt_ms, sent_bytes, wire_bytes, received_bytes, " +
+			"packets, resent_packets, loss, lost_messages, relay, detour FROM godwit.links"},
+		{name: "region_links", query: "SELECT * FROM godwit.region_links"},
+		{name: "answers", query: "SELECT * FROM godwit.answers"},
 		{name: "round_trips", query: "SELECT * FROM godwit.round_trips"},
 		{name: "moves", query: "SELECT at, row_name, from_region, to_region, why FROM godwit.moves " +
 			"WHERE NOT dry_run ORDER BY at DESC LIMIT 60"},

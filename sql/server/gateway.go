@@ -106,7 +106,7 @@ func newGateway(cfg Config) *gateway {
 	}
 	g.audit = &audited.Recorder{Log: cfg.Audit, Wording: g.wording, Address: g.addressOf}
 	g.statements = statements.New(cfg.Logger, func(s *session.Session) string { return g.DB.Topology().RegionName(s.Region()) })
-	g.statements.Tracer = cfg.Tracer
+	g.statements.Tracer, g.statements.Here = cfg.Tracer, g.DB.Region()
 	g.perf = &perfschema.Env{Statements: g.statements, Processes: func() []sql.Process { return g.engine.ProcessList.Processes() }, Rights: g.rights,
 		Cluster: cfg.Cluster}
 	g.sys = &sysschema.Env{Perf: g.perf, Next: func(ctx *sql.Context, t *schema.Table) (uint64, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 
+	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/sql/digest"
 	"github.com/godwitdb/godwit/sql/recording"
@@ -27,6 +28,9 @@ type Recorder struct {
 	Region func(*session.Session) string
 	// Tracer watches statements, also those that other nodes have forwarded; nil: nobody does.
 	Tracer *obs.Tracer
+	// Here is the node's region. Answers counts statements by the regions that have answered them.
+	Here    base.RegionID
+	Answers Answers
 	// Slow counts statements that were slow, logged or not.
 	Slow atomic.Int64
 
@@ -56,6 +60,7 @@ type Began struct {
 func (r *Recorder) Begin(s *session.Session, query string, binds map[string]*querypb.BindVariable, start time.Time) Began {
 	s.BeginCommand()
 	s.BeginDiagnostics()
+	s.Trace.SetRegions(0)
 	b := Began{to: r, schema: s.BaseSession.GetCurrentDatabase(), start: start, before: s.Spent(),
 		span: r.Tracer.Statement(query, start), binds: binds, was: inside(s)}
 	if b.span != nil {
@@ -111,6 +116,7 @@ func (b *Began) End(s *session.Session, query string, c *session.StatementCost, 
 	}
 	b.to.ledger.note(s, c.Kind, b.to.Table.Record(&st), &st, err)
 	b.to.keep(s, b, &st, err)
+	b.to.Answers.note(s.Region(), b.to.Here, s.Trace.Regions(), c.Elapsed)
 	if c.Elapsed > s.LongQuery {
 		b.to.slow(s, &st, err)
 	}

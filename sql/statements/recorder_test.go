@@ -3,18 +3,21 @@ package statements
 import (
 	"errors"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/sqltypes"
 
+	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/kv/memkv"
 	"github.com/godwitdb/godwit/sql/session"
 )
 
 func newSession() (*Recorder, *session.Session) {
 	session.InitSystemVariables()
-	s := session.New(sql.NewBaseSession(), &session.Env{})
+	s := session.New(sql.NewBaseSession(), &session.Env{DB: memkv.New(1, "eu")})
 	s.LongQuery = time.Hour
 	return New(slog.New(slog.DiscardHandler), func(*session.Session) string { return "eu" }), s
 }
@@ -78,5 +81,35 @@ func BenchmarkEnd(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		one(r, s)
+	}
+}
+
+// TestAnswers: a statement counts for each region that has answered it, and for the node's own if
+// none has; what answered the statement before it does not count.
+func TestAnswers(t *testing.T) {
+	var a Answers
+	a.note(1, 2, 0, time.Second)
+	a.note(1, 2, 1<<3|1<<14, time.Second)
+	a.note(1, 2, 1<<3|1<<20, time.Second)
+	a.note(99, 2, 0, time.Second)
+	a.note(1, 99, 0, time.Second)
+	want := []Answer{{1, 2, 1, time.Second}, {1, 3, 2, 2 * time.Second}, {1, 14, 1, time.Second}}
+	if got := a.All(); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	r, s := newSession()
+	r.Here = 1
+	b := r.Begin(s, "", nil, time.Now())
+	s.Trace.AddRegion(3)
+	_ = b.Fail(s, "SELECT 1", nil)
+	s.Trace.AddRegion(4) // of what nobody waits for
+	b = r.Begin(s, "", nil, time.Now())
+	_ = b.Fail(s, "SELECT 1", nil)
+	var by []base.RegionID
+	for _, x := range r.Answers.All() {
+		by = append(by, x.By)
+	}
+	if !slices.Equal(by, []base.RegionID{1, 3}) {
+		t.Errorf("answered by %v", by)
 	}
 }

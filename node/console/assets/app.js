@@ -1,5 +1,5 @@
 // The console's pages. What comes from the cluster becomes text nodes, and never markup.
-import { WorldMap, node as svgNode, scales } from './map.js';
+import { WorldMap, node as svgNode, scales, texts } from './map.js';
 
 const $ = (id) => document.getElementById(id);
 let token = '';
@@ -80,6 +80,7 @@ function shown(column, v) {
   if (!isNumber(v) || names.has(column)) return v;
   const n = Number(v) || 0; // no -0
   if (/(^|_)bytes$/.test(column)) return bytes(n);
+  if (column === 'loss') return (100 * n).toLocaleString('en', { maximumFractionDigits: 2 }) + ' %';
   if (/_s$/.test(column) && !/_per_s$/.test(column)) return duration(n);
   if (Number.isInteger(n)) return Math.abs(n) >= 10000 && Math.abs(n) < 1e15 ? n.toLocaleString('en') : v;
   return n.toLocaleString('en', { maximumFractionDigits: Math.abs(n) < 10 ? 2 : 1 });
@@ -260,7 +261,7 @@ const noteHere = () => `As node ${here.node} (${here.region}) sees it.`;
 let world = null;
 const pages = {
   map() {
-    let chosen = here.region, latest = null, before = null;
+    let chosen = here.region, latest = null, before = null, newest = null;
     const seen = new Set();
     let first = true;
     const map = new WorldMap($('world'), (region) => {
@@ -281,6 +282,12 @@ const pages = {
         'compressed.', empty: 'There is no other node.' },
       round_trips: { title: 'Round trips between regions', note: noteHere(), sort: { column: 'rtt_ms', down: true },
         missing: 'This version of Godwit has no table godwit.round_trips.', empty: 'There is one region.' },
+      region_links: { title: 'What regions send each other', note: 'Of all nodes. Loss is the share of packets that were sent again ' +
+        'in the last minute; the kernel of Linux counts them. A message is lost when its connection breaks.',
+        missing: 'This version of Godwit has no table godwit.region_links.', empty: 'There is one region.' },
+      answers: { title: 'Where clients’ statements were answered', note: 'By the client’s region, and by each other region for ' +
+        'whose answer a statement waited, or its own. Of all nodes, since they started.', sort: { column: 'statements', down: true },
+        missing: 'This version of Godwit has no table godwit.answers.', empty: 'No statement has been counted yet.' },
       groups: { title: 'Groups and their leaders' },
       moves: { title: 'Rows that moved', empty: 'No row has moved yet.' },
       leader_moves: { title: 'Leads that moved', empty: 'No lead has moved yet.' },
@@ -294,8 +301,8 @@ const pages = {
         regions.push({ name, ...p, nodes: mine.length, dead: mine.filter((n) => n.state !== 'live').length,
           leads: groups.filter((g) => of.get(g.leader) === name).length });
       }
+      if (out.at !== newest?.at) [before, newest] = [newest, out]; // a resize shows the same again
       map.draw(regions, links(regions, t, before, out), chosen);
-      before = before && before.at === out.at ? before : { at: out.at, links: objects(t.links) };
       for (const m of objects(t.moves).reverse()) {
         const key = m.at + m.row_name;
         if (!seen.has(key) && !first) map.fly(m.from_region, m.to_region, false);
@@ -310,7 +317,8 @@ const pages = {
       if (seen.size > 5000) seen.clear();
       first = false;
       showProblems(t.problems);
-      showChosen(chosen, nodes, groups, rate(nodes.filter((n) => n.region === chosen), out.at));
+      showChosen(chosen, nodes, groups, rate(nodes.filter((n) => n.region === chosen), out.at),
+        answered(chosen, perSecond(before, out).answers, t.answers));
       tables(t);
     };
     recolour();
@@ -533,27 +541,70 @@ function toSQL(text, explain) {
   location.hash = '#sql';
 }
 
-// links are the lines of the map: round trips of pairs of regions, and what this node sent.
+// links are the lines of the map: of each pair of regions the round trip, the loss in either direction, and
+// the bytes and the statements of clients of one that the other has answered, in a second.
 function links(regions, t, before, out) {
   const known = new Set(regions.map((r) => r.name)), by = new Map();
   const get = (a, b) => {
     const k = a < b ? [a, b] : [b, a], key = k.join('\n');
-    if (!by.has(key)) by.set(key, { a: k[0], b: k[1], ms: null, rate: null, cut: false });
+    if (!by.has(key)) by.set(key, { a: k[0], b: k[1], ms: null, loss: null, rate: null, asked: null, cut: false });
     return by.get(key);
   };
+  const both = (a, b) => a !== b && known.has(a) && known.has(b);
   for (const r of objects(t.round_trips)) {
-    if (known.has(r.from_region) && known.has(r.to_region)) get(r.from_region, r.to_region).ms = Math.round(Number(r.rtt_ms));
+    if (both(r.from_region, r.to_region)) get(r.from_region, r.to_region).ms = Math.round(Number(r.rtt_ms));
   }
-  const older = new Map((before?.links || []).map((l) => [l.peer, l]));
-  const seconds = before ? (new Date(out.at) - new Date(before.at)) / 1000 : 0;
+  const now = perSecond(before, out);
+  for (const l of objects(t.region_links)) {
+    if (!both(l.from_region, l.to_region)) continue;
+    const x = get(l.from_region, l.to_region), rate = now.bytes.get(l.from_region + '\n' + l.to_region);
+    if (l.loss !== null) x.loss = Math.max(x.loss || 0, Math.round(10000 * l.loss) / 100);
+    if (rate !== undefined) x.rate = (x.rate || 0) + 50 * Math.round(rate / 50);
+  }
+  for (const r of t.answers?.rows ? by.values() : []) if (now.seconds) r.asked = 0;
+  for (const [key, rate] of now.answers) {
+    const [client, by] = key.split('\n');
+    if (both(client, by)) get(client, by).asked = (get(client, by).asked || 0) + Math.round(10 * rate) / 10;
+  }
   for (const l of objects(t.links)) {
-    if (l.region === here.region || !known.has(l.region) || !known.has(here.region)) continue;
-    const x = get(here.region, l.region), o = older.get(l.peer);
+    if (!both(l.region, here.region)) continue;
+    const x = get(here.region, l.region);
     if (x.ms === null && l.rtt_ms !== null) x.ms = Math.round(Number(l.rtt_ms));
-    if (o && seconds > 0.5) x.rate = (x.rate || 0) + 50 * Math.round(Math.max(0, l.wire_bytes - o.wire_bytes) / seconds / 50);
     x.cut = x.cut || l.connected === '0' || l.detour !== null;
   }
   return [...by.values()];
+}
+
+// perSecond is what has come since an earlier answer, in a second: bytes by pair of regions, and statements by
+// the client's region and the one that has answered. A node that has died takes its counts along.
+function perSecond(before, out) {
+  const seconds = before ? (new Date(out.at) - new Date(before.at)) / 1000 : 0;
+  const rates = (name, from, to, value) => {
+    const old = new Map(objects(before?.tables[name]).map((r) => [r[from] + '\n' + r[to], Number(r[value])])), by = new Map();
+    if (seconds <= 0.5) return by;
+    for (const r of objects(out.tables[name])) {
+      const key = r[from] + '\n' + r[to];
+      by.set(key, Math.max(0, Number(r[value]) - (old.get(key) || 0)) / seconds);
+    }
+    return by;
+  };
+  return { seconds: seconds > 0.5 ? seconds : 0, bytes: rates('region_links', 'from_region', 'to_region', 'wire_bytes'),
+    answers: rates('answers', 'client_region', 'answered_by', 'statements') };
+}
+
+// answered says in a sentence where the statements of a region's clients are answered.
+function answered(region, rates, rows) {
+  const mine = [...rates].map(([key, n]) => [...key.split('\n'), n]).filter(([client]) => client === region);
+  let all = mine.map(([, by, n]) => [by, n]).filter(([, n]) => n > 0), when = 'are answered now';
+  if (!all.length) {
+    all = objects(rows).filter((r) => r.client_region === region).map((r) => [r.answered_by, Number(r.statements)]);
+    when = 'have been answered since the nodes started';
+  }
+  const sum = all.reduce((n, [, x]) => n + x, 0);
+  if (!sum) return null;
+  const parts = all.sort((a, b) => b[1] - a[1]).map(([by, n]) => `${(100 * n / sum).toFixed(n === sum ? 0 : 1)} % ` +
+    (by === region ? 'in the region itself' : 'by ' + by));
+  return `Statements of its clients ${when}: ${parts.join(', ')}.`;
 }
 
 function legend(colour) {
@@ -561,15 +612,15 @@ function legend(colour) {
     svgNode('path', { class: 'arc ' + cls + (dash ? ' cut' : ''), d: 'M2 5L24 5', 'stroke-width': 3 }));
   const item = (mark, text) => make('span', {}, mark, text);
   let from = 0;
-  const unit = colour === 'bytes' ? (v) => bytes(v) : (v) => v + ' ms';
+  const unit = texts[colour];
   const marks = scales[colour].map(([most, cls]) => {
-    const text = most === Infinity ? `${unit(from)} or more` : `${colour === 'bytes' ? unit(from) : from} to ${unit(most)}`;
+    const text = most === Infinity ? `${unit(from)} or more` : `${colour === 'rtt' ? from : unit(from)} to ${unit(most)}`;
     from = most;
     return item(line(cls), text);
   });
   const dot = (kid) => svgNode('svg', { width: 16, height: 16, viewBox: '-8 -8 16 16', 'aria-hidden': 'true' }, kid);
   const spot = make('span', {}, '① region, and how many groups it leads'), square = make('span', {}, '✕ a node is down');
-  $('legend').replaceChildren(...marks, item(line('r0', true), 'cut, or not known'), make('span', {}, 'thicker: more bytes of this node'),
+  $('legend').replaceChildren(...marks, item(line('r0', true), 'cut, or not known'), make('span', {}, 'thicker: more bytes'),
     spot, square, item(dot(svgNode('circle', { class: 'move', r: 4 })), 'row that moves'),
     item(dot(svgNode('path', { class: 'move', d: 'M0-6L6 0L0 6L-6 0Z' })), 'lead that moves'));
 }
@@ -589,7 +640,7 @@ function rate(nodes, at) {
   return value;
 }
 
-function showChosen(region, nodes, groups, perSecond) {
+function showChosen(region, nodes, groups, perSecond, answers) {
   const box = $('chosen');
   const mine = nodes.filter((n) => n.region === region);
   const lines = mine.map((n) => {
@@ -599,6 +650,7 @@ function showChosen(region, nodes, groups, perSecond) {
       `${bytes(Number(n.mem_bytes))} of memory.` : '.');
   });
   if (mine.length && perSecond !== null) lines.unshift(`Its clients make ${shown('', String(perSecond))} statements a second.`);
+  if (mine.length && answers) lines.splice(perSecond !== null ? 1 : 0, 0, answers);
   const key = region + JSON.stringify(lines);
   if (box.dataset.key === key) return;
   box.dataset.key = key;

@@ -46,10 +46,21 @@ function arc(a, b) {
   return out;
 }
 
-// scales are the bounds of the colours: milliseconds, or bytes a second.
+// scales are the bounds of the colours: milliseconds, shares in percent, bytes or statements a second.
 export const scales = {
   rtt: [[50, 'r1'], [100, 'r2'], [200, 'r3'], [Infinity, 'r4']],
+  loss: [[0.1, 'r1'], [1, 'r2'], [5, 'r3'], [Infinity, 'r4']],
   bytes: [[1024, 'r1'], [10240, 'r2'], [102400, 'r3'], [Infinity, 'r4']],
+  asked: [[1, 'r1'], [10, 'r2'], [100, 'r3'], [Infinity, 'r4']],
+};
+
+// fields are what each colour shows of a link, texts how a value is written.
+const fields = { rtt: 'ms', loss: 'loss', bytes: 'rate', asked: 'asked' };
+const short = (v) => (v < 10 ? Math.round(10 * v) / 10 : Math.round(v)).toLocaleString('en');
+export const texts = {
+  rtt: (v) => v.toFixed(0) + ' ms', loss: (v) => (v < 1 ? Math.round(100 * v) / 100 : short(v)) + ' %',
+  bytes: (v) => (v < 1024 ? short(v) + ' B/s' : v < 1 << 20 ? short(v / 1024) + ' KiB/s' : short(v / (1 << 20)) + ' MiB/s'),
+  asked: (v) => short(v) + '/s',
 };
 
 function stepOf(colour, v) {
@@ -110,7 +121,7 @@ export class WorldMap {
     });
     const marks = regions.map((r) => this.drawRegion(r, k, r.name === chosen));
     for (const l of links) {
-      if (l.ms !== null && (l.a === chosen || l.b === chosen)) this.label(l, k);
+      if (l[fields[this.colour]] !== null && (l.a === chosen || l.b === chosen)) this.label(l, k);
     }
     this.spots.replaceChildren(...marks);
     if (focus) this.spots.querySelector(`[data-region="${CSS.escape(focus)}"]`)?.focus();
@@ -141,17 +152,20 @@ export class WorldMap {
 
   drawLink(l, k) {
     const wide = (1.4 + Math.min(4, Math.log10(1 + (l.rate || 0) / 300))) * k;
-    return node('path', { class: 'arc ' + stepOf(this.colour, this.colour === 'bytes' ? l.rate : l.ms) + (l.cut ? ' cut' : ''), 'stroke-width': wide.toFixed(2),
+    const facts = [l.ms === null ? 'no round trip known' : texts.rtt(l.ms)];
+    if (l.loss !== null) facts.push(texts.loss(l.loss) + ' of the packets lost');
+    if (l.rate !== null) facts.push(texts.bytes(l.rate));
+    if (l.asked !== null) facts.push(texts.asked(l.asked) + ' statements answered at the other end');
+    return node('path', { class: 'arc ' + stepOf(this.colour, l[fields[this.colour]]) + (l.cut ? ' cut' : ''), 'stroke-width': wide.toFixed(2),
       d: this.ways.get(l.a + '\n' + l.b).map(path).join('') },
-      node('title', {}, `${l.a} – ${l.b}: ` + (l.ms === null ? 'no round trip known' : l.ms.toFixed(0) + ' ms') +
-        (l.rate === null ? '' : `, ${l.rate} bytes a second`)));
+      node('title', {}, `${l.a} – ${l.b}: ${facts.join(', ')}`));
   }
 
-  // label writes a round trip on a link, where nothing else is.
+  // label writes on a link what its colour shows, where nothing else is.
   label(l, k) {
     const pieces = this.ways.get(l.a + '\n' + l.b);
     const all = pieces.flat();
-    const text = l.ms.toFixed(0) + ' ms';
+    const text = texts[this.colour](l[fields[this.colour]]);
     const w = text.length * 6.4 * k, h = 13 * k;
     for (const f of [0.5, 0.4, 0.6, 0.3, 0.7, 0.22, 0.78]) {
       const [x, y] = all[Math.floor(f * (all.length - 1))];
