@@ -317,6 +317,7 @@ func (a *assembly) startGateway() {
 	n.closeFirst(func() error { n.cluster.Close(); return nil })
 	n.startEpochs()
 	n.startHolds()
+	n.startMoments()
 	n.untilClosed(n.shards.Run)
 	n.untilClosed(n.splitter.Run)
 	n.startMender()

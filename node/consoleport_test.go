@@ -153,7 +153,7 @@ func TestConsoleWithoutTLS(t *testing.T) {
 func (b *browser) pages() {
 	b.t.Helper()
 	seen := 0
-	for _, page := range []string{"map", "statements", "why", "health", "row?name=a.b(1)"} {
+	for _, page := range []string{"map", "statements", "why", "health", "row?name=a.b(1)", "then?at=2026-01-02T03:04:05.5Z"} {
 		res, body := b.ask("GET", "/console/api/panel/"+page, "")
 		var out struct {
 			Tables map[string]struct {

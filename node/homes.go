@@ -168,6 +168,8 @@ func (n *Node) answer(name string, body []byte) ([]byte, error) {
 		return n.localRecording()
 	case askShare:
 		return json.Marshal(n.share())
+	case askMoments:
+		return json.Marshal(n.moments.All())
 	case askUses:
 		return json.Marshal(n.localUses())
 	case askRowUses:

@@ -128,6 +128,9 @@ var networkTopics = []server.Topic{
 // askShare asks a node for its part of what regions have sent each other.
 const askShare = "share"
 
+// askMoments asks a node for the moments that it has kept.
+const askMoments = "moments"
+
 func (n *Node) share() moments.Share {
 	own := n.db.Region()
 	s := moments.Share{Node: n.ID(), Region: own, Links: moments.Links(own, n.trans.Stats())}
@@ -140,6 +143,17 @@ func (n *Node) share() moments.Share {
 func (n *Node) shares(ctx context.Context) []moments.Share {
 	return append(askAll[moments.Share](ctx, n, askShare), n.share())
 }
+
+// startMoments keeps moments until the node closes.
+func (n *Node) startMoments() {
+	older := func(ctx context.Context) [][]moments.Moment { return askAll[[]moments.Moment](ctx, n, askMoments) }
+	n.untilClosed(func(ctx context.Context) {
+		n.moments.Run(ctx, moments.Source{Topology: n.cluster.Topology, Live: n.cluster.Live, Leader: n.cluster.Leader,
+			Between: n.roundTripRows, Shares: n.shares, Older: older})
+	})
+}
+
+func (n *Node) momentRows(context.Context) [][]any { return moments.MomentRows(n.moments.All()) }
 
 func (n *Node) regionLinkRows(ctx context.Context) [][]any {
 	return moments.LinkRows(n.cluster.Topology(), n.shares(ctx))

@@ -30,6 +30,7 @@ import (
 	"github.com/godwitdb/godwit/node/evacuate"
 	"github.com/godwitdb/godwit/node/knobs"
 	"github.com/godwitdb/godwit/node/meter"
+	"github.com/godwitdb/godwit/node/moments"
 	"github.com/godwitdb/godwit/node/residency"
 	"github.com/godwitdb/godwit/node/room"
 	"github.com/godwitdb/godwit/node/shards"
@@ -97,13 +98,15 @@ type machinery struct {
 	shards  *shards.Meter
 	// splitter gives tables more shards by itself.
 	splitter *shards.Splitter
-	epochs   *multimaster.Engine
-	db       *txn.DB
-	both     *multimaster.DB // db with the rows of epochs
-	mover    *mover.Mover
-	port     net.Listener // for other nodes; nil: there is none
-	holds    holds
-	gateway  atomic.Pointer[txn.DB] // db, once it is there
+	// moments are what the cluster was like in the last hour.
+	moments moments.Ring
+	epochs  *multimaster.Engine
+	db      *txn.DB
+	both    *multimaster.DB // db with the rows of epochs
+	mover   *mover.Mover
+	port    net.Listener // for other nodes; nil: there is none
+	holds   holds
+	gateway atomic.Pointer[txn.DB] // db, once it is there
 }
 
 // policies holds the automatic decisions and their settings.

@@ -225,6 +225,7 @@ var shown = map[string]func(*Node, context.Context) [][]any{
 	"round_trips":   (*Node).roundTripRows,
 	"region_links":  (*Node).regionLinkRows,
 	"answers":       (*Node).answerRows,
+	"moments":       (*Node).momentRows,
 	"problems":      (*Node).problemRows,
 	"consistency":   (*Node).consistencyRows,
 	"moves":         (*Node).moveRows,

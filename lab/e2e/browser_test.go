@@ -18,6 +18,7 @@ import (
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // shotsVar names a folder for pictures of the pages that TestConsoleInABrowser sees; empty: none.
@@ -370,6 +371,48 @@ func (b *tab) death(c *processes, db *sql.DB) {
 	b.open("map")
 	b.await("document.querySelector('#world .region.down') !== null")
 	b.fits("map-dead")
+	b.past(c, db)
+}
+
+// past winds the map back to before the node died, by keys, and to what is now. Another node tells
+// the same of that time.
+func (b *tab) past(c *processes, db *sql.DB) {
+	b.t.Helper()
+	const dead = "SELECT MIN(at) FROM godwit.moments WHERE state LIKE '%\"dead\"%'"
+	at := ""
+	for deadline := time.Now().Add(2 * time.Minute); at == "" && time.Now().Before(deadline); time.Sleep(time.Second) {
+		if err := db.QueryRow("SELECT COALESCE((" + dead + "), '')").Scan(&at); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	if at == "" {
+		b.t.Fatal("no moment was kept after the death")
+	}
+	const before = "SELECT state FROM godwit.moments WHERE state NOT LIKE '%\"dead\"%' ORDER BY at DESC LIMIT 1"
+	for _, n := range c.nodes[:2] {
+		if got := texts(b.t, n.open(b.t, ""), before); len(got) != 1 || strings.Count(got[0], "\"live\"") != 3 {
+			b.t.Errorf("node at %s tells of the time before: %q", n.addr, got)
+		}
+	}
+	for i := 0; ; i++ {
+		b.do(chromedp.Evaluate("document.getElementById('moment').focus()", nil), chromedp.KeyEvent(kb.ArrowLeft))
+		b.await(pageHas(" ago.") + " || " + pageHas("Nothing is kept of that time"))
+		var live bool
+		b.eval("document.querySelectorAll('#world .region').length === 3 && document.querySelector('#world .region.down') === null", &live)
+		if live {
+			break
+		}
+		if time.Sleep(300 * time.Millisecond); i > 20 {
+			b.t.Fatal("the map does not go back to before the death")
+		}
+	}
+	if got := b.column("Nodes", "state"); !slices.Equal(got, []string{"live", "live", "live"}) {
+		b.t.Errorf("before the death the nodes are %q", got)
+	}
+	b.await("document.querySelectorAll('#world .arc:not(.r0)').length === 3 && !document.getElementById('now').disabled")
+	b.fits("map-past")
+	b.do(chromedp.Click("#now"))
+	b.await("document.querySelector('#world .region.down') !== null && " + pageHas("The map shows what is now."))
 }
 
 // survives kills the console's own node: the page says so, and asks for a login once it is back.

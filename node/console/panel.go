@@ -1,9 +1,11 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -12,6 +14,7 @@ import (
 type question struct {
 	name, query string
 	args        []any
+	cell        int // how long a value may be, in bytes; 0: as long as those of others
 }
 
 // panels are the questions of each page, by its name.
@@ -65,6 +68,14 @@ var panels = map[string][]question{
 		{name: "epochs", query: "SELECT node, region, state, view_number, applied_epoch, lag_epochs, committed, conflicts, " +
 			"resubmitted, why FROM godwit.epochs"},
 	},
+	"then": {
+		{name: "moments", query: "SELECT at, state FROM godwit.moments WHERE at <= ? ORDER BY at DESC LIMIT 2", cell: watching.bytes / 2},
+		{name: "span", query: "SELECT MIN(at) AS first, MAX(at) AS last FROM godwit.moments"},
+		{name: "moves", query: "SELECT at, row_name, from_region, to_region, why FROM godwit.moves " +
+			"WHERE NOT dry_run AND at <= ? AND at > ? - INTERVAL 1 MINUTE ORDER BY at DESC LIMIT 60"},
+		{name: "leader_moves", query: "SELECT * FROM godwit.leader_moves WHERE at <= ? AND at > ? - INTERVAL 1 MINUTE " +
+			"ORDER BY at DESC LIMIT 20"},
+	},
 	"row": {
 		{name: "heat", query: "SELECT * FROM godwit.heat WHERE row_name = ?"},
 		{name: "moves", query: "SELECT at, from_region, to_region, triggered_by, why, why_json, cost, bytes, dry_run " +
@@ -101,6 +112,19 @@ func (c *Console) panel(w http.ResponseWriter, r *http.Request, s *session) {
 			questions[i].args = []any{row}
 		}
 	}
+	if name == "then" {
+		at, err := time.Parse(time.RFC3339, r.URL.Query().Get("at"))
+		if err != nil {
+			fail(w, http.StatusBadRequest, "name a time as at=2006-01-02T15:04:05Z")
+			return
+		}
+		for i, q := range questions {
+			for range strings.Count(q.query, "?") {
+				questions[i].args = append(questions[i].args, at.UTC().Format("2006-01-02 15:04:05.000000"))
+			}
+		}
+	}
+	asked := name == "row" || name == "then" // it is for one viewer
 	select {
 	case s.asked <- struct{}{}:
 		defer func() { <-s.asked }()
@@ -111,7 +135,7 @@ func (c *Console) panel(w http.ResponseWriter, r *http.Request, s *session) {
 	ctx, done := context.WithTimeout(r.Context(), watching.timeout)
 	defer done()
 	out, known := shown{}, false
-	if name != "row" {
+	if !asked {
 		out, known = c.shared.get(name, s.user, time.Now())
 	}
 	if !known {
@@ -125,7 +149,7 @@ func (c *Console) panel(w http.ResponseWriter, r *http.Request, s *session) {
 	if name == "map" && !known {
 		out.Places = out.place()
 	}
-	if name != "row" && !known && ctx.Err() == nil {
+	if !asked && !known && ctx.Err() == nil {
 		c.shared.put(name, s.user, out)
 	}
 	answer(w, http.StatusOK, out)
@@ -148,7 +172,9 @@ func (s *session) tables(ctx context.Context, questions []question) map[string]*
 				q := questions[next]
 				next++
 				mu.Unlock()
-				t := l.ask(ctx, watching, q.query, q.args...)
+				b := watching
+				b.cell = cmp.Or(q.cell, b.cell)
+				t := l.ask(ctx, b, q.query, q.args...)
 				mu.Lock()
 				out[q.name] = t
 				mu.Unlock()

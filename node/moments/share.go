@@ -91,6 +91,7 @@ var Topics = []server.Topic{
 	{Name: "answers", Comment: "statements of clients by their region and by the regions that have answered, since the nodes started",
 		Columns: slices.Concat(columns(server.TopicText, "client_region", "answered_by"), columns(server.TopicInt, "statements"),
 			columns(server.TopicFloat, "total_ms"))},
+	momentTopic,
 }
 
 // Loss is the share of packets that were sent again, as a value of SQL: NULL if nothing is known.

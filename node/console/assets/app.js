@@ -209,7 +209,13 @@ function grids(list) {
     out[name] = new Grid(opt);
     $('tables').append(out[name].root);
   }
-  return (tables) => { for (const [name, g] of Object.entries(out)) g.set(tables[name]); };
+  // only: leave out what there is no answer to.
+  return (tables, only) => {
+    for (const [name, g] of Object.entries(out)) {
+      g.root.hidden = !!only && !tables[name];
+      if (!g.root.hidden) g.set(tables[name]);
+    }
+  };
 }
 
 function showProblems(t) {
@@ -223,17 +229,18 @@ function showProblems(t) {
   box.replaceChildren(...list.map(([kind, text]) => make('p', { class: kind }, text)));
 }
 
-// refresh asks for a panel again and again, while the page is seen and the user wants it.
-function refresh(panel, every, show) {
+// refresh asks for a panel again and again, while the page is seen and the user wants it, and it is not busy
+// with something else.
+function refresh(panel, every, show, busy = () => false) {
   let timer = 0, over = false;
   const box = document.querySelector('.live input');
   const tick = async () => {
     clearTimeout(timer);
     try {
-      if (!document.hidden && box.checked) {
+      if (!document.hidden && box.checked && !busy()) {
         const out = await api('panel/' + panel);
         if (over) return;
-        show(out);
+        if (!busy()) show(out);
         say('');
       }
     } catch (e) {
@@ -261,19 +268,21 @@ const noteHere = () => `As node ${here.node} (${here.region}) sees it.`;
 let world = null;
 const pages = {
   map() {
-    let chosen = here.region, latest = null, before = null, newest = null;
+    let chosen = here.region, latest = null, before = null, newest = null, arrived = 0;
     const seen = new Set();
     let first = true;
+    let past = null; // what is shown of another moment
+    const again = () => (past ? showPast(past) : latest && show(latest));
     const map = new WorldMap($('world'), (region) => {
       chosen = region;
-      if (latest) show(latest);
+      again();
     });
     const colour = $('colour');
     colour.value = pages.map.colour || 'rtt';
     const recolour = () => {
       pages.map.colour = map.colour = colour.value;
       legend(colour.value);
-      if (latest) show(latest);
+      again();
     };
     colour.addEventListener('change', recolour);
     const tables = grids({
@@ -295,12 +304,8 @@ const pages = {
     const show = (out) => {
       latest = out;
       const t = out.tables, nodes = objects(t.nodes), groups = objects(t.groups);
-      const regions = [], of = new Map(nodes.map((n) => [n.node, n.region]));
-      for (const [name, p] of Object.entries(out.places || {}).sort()) {
-        const mine = nodes.filter((n) => n.region === name);
-        regions.push({ name, ...p, nodes: mine.length, dead: mine.filter((n) => n.state !== 'live').length,
-          leads: groups.filter((g) => of.get(g.leader) === name).length });
-      }
+      const of = new Map(nodes.map((n) => [n.node, n.region]));
+      const regions = spots(out.places, nodes, (name) => groups.filter((g) => of.get(g.leader) === name).length);
       if (out.at !== newest?.at) [before, newest] = [newest, out]; // a resize shows the same again
       map.draw(regions, links(regions, t, before, out), chosen);
       for (const m of objects(t.moves).reverse()) {
@@ -321,13 +326,77 @@ const pages = {
         answered(chosen, perSecond(before, out).answers, t.answers));
       tables(t);
     };
+    // showPast shows the moment that the nodes have kept, and what has moved in the minute before.
+    const showPast = (out) => {
+      past = out;
+      const [now, earlier] = objects(out.tables.moments).map(momentOf);
+      $('problems').replaceChildren();
+      $('problems').dataset.key = '';
+      if (!now) {
+        const [span] = objects(out.tables.span);
+        $('moment-note').textContent = out.tables.moments?.error ? refused(out.tables.moments)
+          : span?.first ? `Nothing is kept of that time: the oldest moment is ${clock(parseTime(span.first))}.` : 'No moment has been kept yet.';
+        tables({}, true);
+        return;
+      }
+      const t = { ...now.tables, moves: out.tables.moves, leader_moves: out.tables.leader_moves }, nodes = objects(t.nodes);
+      const sum = (name) => nodes.filter((n) => n.region === name).reduce((n, x) => n + Number(x.leads), 0);
+      const then = { at: now.at, tables: t };
+      map.draw(spots(latest?.places, nodes, sum), links(spots(latest?.places, nodes, sum), t, earlier, then), chosen);
+      $('moment-note').textContent = `The map shows ${clock(now.at)}, ${duration((Date.now() - new Date(now.at)) / 1000)} ago.`;
+      for (const m of objects(t.moves).reverse()) map.fly(m.from_region, m.to_region, false);
+      const of = new Map(nodes.map((n) => [n.node, n.region]));
+      for (const m of objects(t.leader_moves)) if (of.get(m.from_node) !== of.get(m.to_node)) map.fly(of.get(m.from_node), of.get(m.to_node), true);
+      const rates = perSecond(earlier, then);
+      const mine = [...rates.answers].filter(([key]) => key.startsWith(chosen + '\n')).reduce((n, [, x]) => n + x, 0);
+      showLines(chosen, [...(rates.seconds ? [`Its clients made ${shown('', String(mine))} statements a second.`] : []),
+        ...[answered(chosen, rates.answers, t.answers, true)].filter(Boolean),
+        ...nodes.filter((n) => n.region === chosen).map((n) => `Node ${n.node} was ${n.state}` +
+          (n.state === 'live' ? `, and led ${n.leads} group${n.leads === '1' ? '' : 's'}.` : '.'))]);
+      tables(t, true);
+    };
+    const slider = $('moment');
+    let asking = 0;
+    const wind = () => {
+      const back = Number(slider.value);
+      slider.setAttribute('aria-valuetext', back ? `${-back} minutes ago` : 'now');
+      $('now').disabled = !back;
+      clearTimeout(asking);
+      if (!back) {
+        past = null;
+        $('moment-note').textContent = 'The map shows what is now.';
+        again();
+        return;
+      }
+      asking = setTimeout(async () => {
+        const at = new Date(Date.parse(latest?.at || new Date()) + (Date.now() - (latest ? arrived : Date.now())) + back * 60000);
+        try {
+          const out = await api('panel/then?at=' + at.toISOString());
+          if (page?.name === 'map' && Number(slider.value) === back) showPast(out);
+          say('');
+        } catch (e) {
+          if (e.status === 401) return loggedOut(e.message);
+          say(e.message);
+        }
+      }, 150);
+    };
+    slider.addEventListener('input', wind);
+    $('now').addEventListener('click', () => {
+      slider.value = 0;
+      wind();
+      slider.focus();
+    });
     recolour();
-    const resize = () => latest && show(latest);
+    const resize = () => again();
     addEventListener('resize', resize);
     (world ? Promise.resolve(world) : fetch('world.json').then((r) => r.json())).then((w) => map.setLand(world = w));
-    const stop = refresh('map', 2000, show);
+    const stop = refresh('map', 2000, (out) => {
+      arrived = Date.now();
+      show(out);
+    }, () => Number(slider.value) < 0);
     return () => {
       stop();
+      clearTimeout(asking);
       removeEventListener('resize', resize);
     };
   },
@@ -592,13 +661,13 @@ function perSecond(before, out) {
     answers: rates('answers', 'client_region', 'answered_by', 'statements') };
 }
 
-// answered says in a sentence where the statements of a region's clients are answered.
-function answered(region, rates, rows) {
+// answered says in a sentence where the statements of a region's clients are answered, or were.
+function answered(region, rates, rows, past) {
   const mine = [...rates].map(([key, n]) => [...key.split('\n'), n]).filter(([client]) => client === region);
-  let all = mine.map(([, by, n]) => [by, n]).filter(([, n]) => n > 0), when = 'are answered now';
+  let all = mine.map(([, by, n]) => [by, n]).filter(([, n]) => n > 0), when = past ? 'were answered' : 'are answered now';
   if (!all.length) {
     all = objects(rows).filter((r) => r.client_region === region).map((r) => [r.answered_by, Number(r.statements)]);
-    when = 'have been answered since the nodes started';
+    when = past ? 'had been answered' : 'have been answered since the nodes started';
   }
   const sum = all.reduce((n, [, x]) => n + x, 0);
   if (!sum) return null;
@@ -625,6 +694,26 @@ function legend(colour) {
     item(dot(svgNode('path', { class: 'move', d: 'M0-6L6 0L0 6L-6 0Z' })), 'lead that moves'));
 }
 
+// spots are the regions of the map.
+function spots(places, nodes, leads) {
+  return Object.entries(places || {}).sort().map(([name, p]) => {
+    const mine = nodes.filter((n) => n.region === name);
+    return { name, ...p, nodes: mine.length, dead: mine.filter((n) => n.state !== 'live').length, leads: leads(name) };
+  }).filter((r) => r.nodes);
+}
+
+// momentOf makes tables of a row of godwit.moments, as if SQL had just given them.
+function momentOf(row) {
+  const cell = (v) => (v === null ? null : v === true ? '1' : v === false ? '0' : String(v));
+  const tables = Object.fromEntries(Object.entries(JSON.parse(row.state)).map(([name, t]) =>
+    [name, { columns: t.columns, rows: (t.rows || []).map((r) => r.map(cell)) }]));
+  return { at: parseTime(row.at), tables };
+}
+
+// parseTime reads a time of the database godwit, which is in UTC.
+const parseTime = (text) => new Date(text.replace(' ', 'T').replace(/Z?$/, 'Z'));
+const clock = (at) => at.toLocaleTimeString('en-GB');
+
 // rate is how many statements the clients of nodes make in a second, since it was asked last; null: it
 // is not known yet.
 function rate(nodes, at) {
@@ -641,7 +730,6 @@ function rate(nodes, at) {
 }
 
 function showChosen(region, nodes, groups, perSecond, answers) {
-  const box = $('chosen');
   const mine = nodes.filter((n) => n.region === region);
   const lines = mine.map((n) => {
     const leads = groups.filter((g) => g.leader === n.node).map((g) => g.name);
@@ -651,6 +739,12 @@ function showChosen(region, nodes, groups, perSecond, answers) {
   });
   if (mine.length && perSecond !== null) lines.unshift(`Its clients make ${shown('', String(perSecond))} statements a second.`);
   if (mine.length && answers) lines.splice(perSecond !== null ? 1 : 0, 0, answers);
+  showLines(region, lines);
+}
+
+// showLines tells of the chosen region.
+function showLines(region, lines) {
+  const box = $('chosen');
   const key = region + JSON.stringify(lines);
   if (box.dataset.key === key) return;
   box.dataset.key = key;
