@@ -32,7 +32,7 @@ var statementTopics = []server.Topic{
 		columns(server.TopicInt, "crossed_wan", "in_transactions", "wan_bytes", "rows_moved", "retries"),
 		columns(server.TopicFloat, "replica_wait_ms"),
 		columns(server.TopicTime, "first_seen", "last_seen"), columns(server.TopicText, "sample"),
-		columns(server.TopicTime, "sample_seen"), columns(server.TopicFloat, "sample_ms"))},
+		columns(server.TopicTime, "sample_seen"), columns(server.TopicFloat, "sample_ms"), columns(server.TopicInt, "max_memory_bytes"))},
 }
 
 // nodeDigests are the digests of a node, in the form in which nodes send them.
@@ -72,7 +72,7 @@ func (n *Node) statementRows(ctx context.Context) (rows [][]any) {
 				r.Count, r.Errors, r.Warnings, r.Sent, r.Affected,
 				millis(r.Sum), millis(r.Min), millis(r.Mean()), millis(r.Max), millis(r.P50), millis(r.P95), millis(r.P99),
 				float64(r.Hops) / 2, r.Crossed, r.Inside, r.Bytes, r.Moves, r.Retries, millis(r.Waited), r.First, r.Last, orNull(r.Sample),
-				r.SampleAt, millis(r.SampleTook)})
+				r.SampleAt, millis(r.SampleTook), r.Work.Memory})
 		}
 	}
 	return rows

@@ -49,6 +49,12 @@ func statementsOfAllNodes(t *testing.T) {
 		}
 	}
 	answersOfAllNodes(t, l)
+	column(t, root, "SELECT a.v, COUNT(*) FROM d.t a JOIN d.t b GROUP BY a.v ORDER BY 2")
+	if got := column(t, root, "SELECT max_memory_bytes > 0, max_memory_bytes = MAX_TOTAL_MEMORY FROM godwit.statements s JOIN "+
+		"performance_schema.events_statements_summary_by_digest p ON s.digest = p.DIGEST AND s.schema_name <=> p.SCHEMA_NAME "+
+		"WHERE s.digest_text LIKE '%GROUP BY%' AND s.node = 1"); !slices.Equal(got, []string{"1|1"}) {
+		t.Errorf("memory of a statement: %q", got)
+	}
 	column(t, root, "SELECT v FROM d.t WHERE id = 1")
 	if got := column(t, root, "SELECT statements, rows_sent, wan_round_trips, wan_bytes FROM godwit.statements WHERE "+
 		"digest_text = 'SELECT `v` FROM `d` . `t` WHERE `id` = ?'"); !slices.Equal(got, []string{"1|1|0|0"}) {

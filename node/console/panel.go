@@ -35,7 +35,7 @@ var panels = map[string][]question{
 	},
 	"statements": {
 		{name: "statements", query: "SELECT region, digest_text, statements, p50_ms, p99_ms, avg_ms, total_ms, wan_round_trips, " +
-			"crossed_wan, wan_bytes, retries, errors, rows_sent, rows_affected, rows_moved, replica_wait_ms, in_transactions, " +
+			"crossed_wan, wan_bytes, retries, errors, rows_sent, rows_affected, rows_moved, replica_wait_ms, max_memory_bytes, in_transactions, " +
 			"schema_name, node, last_seen, sample FROM godwit.statements ORDER BY total_ms DESC LIMIT 500"},
 		{name: "running", query: "SELECT id, user, host, db AS current_db, command, time AS time_s, state, info AS statement " +
 			"FROM information_schema.processlist WHERE command <> 'Sleep' AND id <> CONNECTION_ID() ORDER BY time DESC LIMIT 100"},

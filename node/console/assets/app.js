@@ -551,10 +551,10 @@ async function whySlow(text, statements) {
   }
   if (page?.name !== 'statements') return;
   const rtts = objects(ways.round_trips);
-  const head = ['Region', 'Statements', 'Median, ms', 'p99, ms', 'Round trips each', 'Waited for the WAN', 'WAN bytes each', 'Retries'];
+  const head = ['Region', 'Statements', 'Median, ms', 'p99, ms', 'Round trips each', 'Waited for the WAN', 'WAN bytes each', 'Retries', 'Memory at most'];
   const lines = mine.map((s) => make('tr', {}, ...[s.region, shown('statements', s.statements), shown('p50_ms', s.p50_ms), shown('p99_ms', s.p99_ms),
     shown('', String(s.wan_round_trips / s.statements)), Math.round(100 * s.crossed_wan / s.statements) + ' %',
-    bytes(s.wan_bytes / s.statements), shown('retries', s.retries)].map((v) => make('td', { class: 'short' }, v))));
+    bytes(s.wan_bytes / s.statements), shown('retries', s.retries), bytes(Number(s.max_memory_bytes || 0))].map((v) => make('td', { class: 'short' }, v))));
   const about = objects(advice.advice).filter((a) => names(text, a.table_name));
   const todo = [...new Set(about.map((a) => a.advice))].map((n) => advised(about.filter((a) => a.advice === n), mine));
   box.replaceChildren(make('section', { class: 'card', 'aria-label': 'Why is it slow' },
