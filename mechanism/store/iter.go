@@ -90,7 +90,7 @@ func (i *Iter) Close() {
 		return
 	}
 	if i.lent {
-		i.it.SetBounds(versionsLo, versionsHi)
+		// Its bounds stay: the engine goes to the next range without a seek from the top.
 		i.r.lent = false
 	} else {
 		_ = i.it.Close()

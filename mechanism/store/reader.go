@@ -64,6 +64,7 @@ func (r *Reader) Close() {
 		r.twin = nil
 	}
 	if r.view != nil {
+		r.view.SetBounds(versionsLo, versionsHi)
 		r.s.idle.put(r.view, r.gen)
 		r.view = nil
 	}
@@ -78,6 +79,7 @@ func (r *Reader) iter() (*pebble.Iterator, error) {
 	case r.view == nil:
 		return nil, base.Errorf(base.CodeInvalid, "store: the reader is closed")
 	case !r.lent:
+		r.view.SetBounds(versionsLo, versionsHi)
 		return r.view, nil
 	case r.twin == nil:
 		if r.twin, r.err = r.view.Clone(pebble.CloneOptions{IterOptions: wholeBounds()}); r.err != nil {

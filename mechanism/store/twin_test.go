@@ -146,6 +146,7 @@ func TestReaderAgainstTwin(t *testing.T) {
 					must(t, s.Compact())
 				}
 				checkReader(t, s, &w, rng, key)
+				checkReader(t, s, &w, rng, key) // in the view of the first one
 			}
 		})
 	}

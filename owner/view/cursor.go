@@ -69,6 +69,9 @@ func (c *Cursor) Locate(key base.Key) (Place, error) {
 
 // gap is the place of a key without a version, in front of the cursor.
 func (c *Cursor) gap(key base.Key) (p Place, err error) {
+	if FixedOwner(key) {
+		return Place{Owner: key.DefaultOwner()}, nil
+	}
 	if !c.pred.known {
 		v, ok, err := c.rd.Pred(key)
 		if err != nil {

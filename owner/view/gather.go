@@ -520,7 +520,11 @@ func (g *Gather) home(id base.GroupID) { g.Homes |= 1 << id.Region() }
 
 // gapHome notes which group owned, as of the timestamp, the gap in which a key lies.
 func (g *Gather) gapHome(key base.Key) error {
-	if key.Shard() == base.MetaShard {
+	switch {
+	case key.Shard() == base.MetaShard:
+		return nil
+	case FixedOwner(key):
+		g.home(key.DefaultOwner())
 		return nil
 	}
 	p, ok, err := g.Reader.Pred(key)

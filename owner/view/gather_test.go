@@ -137,3 +137,53 @@ func TestGatherDrops(t *testing.T) {
 		}
 	}
 }
+
+// TestFixedOwner: what lies in front of a range or a key of an index keyed by home is not looked
+// at: the section has one owner. In front of another index's it is.
+func TestFixedOwner(t *testing.T) {
+	st, err := store.Open(store.Options{Dir: "db", FS: store.Memory(), Simulation: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	b := st.NewBatch()
+	fixed, moving := base.IndexPrefix(1, 7<<20, base.ByHome|2, 1), base.IndexPrefix(1, 7<<20, 3, 0)
+	for _, section := range []base.Key{fixed, moving} {
+		w := base.GroupIndex{Region: 2, Index: 9}
+		b.PutVersion(store.Version{Key: base.AppendUint64(section.Clone(), 10), TS: 5, Value: []byte("v"),
+			Label: base.MakeLabel(2, 2, 9), Writer: w})
+	}
+	if err := b.Commit(false); err != nil {
+		t.Fatal(err)
+	}
+	b.Close()
+	of := &Group{ID: base.DataGroup(1, 1), Store: st, Missing: nothingMissing{}, MaxBytes: 1 << 20}
+	rd := st.NewPointReader()
+	defer rd.Close()
+	for _, section := range []base.Key{fixed, moving} {
+		lo, hi := base.AppendUint64(section.Clone(), 20), base.AppendUint64(section.Clone(), 30)
+		for _, s := range []*wire.Span{{Start: lo, End: hi}, {Start: lo}} {
+			resp := &wire.ReadResponse{}
+			if err := NewGather(of, rd, &wire.ReadRequest{Spans: []*wire.Span{s}}, base.MaxTimestamp, resp).Run(); err != nil {
+				t.Fatal(err)
+			}
+			if foreign := len(resp.Foreign) > 0; foreign != (section.Index() == 3) {
+				t.Errorf("index %x, %v: foreign %v", section.Index(), s, foreign)
+			}
+		}
+		c := NewCursor(rd)
+		got, err := c.Locate(lo)
+		c.Close()
+		if want, _ := Locate(rd, lo); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("index %x: the cursor finds %+v, %v, want %+v", section.Index(), got, err, want)
+		}
+		replica := NewGather(of, rd, &wire.ReadRequest{Spans: []*wire.Span{{Start: lo}}}, base.Timestamp(9), &wire.ReadResponse{})
+		replica.All, replica.AsOf = true, true
+		if err := replica.Run(); err != nil {
+			t.Fatal(err)
+		}
+		if want := base.DataGroup(1, base.RegionID(map[bool]int{true: 2, false: 1}[section.Index() == 3])); replica.Homes != 1<<want.Region() {
+			t.Errorf("index %x: homes %b", section.Index(), replica.Homes)
+		}
+	}
+}

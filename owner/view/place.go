@@ -29,8 +29,8 @@ func Locate(rd *store.Reader, key base.Key) (Place, error) {
 	if ok {
 		return Place{Owner: HomeGroup(key, v.Label), Since: v.TS, Writer: v.Writer, Found: true, V: v}, nil
 	}
-	if key.Shard() == base.MetaShard {
-		return Place{Owner: base.MetaGroup}, nil
+	if FixedOwner(key) {
+		return Place{Owner: key.DefaultOwner()}, nil
 	}
 	p, ok, err := rd.Pred(key)
 	if err != nil {
@@ -62,8 +62,14 @@ func (g *Group) HandsOver(w *wire.Write) bool {
 // OwnsSection reports whether all keys of key's section are this group's for good: an index keyed
 // by home has a section for each home, and all labels in it name that one.
 func (g *Group) OwnsSection(key base.Key) bool {
-	return key.Shard() != base.MetaShard && key.Index()&base.ByHome != 0 && len(key) > base.IndexPrefixLen &&
-		key.DefaultOwner() == g.ID
+	return key.Shard() != base.MetaShard && FixedOwner(key) && key.DefaultOwner() == g.ID
+}
+
+// FixedOwner reports whether all keys and gaps of key's section are the default owner's for good
+// (OWN-12), so that no label need be looked up: in the meta shard, and in an index keyed by home.
+// No group but the owner writes there.
+func FixedOwner(key base.Key) bool {
+	return key.Shard() == base.MetaShard || key.Index()&base.ByHome != 0 && len(key) > base.IndexPrefixLen
 }
 
 // WriteSpan is what a logged write locks: its key, and if its row belongs to another group from

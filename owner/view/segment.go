@@ -100,10 +100,11 @@ func (s *Segmenter) Add(v *store.Version) error {
 	return nil
 }
 
-// gap goes on with the gap at key.
+// gap goes on with the gap at key. For the range of a look-up in an index keyed by home it looks
+// nothing up: that would be a second seek.
 func (s *Segmenter) gap(key base.Key) error {
 	owner, w := key.DefaultOwner(), base.GroupIndex{}
-	if key.Shard() != base.MetaShard {
+	if !FixedOwner(key) {
 		p, ok, err := s.Reader.Pred(key)
 		if err != nil {
 			return err
