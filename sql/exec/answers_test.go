@@ -19,7 +19,7 @@ import (
 
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/exec"
-	"github.com/godwitdb/godwit/sql/exec/exchange"
+	"github.com/godwitdb/godwit/sql/exec/helper"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/opt"
 )
@@ -99,8 +99,8 @@ func TestAnswers(t *testing.T) {
 func (w *world) inAllWays(t *testing.T, d *datadriven.TestData, text string) (first []string) {
 	t.Helper()
 	was := expr.BatchSize
-	exchange.Eager = true
-	defer func() { expr.BatchSize, exchange.Eager = was, false }()
+	helper.Eager = true
+	defer func() { expr.BatchSize, helper.Eager = was, false }()
 	for n, way := range ways {
 		if way.limit > 0 && d.HasArg("unlimited") {
 			continue

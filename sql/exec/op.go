@@ -6,6 +6,7 @@ import (
 	"github.com/godwitdb/godwit/sql/admit"
 	"github.com/godwitdb/godwit/sql/exec/bounds"
 	"github.com/godwitdb/godwit/sql/exec/budget"
+	"github.com/godwitdb/godwit/sql/exec/helper"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/work"
 )
@@ -54,6 +55,15 @@ func (c *Ctx) Err() error {
 		return err
 	}
 	return c.Context.Err()
+}
+
+// lend takes a processor for a part of the statement's work, if one is free, and says what is to be
+// asked there: a helper has no turn to wait for.
+func (c *Ctx) lend() (ask func() error, h *helper.Helper) {
+	if c.Workers <= 1 {
+		return nil, nil
+	}
+	return c.Context.Err, helper.Take(c.Turn)
 }
 
 // pace asks after many small steps of an operator whether the statement may go on.

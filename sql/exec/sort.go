@@ -1,63 +1,42 @@
 package exec
 
 import (
-	"cmp"
 	"container/heap"
 	"math"
 	"slices"
 
+	"github.com/godwitdb/godwit/sql/exec/sorting"
 	"github.com/godwitdb/godwit/sql/expr"
-	"github.com/godwitdb/godwit/sql/order"
 )
 
 // sorter orders rows: the columns of the input, and after them the keys.
 type sorter struct {
-	keys   []SortKey
-	es     []expr.Expr
-	cmps   []expr.Comparer
-	prefix func(v *expr.Vec, i int32) uint64 // of the first key; equal if it cannot tell
-	types  []expr.Type                       // of the row with its keys
-	ncols  int
-	row    []*expr.Vec
-	ctx    *Ctx
-	done   int   // bytes that were compared since it was asked whether to go on
-	ended  error // why nothing is compared any more
+	*sorting.Keys
+	es    []expr.Expr
+	types []expr.Type // of the row with its keys
+	ncols int
+	row   []*expr.Vec
+	ctx   *Ctx
 }
 
 func newSorter(in Op, keys []SortKey, ctx *Ctx) (*sorter, error) {
-	s := &sorter{keys: keys, ncols: len(in.Cols()), ctx: ctx}
-	env := ctx.Env
+	s := &sorter{ncols: len(in.Cols())}
 	s.types = append(s.types, in.Types()...)
 	for _, k := range keys {
-		e, err := expr.Compile(k.Expr, in.Cols(), env)
+		e, err := expr.Compile(k.Expr, in.Cols(), ctx.Env)
 		if err != nil {
 			return nil, err
 		}
 		s.es = append(s.es, e)
-		s.cmps = append(s.cmps, expr.NewComparer(e.Type()))
 		s.types = append(s.types, e.Type())
 	}
-	if len(keys) > 0 {
-		s.prefix = prefixOf(s.es[0].Type())
-	}
+	s.Keys = sorting.New(keys, s.types[s.ncols:], s.ncols)
 	return s, nil
 }
 
-// prefixOf maps values to numbers of the same order, if that is easy.
-func prefixOf(t expr.Type) func(v *expr.Vec, i int32) uint64 {
-	switch t.Kind {
-	case expr.Int, expr.Date, expr.Datetime, expr.Timestamp, expr.Duration, expr.Year, expr.Enum:
-		return func(v *expr.Vec, i int32) uint64 { return uint64(v.I[i]) ^ 1<<63 }
-	case expr.Float:
-		return func(v *expr.Vec, i int32) uint64 {
-			b := math.Float64bits(v.F[i] + 0)
-			if b>>63 != 0 {
-				return ^b
-			}
-			return b | 1<<63
-		}
-	}
-	return nil
+func (s *sorter) begin(ctx *Ctx) {
+	s.ctx = ctx
+	s.Begin(ctx.Err)
 }
 
 // with evaluates the keys of a batch: its columns and they are a row.
@@ -73,87 +52,8 @@ func (s *sorter) with(b *expr.Batch) ([]*expr.Vec, error) {
 	return s.row, nil
 }
 
-// mostCompared is how many bytes of texts are compared without asking, at 10 to 50 ns each.
-const mostCompared = 256 << 10
-
-// ask is asked by who sorts.
-func (s *sorter) ask() error {
-	if s.ended == nil {
-		s.ended = s.ctx.Err()
-	}
-	return s.ended
-}
-
-// compare orders two rows by their keys. Once s.ended is set it does not say how any more.
-func (s *sorter) compare(x []*expr.Vec, i int32, y []*expr.Vec, j int32) int {
-	for k := range s.keys {
-		a, b := x[s.ncols+k], y[s.ncols+k]
-		c := 0
-		switch p, q := a.IsNull(i), b.IsNull(j); {
-		case p && q:
-		case p:
-			c = -1
-		case q:
-			c = 1
-		default:
-			if s.done += min(longAs(a, i), longAs(b, j)); s.done >= mostCompared {
-				if s.ask() != nil {
-					return 0
-				}
-				s.done = 0
-			}
-			c = s.cmps[k](a, i, b, j)
-		}
-		if c != 0 {
-			if s.keys[k].Desc {
-				return -c
-			}
-			return c
-		}
-	}
-	return 0
-}
-
-// order is the sequence of the rows of a store; equal rows keep theirs. Others get their turns
-// meanwhile.
-func (s *sorter) order(m *store) ([]int32, error) {
-	idx := make([]int32, m.n)
-	if s.prefix == nil {
-		for i := range idx {
-			idx[i] = int32(i)
-		}
-		err := order.Stable(idx, func(a, b int32) int { return s.compare(m.cols, a, m.cols, b) }, s.ask)
-		return idx, cmp.Or(err, s.ended)
-	}
-	type item struct {
-		p uint64
-		i int32
-	}
-	items := make([]item, m.n)
-	v := m.cols[s.ncols]
-	for i := range items {
-		items[i].i = int32(i)
-		if !v.IsNull(int32(i)) {
-			items[i].p = max(s.prefix(v, int32(i)), 1)
-		}
-		if s.keys[0].Desc {
-			items[i].p = ^items[i].p
-		}
-	}
-	err := order.Stable(items, func(a, b item) int {
-		switch {
-		case a.p < b.p:
-			return -1
-		case a.p > b.p:
-			return 1
-		}
-		return s.compare(m.cols, a.i, m.cols, b.i)
-	}, s.ask)
-	for k, x := range items {
-		idx[k] = x.i
-	}
-	return idx, cmp.Or(err, s.ended)
-}
+// order is the sequence of the rows of a store.
+func (s *sorter) order(m *store) ([]int32, error) { return s.Order(m.cols, m.n, s.ctx.lend) }
 
 // sortOp sorts in memory; runs that do not fit go to files, which are merged.
 type sortOp struct {
@@ -182,7 +82,7 @@ func (s *sortOp) Open(ctx *Ctx) (err error) {
 		}
 		s.env = ctx.Env
 	}
-	s.s.ctx, s.s.ended = ctx, nil
+	s.s.begin(ctx)
 	s.mem = newStore(s.s.types, ctx.Mem)
 	return s.in.Open(ctx)
 }
@@ -336,7 +236,7 @@ func (m *merge) Len() int { return len(m.runs) }
 // Less implements heap.Interface.
 func (m *merge) Less(i, j int) bool {
 	a, b := m.runs[i], m.runs[j]
-	if c := m.s.compare(a.b.Cols, a.at, b.b.Cols, b.at); c != 0 {
+	if c := m.s.Compare(a.b.Cols, a.at, b.b.Cols, b.at); c != 0 {
 		return c < 0
 	}
 	return a.num < b.num
@@ -378,8 +278,8 @@ func (m *merge) next() (*expr.Batch, error) {
 		}
 		heap.Fix(m, 0)
 	}
-	if m.s.ended != nil || m.out.n == 0 {
-		return nil, m.s.ended
+	if err := m.s.Ended(); err != nil || m.out.n == 0 {
+		return nil, err
 	}
 	m.b = expr.Batch{N: m.out.n, Cols: m.out.cols, Sel: expr.All(m.out.n)}
 	return &m.b, nil
@@ -420,7 +320,7 @@ func (t *topN) Open(ctx *Ctx) (err error) {
 		return err
 	}
 	t.max = int(min(n, math.MaxInt32))
-	t.s.ctx, t.s.ended = ctx, nil
+	t.s.begin(ctx)
 	t.mem = newStore(t.s.types, ctx.Mem)
 	return t.in.Open(ctx)
 }
@@ -447,7 +347,7 @@ func (t *topN) load() error {
 		if last != nil {
 			sel = make([]int32, 0, len(b.Sel))
 			for _, i := range b.Sel {
-				if t.s.compare(row, i, last, 0) < 0 {
+				if t.s.Compare(row, i, last, 0) < 0 {
 					sel = append(sel, i)
 				}
 			}

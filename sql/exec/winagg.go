@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"github.com/godwitdb/godwit/sql/exec/sorting"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/expr/fn"
 )
@@ -208,7 +209,7 @@ func (f *extremeFunc) push(row int) error {
 		return err
 	}
 	x := cols[f.slot]
-	if err := f.pace.step(1 + longAs(x, i)/16); err != nil {
+	if err := f.pace.step(1 + sorting.LongAs(x, i)/16); err != nil {
 		return err
 	}
 	if x.T.Kind == expr.Null || x.IsNull(i) {
@@ -232,14 +233,6 @@ func (f *extremeFunc) push(row int) error {
 	f.queue = append(f.queue, queued{row, int32(f.vals.n)})
 	f.vals.append(cols[f.slot:f.slot+1], f.one, rowBytes(cols[f.slot:f.slot+1], f.one))
 	return nil
-}
-
-// longAs is how many bytes a text has, 0 for other values: how long it may take to compare it.
-func longAs(v *expr.Vec, i int32) int {
-	if v.T.Kind.Form() == expr.FormS && v.S != nil {
-		return len(v.S[i])
-	}
-	return 0
 }
 
 // compact drops the values that nobody asks for any more.

@@ -17,6 +17,14 @@ const (
 // error ends the sort, and the rows are in no order then. It takes as much room as the rows, once
 // more.
 func Stable[T any](rows []T, compare func(a, b T) int, check func() error) error {
+	if len(rows) <= run {
+		return stable(rows, nil, compare, check)
+	}
+	return stable(rows, make([]T, len(rows)), compare, check)
+}
+
+// stable sorts rows with room for as many again, which is not needed if one run holds them.
+func stable[T any](rows, room []T, compare func(a, b T) int, check func() error) error {
 	for from := 0; from < len(rows); from += run {
 		if err := check(); err != nil {
 			return err
@@ -26,7 +34,7 @@ func Stable[T any](rows []T, compare func(a, b T) int, check func() error) error
 	if len(rows) <= run {
 		return nil
 	}
-	in, out := rows, make([]T, len(rows))
+	in, out := rows, room
 	for width := run; width < len(rows); width *= 2 {
 		for from := 0; from < len(rows); from += 2 * width {
 			mid, end := min(from+width, len(rows)), min(from+2*width, len(rows))

@@ -269,9 +269,12 @@ var allowed = map[string][]string{
 	"sql/exec/budget": nil,
 	// jsontable reads a syntax, and makes rows of documents; it asks for none
 	"sql/jsontable": {"sql/expr", "sql/expr/jsondoc"},
-	"sql/exec":      {"base/sealed", "sql/admit", "sql/exec/bounds", "sql/exec/budget", "sql/exec/hashing", "sql/exec/tempfile", "sql/expr", "sql/expr/fn", "sql/expr/jsondoc", "sql/jsontable", "sql/order", "sql/work"},
+	// helper lends processors; sorting orders columns, with one of them
+	"sql/exec/helper":  {"sql/admit"},
+	"sql/exec/sorting": {"sql/exec/helper", "sql/expr", "sql/order"},
+	"sql/exec":         {"base/sealed", "sql/admit", "sql/exec/bounds", "sql/exec/budget", "sql/exec/hashing", "sql/exec/helper", "sql/exec/sorting", "sql/exec/tempfile", "sql/expr", "sql/expr/fn", "sql/expr/jsondoc", "sql/jsontable", "sql/order", "sql/work"},
 	// exchange copies operators, and knows none of them
-	"sql/exec/exchange": {"sql/admit", "sql/exec", "sql/expr"},
+	"sql/exec/exchange": {"sql/admit", "sql/exec", "sql/exec/helper", "sql/expr"},
 	// algebra is the form of a query: who binds, plans or describes tables meets here
 	"sql/algebra": {"sql/expr", "sql/jsontable"},
 	"sql/bind":    {"sql/algebra", "sql/bind/tree", "sql/expr", "sql/expr/fn", "sql/expr/fulltext", "sql/jsontable"},
@@ -368,7 +371,7 @@ var allowed = map[string][]string{
 	"lab/bench/cost": {"lab/bench/rig"},
 	"lab/bench/tpch": benchmark("lab/sqldiff"), "lab/bench/tpch/cmd": {"lab/bench/tpch"},
 	// sqldiff speaks to servers as a client; its command starts them, also with other batches.
-	"lab/sqldiff": nil, "lab/sqldiff/cmd": {"lab/sqldiff", "node", "policy/matrix", "sql/exec/budget", "sql/exec/exchange", "sql/expr"},
+	"lab/sqldiff": nil, "lab/sqldiff/cmd": {"lab/sqldiff", "node", "policy/matrix", "sql/exec/budget", "sql/exec/exchange", "sql/exec/helper", "sql/expr"},
 	"lab/demo": {"*"},
 	// whatif plays a recording on a cluster in this process
 	"lab/whatif":   {"*"},

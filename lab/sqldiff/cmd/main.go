@@ -26,6 +26,7 @@ import (
 	"github.com/godwitdb/godwit/policy/matrix"
 	"github.com/godwitdb/godwit/sql/exec/budget"
 	"github.com/godwitdb/godwit/sql/exec/exchange"
+	"github.com/godwitdb/godwit/sql/exec/helper"
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
@@ -64,7 +65,7 @@ func run(ctx context.Context) (wrong int, err error) {
 	flag.StringVar(&temp, "temp", "", "where both servers keep their data while they run: memory is faster")
 	flag.IntVar(&expr.BatchSize, "batch", expr.BatchSize, "rows that an operator of the nodes in this process hands on at once")
 	flag.Int64Var(&budget.SpillAbove, "spill", 0, "bytes of a statement above which the nodes in this process write files; 0: as always")
-	flag.BoolVar(&exchange.Eager, "eager", false, "helpers compute for statements of the nodes in this process from the first batch on")
+	flag.BoolVar(&helper.Eager, "eager", false, "helpers compute for statements of the nodes in this process from the first batch on")
 	flag.StringVar(&profile, "profile", "", "file for a profile of the processor")
 	flag.Parse()
 	o.Modes = strings.Split(modes, ",")
@@ -129,7 +130,7 @@ func run(ctx context.Context) (wrong int, err error) {
 		}
 		report = all
 	}
-	if exchange.Eager {
+	if helper.Eager {
 		fmt.Printf("%d parts of scans computed by helpers\n", exchange.Helped.Load())
 	}
 	if budget.SpillAbove > 0 {

@@ -8,18 +8,12 @@ import (
 
 	"github.com/godwitdb/godwit/sql/admit"
 	"github.com/godwitdb/godwit/sql/exec"
+	"github.com/godwitdb/godwit/sql/exec/helper"
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
-// Eager has helpers begin with the first part, and whether or not a processor is free. Tests and
-// comparisons of answers set it before the first statement.
-var Eager bool
-
 // Helped counts the parts that helpers have computed, in this process.
 var Helped atomic.Int64
-
-// apart bounds the helpers of statements that have no slots to take, as in tests.
-var apart = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1))
 
 // Exchange is described with the package.
 type Exchange struct {
@@ -105,19 +99,19 @@ func (e *Exchange) divide() bool {
 			return false
 		}
 	}
-	h := e.spare()
+	h := helper.Take(e.ctx.Turn)
 	if h == nil {
 		return false
 	}
 	rows, ok := bare(e.links[len(e.links)-1]).(exec.Leaf).Rows().(exec.Parted)
 	if !ok || rows.Decoder() == nil {
-		h.end()
+		h.End()
 		e.ctx = withOne(e.ctx) // do not ask again
 		return false
 	}
 	e.rows, e.wake = rows, make(chan struct{}, 1)
 	e.helpers, e.cancel = context.WithCancel(e.ctx.Context)
-	h.end() // fill takes one when there are parts for it
+	h.End() // fill takes one when there are parts for it
 	return true
 }
 
@@ -128,51 +122,14 @@ func withOne(ctx *exec.Ctx) *exec.Ctx {
 	return &one
 }
 
-// helper is the processor that a helper may use.
-type helper struct{ on *admit.Spare }
-
-// spare takes a processor for a helper; nil: there is none.
-func (e *Exchange) spare() *helper {
-	switch t := e.ctx.Turn; {
-	case Eager:
-		return &helper{}
-	case t.Pooled():
-		if s := t.Spare(); s != nil {
-			return &helper{s}
-		}
-		return nil
-	}
-	select {
-	case apart <- struct{}{}:
-		return &helper{}
-	default:
-		return nil
-	}
-}
-
-// keep reports whether the helper may go on.
-func (h *helper) keep() bool { return h.on == nil || h.on.Keep() }
-
-// end gives the processor back.
-func (h *helper) end() {
-	if h.on != nil {
-		h.on.End()
-		return
-	}
-	select {
-	case <-apart:
-	default: // Eager
-	}
-}
-
 // start has a helper compute parts until none waits.
-func (e *Exchange) start(h *helper) {
+func (e *Exchange) start(h *helper.Helper) {
 	e.mu.Lock()
 	e.active++
 	e.most = max(e.most, e.active)
 	e.mu.Unlock()
 	e.wg.Go(func() {
-		defer h.end()
+		defer h.End()
 		for {
 			t, w := e.next()
 			if t == nil {
@@ -181,7 +138,7 @@ func (e *Exchange) start(h *helper) {
 			e.compute(t, w, nil) // it does not wait for a slot with a part that others wait for
 			Helped.Add(1)
 			runtime.Gosched()
-			if !h.keep() {
+			if !h.Keep() {
 				e.mu.Lock()
 				e.active--
 				e.mu.Unlock()
@@ -268,7 +225,7 @@ func (e *Exchange) turn() error {
 		e.mu.Unlock()
 		return nil
 	}
-	if e.turns++; Eager && !t.begun && e.active > 0 && e.turns%3 > 0 {
+	if e.turns++; helper.Eager && !t.begun && e.active > 0 && e.turns%3 > 0 {
 		e.mu.Unlock()
 		return e.wait() // a helper takes it: else it would have little to do with few rows
 	}
@@ -320,7 +277,7 @@ func (e *Exchange) fill() {
 		if n < 2+active || active+1 >= e.ctx.Workers || e.full() {
 			return
 		}
-		h := e.spare()
+		h := helper.Take(e.ctx.Turn)
 		if h == nil {
 			return
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/sql/exec"
+	"github.com/godwitdb/godwit/sql/exec/helper"
 	"github.com/godwitdb/godwit/sql/expr"
 	_ "github.com/godwitdb/godwit/sql/expr/fn" // the functions of the chains
 )
@@ -101,8 +102,8 @@ func inverse(s exec.Source, at int64) exec.Op {
 
 // eager lets helpers begin at once.
 func eager(t *testing.T) {
-	Eager = true
-	t.Cleanup(func() { Eager = false })
+	helper.Eager = true
+	t.Cleanup(func() { helper.Eager = false })
 }
 
 func statement(ctx context.Context, workers int) *exec.Ctx {
