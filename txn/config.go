@@ -45,6 +45,8 @@ type Breaks struct {
 	// BlindPrograms has programs insert what may be there, and delete what may have changed since
 	// the copy here showed it (REL-14).
 	BlindPrograms bool
+	// NearOwners has gateways that do not hold a shard ask the group of their own region (HOME-10).
+	NearOwners bool
 	// Strays lets a statement commit where the group that settles it takes no part (FWD-2).
 	Strays bool
 	// Rewrites lets a transaction write again what it has logged (STAGE-7).

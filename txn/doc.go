@@ -14,9 +14,10 @@
 //
 // A key whose move was heard of lately is sent to its new group (package hints). Any other is sent
 // to the group that this node leads for its own region (asking it costs nothing), else to the one
-// that the local replica takes for its owner, else to its own region's group. Whoever is asked in
-// error names the owner and the log entries it must have applied to know it (HOME-3); the request
-// follows, a bounded number of times.
+// that the local replica takes for its owner. Without a replica it is sent to the group that was
+// last said to own it (HOME-10), else to its own region's group. Whoever is asked in error names
+// the owner and the log entries it must have applied to know it (HOME-3); the request follows, a
+// bounded number of times.
 //
 // # Commit
 //

@@ -335,6 +335,7 @@ func (f *fetch) take(t *Txn, q *request) (more []piece) {
 	}
 	t.rows.NoteShown(resp.Along, g)
 	rows, foreign := resp.Rows, resp.Foreign
+	t.db.noteFar(foreign)
 	for i := range q.pieces {
 		p := &q.pieces[i]
 		n := 0

@@ -86,6 +86,7 @@ func (c *lockCommit) mayReroute(g base.GroupID, r result) bool {
 		return true
 	case base.CodeWrongOwner:
 		c.t.db.stats.Forwarded.Add(int64(len(r.foreign)))
+		c.t.db.noteFar(r.foreign)
 		c.plan.reroute(g, r.foreign)
 		return true
 	}

@@ -297,5 +297,5 @@ func (t *Txn) expectedOwner(p *plan, k base.Key) base.GroupID {
 	if g, ok := t.rows.Owner(k); ok {
 		return g
 	}
-	return t.db.homeGroup(k.Shard())
+	return t.db.lastOwner(k)
 }

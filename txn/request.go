@@ -64,8 +64,7 @@ func (t *Txn) guess(todo []piece, of int, s base.Span, limit int) []piece {
 }
 
 // guessPoint is the likely owner of a key. A group that this node leads costs nothing to ask;
-// otherwise it is what the local replica says. Without a replica it is the group of the own region,
-// whose leader knows and is near.
+// otherwise it is what the local replica says. Without a replica it is what was heard last.
 func (t *Txn) guessPoint(key base.Key) base.GroupID {
 	home := t.db.homeGroup(key.Shard())
 	if t.db.leadsGroup(home) {
@@ -74,7 +73,24 @@ func (t *Txn) guessPoint(key base.Key) base.GroupID {
 	if g, ok := t.db.set.Locate(key); ok {
 		return g
 	}
-	return home
+	return t.db.lastOwner(key)
+}
+
+// lastOwner is the group that was last said to own a key of a shard without a replica here
+// (HOME-10); if nothing has been heard of the key, that of the own region, whose leader knows and
+// is near.
+func (db *DB) lastOwner(key base.Key) base.GroupID {
+	if g, ok := db.hints.Last(key); ok && !db.cfg.NearOwners && db.cfg.Topology().Region(g.Region()) != nil {
+		return g
+	}
+	return db.homeGroup(key.Shard())
+}
+
+// noteFar remembers the owners of keys of shards without a replica here (HOME-10).
+func (db *DB) noteFar(foreign []*wire.Foreign) {
+	if len(foreign) > 0 && !db.set.Holds(base.Key(foreign[0].Span.Start).Shard()) {
+		db.hints.Note(foreign)
+	}
 }
 
 // homeGroup is the group of a shard whose rows are near: that of the own region, or of the one

@@ -206,8 +206,8 @@ type Break struct {
 	PatientSealed bool
 	// AnyHome gives rows homes in regions that do not vote for them (PLACE-7).
 	AnyHome bool
-	// NoHedges has no read be asked of a second node.
-	NoHedges bool
+	// NoHedges has no read be asked of a second node. NearOwners leaves HOME-10 out.
+	NoHedges, NearOwners bool
 	// EarlyCopies makes survivors of a lost region claim to hold more of it than they do.
 	EarlyCopies time.Duration
 }

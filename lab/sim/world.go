@@ -308,7 +308,7 @@ func (w *world) tune(l *life) func(*group.HostOptions, *owner.Config, *txn.Confi
 			tc.Reads.Replica = nil
 		}
 		tc.EarlyPrograms, tc.SameSlots = w.cfg.Break.EarlyPrograms, w.cfg.Break.SameSlots
-		tc.BlindPrograms = w.cfg.Break.BlindPrograms
+		tc.BlindPrograms, tc.NearOwners = w.cfg.Break.BlindPrograms, w.cfg.Break.NearOwners
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package hints keeps what a gateway has heard of the owners of keys, where its own copy has not
-// caught up with a move yet.
+// caught up with a move yet, or where it has no copy.
 package hints
 
 import (
@@ -44,13 +44,21 @@ func (s *Hints) Set(key base.Key, h Hint) {
 
 // Get is what was heard of a key lately; ok is false if that is nothing.
 func (s *Hints) Get(key base.Key) (h Hint, ok bool) {
+	h, ok = s.find(key)
+	return h, ok && !time.Now().After(h.until)
+}
+
+// Last is the group that was last said to own a key, however long ago, for a gateway that has no
+// copy to look it up in (HOME-10). It is a guess: what the owner must have applied is left out.
+func (s *Hints) Last(key base.Key) (base.GroupID, bool) {
+	h, ok := s.find(key)
+	return h.Group, ok
+}
+
+func (s *Hints) find(key base.Key) (Hint, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h, ok = s.by[string(key)]
-	if ok && time.Now().After(h.until) {
-		delete(s.by, string(key))
-		ok = false
-	}
+	h, ok := s.by[string(key)]
 	return h, ok
 }
 
