@@ -128,7 +128,8 @@ func backupSchedule(t *testing.T) {
 		t.Errorf("%d backups in 18 minutes: %s", len(taken), strings.Join(kinds, " "))
 	}
 	f := strings.Split(rowsOf(t, cs[1], "SHOW BACKUP SCHEDULES")[0], "|")
-	if f[0] != "s" || f[1] != "DATABASE d" || f[3] != "2" || f[4] != "6" || f[5] != "7" || f[8] != "succeeded" {
+	if f[0] != "s" || f[1] != "DATABASE d" || f[3] != "2" || f[4] != "6" || f[5] != "7" || f[8] != "succeeded" ||
+		f[10] == "" || f[12] != "0" || len(f[11]) > 3 {
 		t.Errorf("SHOW BACKUP SCHEDULES: %q", f)
 	}
 	rowsOf(t, cs[0], "VERIFY BACKUP "+place)

@@ -191,6 +191,28 @@ func (b *browser) pages() {
 	}
 }
 
+// TestCertificateRows: a node tells of its own certificate, the authority's, and what MySQL clients
+// are shown, and of none that there is not.
+func TestCertificateRows(t *testing.T) {
+	t.Parallel()
+	for _, insecure := range []bool{false, true} {
+		p := single(t, func(c *Config) { c.Insecure = insecure })
+		want := []string{"authority|good|1", "node|good|1", "sql|good|1"}
+		if insecure {
+			want = want[2:]
+		}
+		conn, err := p.sql(t).Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := column(t, conn, "SELECT certificate, state, ABS(TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(), until) - left_s) < 60 "+
+			"FROM godwit.certificates ORDER BY 1")
+		if !slices.Equal(got, want) {
+			t.Errorf("insecure %v: %q, want %q", insecure, got, want)
+		}
+	}
+}
+
 // TestNoConsole: --no-console leaves nothing of it.
 func TestNoConsole(t *testing.T) {
 	t.Parallel()

@@ -168,6 +168,10 @@ func (n *Node) answer(name string, body []byte) ([]byte, error) {
 		return n.localRecording()
 	case askShare:
 		return json.Marshal(n.share())
+	case askWaits:
+		return json.Marshal(n.localWaits())
+	case askCerts:
+		return json.Marshal(n.certs.Ends(n.ID()))
 	case askMoments:
 		return json.Marshal(n.moments.All())
 	case askUses:

@@ -27,6 +27,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/mechanism/wan/overlay"
 	"github.com/godwitdb/godwit/node/adviser"
+	"github.com/godwitdb/godwit/node/certs"
 	"github.com/godwitdb/godwit/node/evacuate"
 	"github.com/godwitdb/godwit/node/knobs"
 	"github.com/godwitdb/godwit/node/meter"
@@ -100,6 +101,7 @@ type machinery struct {
 	splitter *shards.Splitter
 	// moments are what the cluster was like in the last hour.
 	moments moments.Ring
+	certs   certs.Set
 	epochs  *multimaster.Engine
 	db      *txn.DB
 	both    *multimaster.DB // db with the rows of epochs

@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster/placed"
 	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/node/certs"
 	"github.com/godwitdb/godwit/node/moments"
+	"github.com/godwitdb/godwit/node/waits"
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/policy/home"
@@ -149,7 +150,7 @@ func (s show) Live(id base.NodeID) bool { return s.n.cluster.Live(id) }
 
 // Topics implements server.Cluster.
 func (s show) Topics() []server.Topic {
-	return slices.Concat(topics, promotionTopics, leaderTopics, healthTopics, networkTopics, epochTopics, statementTopics, adviceTopics, upgradeTopics, splitTopics, moments.Topics)
+	return slices.Concat(topics, promotionTopics, leaderTopics, healthTopics, networkTopics, epochTopics, statementTopics, adviceTopics, upgradeTopics, splitTopics, moments.Topics, waits.Topics, certs.Topics)
 }
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -166,7 +167,7 @@ func orNull(name string) any {
 	return name
 }
 
-const askAdvice = "home-advice"
+const askAdvice, askWaits, askCerts = "home-advice", "waits", "certificates"
 
 // homeAdvice is a question to the owner of a row about the row's home, and the answer.
 type homeAdvice struct {
@@ -226,6 +227,8 @@ var shown = map[string]func(*Node, context.Context) [][]any{
 	"region_links":  (*Node).regionLinkRows,
 	"answers":       (*Node).answerRows,
 	"moments":       (*Node).momentRows,
+	"lock_waits":    (*Node).waitRows,
+	"certificates":  (*Node).certificateRows,
 	"problems":      (*Node).problemRows,
 	"consistency":   (*Node).consistencyRows,
 	"moves":         (*Node).moveRows,
@@ -351,22 +354,24 @@ func (n *Node) lockRows(context.Context) (rows [][]any) {
 				age = millis(time.Since(l.Age.Time()))
 			}
 			rows = append(rows, []any{r.ID().String(), l.Span.String(), l.Mode.String(), l.Txn.String(), tier, !l.Waiting, age,
-				n.tableName(l.Span.Start), blockers(all, l)})
+				n.tableName(l.Span.Start), waits.Text(all, l)})
 		}
 	}
 	return rows
 }
 
-// blockers names the transactions that have what a transaction waits for; NULL if it waits for
-// nobody. Those before it in the queue of a lock are not among them.
-func blockers(all []owner.LockRow, l owner.LockRow) any {
-	var names []string
-	for _, h := range all {
-		if l.Waiting && !h.Waiting && h.Txn != l.Txn && h.Span.Overlaps(l.Span) && !slices.Contains(names, h.Txn.String()) {
-			names = append(names, h.Txn.String())
-		}
-	}
-	return orNull(strings.Join(names, ", "))
+// localWaits are the waits in the groups that this node leads.
+func (n *Node) localWaits() []waits.Wait {
+	return waits.Of(n.owners.Replicas(), maxShown, func(l owner.LockRow) any { return n.tableName(l.Span.Start) })
+}
+
+func (n *Node) waitRows(ctx context.Context) [][]any {
+	return waits.Rows(append(slices.Concat(askAll[[]waits.Wait](ctx, n, askWaits)...), n.localWaits()...))
+}
+
+func (n *Node) certificateRows(ctx context.Context) [][]any {
+	all := append(slices.Concat(askAll[[]certs.End](ctx, n, askCerts)...), n.certs.Ends(n.ID())...)
+	return certs.Rows(n.cluster.Topology(), all, time.Now())
 }
 
 func (n *Node) transactionRows(context.Context) (rows [][]any) {

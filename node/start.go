@@ -19,6 +19,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/store"
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/node/bundle"
+	"github.com/godwitdb/godwit/node/certs"
 	"github.com/godwitdb/godwit/node/early"
 	"github.com/godwitdb/godwit/node/memory"
 	"github.com/godwitdb/godwit/node/spare"
@@ -104,6 +105,7 @@ func (n *Node) start(startCtx context.Context, cfg Config, st *store.Store) erro
 	if err != nil {
 		return err
 	}
+	n.certs = certs.Set{Node: files, SQL: port}
 	ln, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for other nodes: %w (choose another --listen if another process has that address)", err)

@@ -117,6 +117,53 @@ func answersOfAllNodes(t *testing.T, l *Local) {
 	}
 }
 
+// TestLockWaits: any node says who waits for whom, until nobody does.
+func TestLockWaits(t *testing.T) { bubble(t, lockWaits) }
+
+func lockWaits(t *testing.T) {
+	l := startLocal(t, 3, 1)
+	root := openSQL(t, l.Nodes()[0], "")
+	mustExec(t, root, "CREATE DATABASE d")
+	mustExec(t, root, "CREATE TABLE d.t (id INT PRIMARY KEY, v INT)")
+	mustExec(t, root, "INSERT INTO d.t VALUES (1, 0)")
+	const q = "SELECT table_name, waiting_txn <> holding_txn, age_ms >= 0, EXISTS (SELECT * FROM godwit.groups WHERE name = group_name) " +
+		"FROM godwit.lock_waits"
+	if got := column(t, root, q); len(got) != 0 {
+		t.Errorf("nobody waits, and there is %q", got)
+	}
+	holder, err := openSQL(t, l.Nodes()[0], "d").BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := holder.Exec("UPDATE t SET v = 1 WHERE id = 1"); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	waiter := openSQL(t, l.Nodes()[1], "d")
+	go func() {
+		_, err := waiter.ExecContext(t.Context(), "UPDATE t SET v = 2 WHERE id = 1")
+		done <- err
+	}()
+	for _, n := range l.Nodes() {
+		db := openSQL(t, n, "")
+		until(t, "a wait", func() string {
+			if got := column(t, db, q); !slices.Equal(got, []string{"d.t|1|1|1"}) {
+				return fmt.Sprintf("node %d: %q", n.ID(), got)
+			}
+			return ""
+		})
+	}
+	if err := holder.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := column(t, root, q); len(got) != 0 {
+		t.Errorf("everybody is done, and there is %q", got)
+	}
+}
+
 // TestDigestSeries: Prometheus gets series of the digests that took the longest, and of no more.
 func TestDigestSeries(t *testing.T) {
 	tab := digest.New(200, nil)

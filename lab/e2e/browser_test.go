@@ -289,6 +289,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	if got := b.column("Clocks", "node"); !slices.Equal(slices.Sorted(slices.Values(got)), nodes) {
 		t.Errorf("clocks of %q", got)
 	}
+	b.signs(db)
 	b.fits("health")
 	b.box(evil)
 	b.death(c, db)
@@ -319,6 +320,17 @@ func (b *tab) traffic(db *sql.DB) {
 			colour), nil))
 		b.await("document.querySelectorAll('#world .arc:not(.r0)').length === 3 && document.querySelectorAll('#legend span').length > 6")
 	}
+}
+
+// signs compares what the page Health says of certificates, schedules and waits with SQL.
+func (b *tab) signs(db *sql.DB) {
+	b.t.Helper()
+	b.await(pageHas("Nobody waits for a lock."))
+	if got, want := b.column("Certificates", "certificate"), texts(b.t, db, "SELECT certificate FROM godwit.certificates"); len(want) != 9 ||
+		!slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))) {
+		b.t.Errorf("certificates %q, SQL says %q", got, want)
+	}
+	b.await(pageHas("There is no schedule"))
 }
 
 // keys goes about without a mouse.

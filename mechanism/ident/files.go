@@ -34,6 +34,7 @@ type state struct {
 	cert  *tls.Certificate
 	leaf  *x509.Certificate
 	roots *x509.CertPool
+	ends  time.Time // of the authority that ends first
 	name  Name
 }
 
@@ -107,6 +108,9 @@ func (f *Files) load() (s state, err error) {
 	s.cert, s.leaf, s.roots = &c, c.Leaf, x509.NewCertPool()
 	for _, ca := range cas {
 		s.roots.AddCert(ca)
+		if s.ends.IsZero() || ca.NotAfter.Before(s.ends) {
+			s.ends = ca.NotAfter
+		}
 		// The authority goes along: who joins by a token finds it by its fingerprint.
 		if !slices.ContainsFunc(c.Certificate, func(der []byte) bool { return bytes.Equal(der, ca.Raw) }) {
 			c.Certificate = append(c.Certificate, ca.Raw)
@@ -166,6 +170,9 @@ func (f *Files) Name() Name { return f.current().name }
 
 // Until is the end of the certificate.
 func (f *Files) Until() time.Time { return f.current().leaf.NotAfter }
+
+// AuthorityUntil is the end of the authority's certificate, of several that of the first.
+func (f *Files) AuthorityUntil() time.Time { return f.current().ends }
 
 // IssuedBy reports whether an authority made the certificate.
 func (f *Files) IssuedBy(ca *CA) bool { return f.current().leaf.CheckSignatureFrom(ca.cert) == nil }

@@ -103,6 +103,14 @@ func (p *Port) load(base string) error {
 	return nil
 }
 
+// Until is the end of the certificate.
+func (p *Port) Until() time.Time {
+	if c := p.current().Certificates[0]; c.Leaf != nil {
+		return c.Leaf.NotAfter
+	}
+	return time.Time{}
+}
+
 // current is what the files say now. If they cannot be read, it is what they said before.
 func (p *Port) current() *tls.Config {
 	p.mu.Lock()

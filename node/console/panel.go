@@ -65,6 +65,9 @@ var panels = map[string][]question{
 		{name: "clock", query: "SELECT * FROM godwit.clock"},
 		{name: "replicas", query: "SELECT * FROM godwit.replicas"},
 		{name: "jobs", query: "SELECT * FROM godwit.jobs"},
+		{name: "waits", query: "SELECT * FROM godwit.lock_waits LIMIT 200"},
+		{name: "certificates", query: "SELECT * FROM godwit.certificates"},
+		{name: "backups", query: "SHOW BACKUP SCHEDULES"},
 		{name: "epochs", query: "SELECT node, region, state, view_number, applied_epoch, lag_epochs, committed, conflicts, " +
 			"resubmitted, why FROM godwit.epochs"},
 	},

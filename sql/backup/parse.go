@@ -401,7 +401,7 @@ func (st *Statement) Schema() sql.Schema {
 		return columns("from_moment", "to_moment", "target", "segments#", "bytes#")
 	case verbSchedules:
 		return columns("name", "target", "place", "every_minutes#", "full_every_minutes#", "keep_minutes#", "next_run", "last_job#",
-			"last_status", "last_error")
+			"last_status", "last_error", "last_backup", "last_backup_age_s#", "failures#")
 	case verbCancel, verbCreate, verbDrop:
 		return types.OkResultSchema
 	case verbShow:

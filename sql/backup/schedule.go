@@ -43,6 +43,10 @@ type schedule struct {
 	Job   uint64         `json:"job,omitempty"` // the last one
 	// Skipped says why there was no job the last time; empty: there was one.
 	Skipped string `json:"skipped,omitempty"`
+	// Good is the moment of the newest backup before the last job, Failures how many have failed
+	// since.
+	Good     base.Timestamp `json:"good,omitempty"`
+	Failures int64          `json:"failures,omitempty"`
 }
 
 // scheduleMark is the folder of the mark of a schedule.
@@ -192,7 +196,7 @@ func (g *Env) showSchedules(ctx *sql.Context, _ *Statement) (rows []sql.Row, err
 	}
 	for _, s := range all {
 		row := sql.Row{s.Name, s.Order.target(), s.Order.Place, minutes(s.Every), minutes(s.Full), minutes(s.Order.Keep),
-			moment(s.Next), nil, nil, nil}
+			moment(s.Next), nil, nil, nil, nil, nil, int64(0)}
 		if s.Job != 0 {
 			row[7] = int64(s.Job)
 		}
@@ -204,10 +208,37 @@ func (g *Env) showSchedules(ctx *sql.Context, _ *Statement) (rows []sql.Row, err
 				row[9] = jobs[i].Error
 			}
 		}
+		good, failures := s.history(jobs)
+		if row[12] = failures; good != 0 {
+			row[10], row[11] = moment(good), int64(g.DB.Time().Sub(good)/time.Second)
+		}
 		rows = append(rows, row)
 	}
 	return rows, nil
 }
+
+// history is the moment of the newest backup that the schedule has taken, 0 if there is none, and
+// how many have failed since. It is what the schedule has noted, and how its last job has ended, if
+// that is known.
+func (s *schedule) history(jobs []job.Record) (good base.Timestamp, failures int64) {
+	good, failures = s.Good, s.Failures
+	i := slices.IndexFunc(jobs, func(r job.Record) bool { return s.Job != 0 && r.ID == s.Job })
+	switch {
+	case i < 0:
+	case jobs[i].State == job.Succeeded:
+		return momentOf(s.Job), 0
+	case jobs[i].State == job.Failed:
+		failures++
+	}
+	return good, failures
+}
+
+// A job of a schedule is named by the moment of its backup, and the node.
+func jobOf(moment base.Timestamp, node base.NodeID) uint64 {
+	return uint64(moment/1000)<<4 | uint64(node)&15
+}
+
+func momentOf(id uint64) base.Timestamp { return base.Timestamp(id>>4) * 1000 }
 
 // runSchedules makes the jobs of schedules that are due, and whose places this node sees.
 func (g *Env) runSchedules(ctx context.Context) {
@@ -257,6 +288,11 @@ func (g *Env) runSchedule(ctx context.Context, s *schedule) error {
 	if err != nil {
 		return err
 	}
+	jobs, err := job.List(ctx, g.DB)
+	if err != nil {
+		return err
+	}
+	good, failures := s.history(jobs)
 	var made job.Record
 	_, err = kv.Run(ctx, g.DB, kv.Options{}, func(t kv.Txn) error {
 		made = job.Record{}
@@ -264,10 +300,13 @@ func (g *Env) runSchedule(ctx context.Context, s *schedule) error {
 		if err != nil || now == nil {
 			return err
 		}
-		rec := job.Record{ID: uint64(o.Moment/1000)<<4 | uint64(g.DB.Node())&15, Kind: string(verbBackup), What: o.target(),
+		rec := job.Record{ID: jobOf(o.Moment, g.DB.Node()), Kind: string(verbBackup), What: o.target(),
 			User: s.User, Spec: spec}
 		if made, err = job.CreateIn(ctx, g.DB, t, rec); err != nil || made.ID == 0 {
 			return err
+		}
+		if now.Job == s.Job { // else another node has noted it
+			now.Good, now.Failures = good, failures
 		}
 		now.Job, now.Skipped = made.ID, ""
 		return now.put(t)

@@ -91,7 +91,7 @@ function title(column) {
   return column.replace(/^rtt/, 'round trip').replace(/_per_s$/, ' a second').replace(/_ms$/, ', ms').replace(/_(s|bytes)$/, '').replace(/_/g, ' ');
 }
 
-const sickWords = new Set(['dead', 'sick', 'recovering', 'halted', 'silent', 'off', 'without leader']);
+const sickWords = new Set(['dead', 'sick', 'recovering', 'halted', 'silent', 'off', 'without leader', 'expired']);
 
 // Tables.
 
@@ -449,10 +449,7 @@ const pages = {
       clock_history: { title: 'Changes of the clock mode', empty: 'None.' },
       locks: { title: 'Locks', note: led, empty: 'None.', yesNo: ['granted'] },
     });
-    return refresh('why', 5000, (out) => {
-      tables(out.tables);
-      showWaits(out.tables.locks);
-    });
+    return refresh('why', 5000, (out) => tables(out.tables));
   },
 
   health() {
@@ -464,9 +461,15 @@ const pages = {
       replicas: { title: 'Replicas as servers of reads', note: noteHere() },
       jobs: { title: 'Long statements', empty: 'None is running.' },
       epochs: { title: 'Epochs of multi-master tables' },
+      backups: { title: 'Backups by schedule', note: 'The newest backup that each has taken, and how many have failed since.',
+        empty: 'There is no schedule: CREATE BACKUP SCHEDULE makes one.' },
+      certificates: { title: 'Certificates', note: 'A node’s own, the authority’s, and what MySQL clients are shown.',
+        missing: 'This version of Godwit has no table godwit.certificates.', empty: 'The nodes have none.' },
     });
     return refresh('health', 5000, (out) => {
       showProblems(out.tables.problems);
+      showSigns(out.tables);
+      showWaits(out.tables.waits);
       tables(out.tables);
     });
   },
@@ -579,7 +582,7 @@ function where(s, rtts) {
   const n = Number(s.statements), avg = Number(s.avg_ms), trips = s.wan_round_trips / n, waits = s.replica_wait_ms / n;
   const mine = rtts.filter((r) => r.from_region === s.region || r.to_region === s.region).map((r) => Number(r.rtt_ms));
   const near = Math.min(...mine), far = Math.max(...mine);
-  let why = 'It waits for nobody: what is left is computing, and locks that others hold (page Why).';
+  let why = 'It waits for nobody: what is left is computing, and locks that others hold (page Health).';
   if (waits > avg / 2) {
     why = `It waits ${waits.toFixed(1)} ms until replicas here have what it reads.`;
   } else if (mine.length && trips >= 0.25 && trips * near > avg / 3) {
@@ -755,26 +758,80 @@ function showLines(region, lines) {
   box.replaceChildren(...(lines.length ? [make('h2', {}, region), ...lines.map((l) => make('p', { class: 'note' }, l))] : []));
 }
 
-// showWaits says who waits for whom: a lock that is not granted waits for those of the same group
-// and place that are, or were asked for by an older transaction.
+// showSigns says which certificates end soon, and which schedules take no backups.
+function showSigns(t) {
+  const lines = objects(t.certificates).filter((c) => c.state !== 'good').map((c) => [c.state === 'expired' ? 'bad' : 'warn',
+    `The certificate ${c.certificate} of node ${c.node} ` + (c.state === 'expired' ? 'has expired.'
+      : `ends in ${duration(Number(c.left_s))}.`) + ' Replace it: docs/security.md says how.']);
+  for (const b of objects(t.backups)) {
+    const age = b.last_backup_age_s === null ? 'no backup is known' : `the last backup is ${duration(Number(b.last_backup_age_s))} old`;
+    if (Number(b.failures) || b.last_status === 'failed' || b.last_status === 'skipped') {
+      lines.push(['bad', `Backup schedule ${b.name}: ${Number(b.failures) || 'the last'} failed, ${age}. ${b.last_error || ''}`]);
+    } else if (Number(b.last_backup_age_s) > 120 * b.every_minutes) {
+      lines.push(['warn', `Backup schedule ${b.name}: ${age}, though there should be one every ${duration(60 * b.every_minutes)}.`]);
+    }
+  }
+  const key = JSON.stringify(lines), box = $('signs');
+  if (box.dataset.key === key) return;
+  box.dataset.key = key;
+  box.replaceChildren(...lines.map(([kind, text]) => make('p', { class: kind }, text)));
+}
+
+// showWaits says who waits for whom, as a graph and in sentences.
 function showWaits(t) {
   if (!t || t.error) {
     $('waits').dataset.key = '';
     $('waits').replaceChildren(make('p', { class: 'warn' }, t ? refused(t) : 'The node did not answer this in time.'));
     return;
   }
-  const locks = objects(t), lines = [];
-  for (const w of locks.filter((l) => l.granted === '0')) {
-    const by = locks.filter((l) => l.granted === '1' && l.group_name === w.group_name && l.span === w.span && l.txn !== w.txn);
-    const whom = [...new Set(by.map((l) => l.txn))];
-    lines.push(`${w.txn} (${shown('age_ms', w.age_ms)} ms old) waits for ` +
-      (whom.length ? whom.join(', ') : 'others at the same place') + ` to use ${w.span} in ${w.group_name}.`);
-  }
-  if (!lines.length) lines.push('Nobody waits for a lock of the groups that this node leads.');
-  const key = lines.join('\n');
-  if ($('waits').dataset.key === key) return;
+  const waits = objects(t);
+  const lines = waits.map((w) => `${w.waiting_txn} (${shown('age_ms', w.age_ms)} ms old) waits for ${w.holding_txn} to use ` +
+    `${w.table_name || w.span} in ${w.group_name}.`);
+  if (!lines.length) lines.push('Nobody waits for a lock.');
+  const key = waits.map((w) => w.waiting_txn + w.holding_txn + w.table_name + w.group_name).join();
+  if ($('waits').dataset.key === key && $('waits').childElementCount) return;
   $('waits').dataset.key = key;
-  $('waits').replaceChildren(...lines.map((l) => make('p', { class: 'note' }, l)));
+  $('waits').replaceChildren(...(waits.length ? [waitGraph(waits)] : []), ...lines.map((l) => make('p', { class: 'note' }, l)));
+}
+
+// waitGraph draws transactions as boxes: whoever waits stands to the right of those for whom it waits.
+function waitGraph(waits) {
+  const holders = new Map(), edges = new Map();
+  for (const w of waits) {
+    holders.set(w.waiting_txn, (holders.get(w.waiting_txn) || new Set()).add(w.holding_txn));
+    if (!holders.has(w.holding_txn)) holders.set(w.holding_txn, new Set());
+    const key = w.waiting_txn + '\n' + w.holding_txn;
+    edges.set(key, (edges.get(key) || new Set()).add(w.table_name || w.group_name));
+  }
+  const depths = new Map();
+  const depth = (txn, path) => {
+    if (path.includes(txn)) return 0; // a circle, until somebody is chosen to give way
+    if (!depths.has(txn)) depths.set(txn, Math.max(0, ...[...holders.get(txn)].map((h) => 1 + depth(h, [...path, txn]))));
+    return depths.get(txn);
+  };
+  const rows = [], at = new Map(), wide = 190, gap = 130, high = 30, step = 52;
+  for (const txn of holders.keys()) {
+    const d = depth(txn, []);
+    rows[d] = (rows[d] || 0) + 1;
+    at.set(txn, [4 + d * (wide + gap), 20 + (rows[d] - 1) * step]);
+  }
+  const w = rows.length * (wide + gap) - gap + 8, h = Math.max(...rows.filter(Boolean)) * step + 20;
+  const svg = svgNode('svg', { class: 'waits', viewBox: `0 0 ${w} ${h}`, width: w, height: h, role: 'img',
+    'aria-label': `Graph of ${holders.size} transactions that wait for each other; the sentences below say the same.` });
+  for (const [key, tables] of edges) {
+    const [a, b] = key.split('\n').map((txn) => at.get(txn)), right = a[0] > b[0];
+    const [x1, y1, x2, y2] = [right ? a[0] : a[0] + wide / 2, right ? a[1] + high / 2 : a[1], right ? b[0] + wide : b[0] + wide / 2,
+      right ? b[1] + high / 2 : b[1]];
+    const bend = right ? `C${x1 - 40} ${y1} ${x2 + 60} ${y2} ${x2 + 9} ${y2}` : `C${x1} ${y1 - 24} ${x2} ${y2 - 24} ${x2} ${y2 - 9}`;
+    const head = right ? `M${x2} ${y2}l10 -5v10Z` : `M${x2} ${y2}l-5 -10h10Z`;
+    svg.append(svgNode('path', { class: 'wait', d: `M${x1} ${y1}${bend}` }), svgNode('path', { class: 'head', d: head }),
+      svgNode('text', { x: (x1 + x2) / 2, y: (y1 + y2) / 2 - 6, 'text-anchor': 'middle', class: 'of' }, [...tables].join(', ').slice(0, 20)));
+  }
+  for (const [txn, [x, y]] of at) {
+    svg.append(svgNode('rect', { class: holders.get(txn).size ? 'txn' : 'txn first', x, y, width: wide, height: high, rx: 5 }),
+      svgNode('text', { x: x + wide / 2, y: y + 20, 'text-anchor': 'middle' }, txn.length > 26 ? txn.slice(0, 25) + '…' : txn));
+  }
+  return make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Who waits for whom, as a graph' }, svg);
 }
 
 function whyRow(name) {
