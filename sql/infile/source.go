@@ -10,6 +10,7 @@ import (
 	"github.com/godwitdb/godwit/sql/algebra"
 	"github.com/godwitdb/godwit/sql/exec"
 	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/tape"
 )
 
 // Name is that of the file as a table, and of its database. No statement can name it.
@@ -39,7 +40,7 @@ type File struct {
 	end   context.CancelFunc
 	now   *batch    // that Next has yielded
 	mem   *exec.Mem // nil: the file has not been opened
-	tape  tape
+	tape  tape.Tape
 	err   error     // of the goroutine, when ahead is closed
 	last  []*string // the fields of the last line; nil: there was none
 }
@@ -102,7 +103,7 @@ func (f *File) Start(ctx *exec.Ctx, r exec.Read) (exec.Rows, error) {
 	if f.ctx = ctx; f.mem == nil {
 		f.wants = r.Cols
 	}
-	f.tape.rewind()
+	f.tape.Rewind()
 	return f, nil
 }
 
@@ -142,22 +143,22 @@ func (f *File) open() (err error) {
 		return err
 	}
 	if f.Keep {
-		if err := f.ctx.Mem.Grow(tapeBytes); err != nil {
+		if err := f.ctx.Mem.Grow(tape.Bytes); err != nil {
 			return errors.Join(err, f.file.Close())
 		}
 	}
 	f.mem, f.ahead = f.ctx.Mem, make(chan *batch, 2)
 	var ctx context.Context
 	ctx, f.end = context.WithCancel(f.ctx.Context)
-	f.tape.ctx, f.tape.dir = f.ctx.Context, f.ctx.TempDir
+	f.tape.Ctx, f.tape.Dir = f.ctx.Context, f.ctx.TempDir
 	go f.read(ctx)
 	return nil
 }
 
 // take makes the next batch the one at hand: of those that are read again, then of the file.
 func (f *File) take() (ok bool, err error) {
-	if f.tape.plays() {
-		record, err := f.tape.next()
+	if f.tape.Plays() {
+		record, err := f.tape.Next()
 		if err == nil {
 			f.now, err = played(record, len(f.cols), f.wants)
 		}
@@ -176,7 +177,7 @@ func (f *File) take() (ok bool, err error) {
 		return false, f.err
 	}
 	if f.now.kept != nil {
-		err = f.tape.add(f.now.kept)
+		err = f.tape.Add(f.now.kept)
 		f.mem.Shrink(int64(len(f.now.kept)))
 		f.now.bytes -= int64(len(f.now.kept))
 		f.now.kept = nil
@@ -185,7 +186,7 @@ func (f *File) take() (ok bool, err error) {
 }
 
 // Kept forgets what was kept: the lines up to the batch at hand will not be read again.
-func (f *File) Kept() { f.tape.clear() }
+func (f *File) Kept() { f.tape.Clear() }
 
 // Place is where the line behind the batch at hand begins.
 func (f *File) Place() Place { return f.now.end }
@@ -220,9 +221,9 @@ func (f *File) End() {
 	}
 	f.done()
 	if f.Keep {
-		f.mem.Shrink(tapeBytes)
+		f.mem.Shrink(tape.Bytes)
 	}
-	f.tape.clear()
+	f.tape.Clear()
 	f.After(func() { <-sent })
 }
 

@@ -86,46 +86,6 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestTape: what is kept is read again as it was, in memory and from a file, also in part and
-// again.
-func TestTape(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 8))
-	tp := tape{ctx: t.Context(), dir: t.TempDir()}
-	for range 3 {
-		var want [][]byte
-		for range 40 {
-			b := make([]byte, rng.IntN(100_000))
-			for i := range b {
-				b[i] = byte(rng.Uint32())
-			}
-			want = append(want, slices.Clone(b))
-			if err := tp.add(b); err != nil {
-				t.Fatal(err)
-			}
-			if tp.plays() {
-				t.Fatal("what is new is read again")
-			}
-		}
-		if tp.f == nil || len(tp.rest) > tapeBytes {
-			t.Fatalf("%d bytes are in memory", len(tp.rest))
-		}
-		for range 2 {
-			tp.rewind()
-			for i, b := range want {
-				if got, err := tp.next(); err != nil || !slices.Equal(got, b) {
-					t.Fatalf("batch %d is another one, %v", i, err)
-				}
-			}
-			if tp.plays() {
-				t.Fatal("there are more")
-			}
-		}
-		if tp.clear(); tp.size() != 0 || tp.plays() {
-			t.Fatal("something is left")
-		}
-	}
-}
-
 // TestRecords: a batch is the same when it is read from its record.
 func TestRecords(t *testing.T) {
 	text := "1,\"two\",3,4\n,\\N\n5\n\"x\",,\"\"\n"
