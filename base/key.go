@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
 // Key is a user key in the layout of the package comment.
@@ -232,3 +233,20 @@ func putUint64(b []byte, v uint64) { binary.BigEndian.PutUint64(b, v) }
 func putUint32(b []byte, v uint32) { binary.BigEndian.PutUint32(b, v) }
 func getUint64(b []byte) uint64    { return binary.BigEndian.Uint64(b) }
 func getUint32(b []byte) uint32    { return binary.BigEndian.Uint32(b) }
+
+// Disjoint are spans without overlaps that cover the same keys: an answer gives each row to one
+// span only, and the other one would seem to be without it.
+func Disjoint(spans []Span) []Span {
+	slices.SortStableFunc(spans, func(a, b Span) int { return a.Start.Compare(b.Start) })
+	out := spans[:min(len(spans), 1)]
+	for _, s := range spans[len(out):] {
+		last := &out[len(out)-1]
+		switch {
+		case last.Limit().Compare(s.Start) <= 0:
+			out = append(out, s)
+		case last.Limit().Compare(s.Limit()) < 0:
+			*last = Span{Start: last.Start, End: s.Limit()}
+		}
+	}
+	return out
+}

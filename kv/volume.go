@@ -19,6 +19,15 @@ type Measured interface {
 	Stretch(on bool)
 }
 
+// Holder is a transaction that says what it holds in memory until it ends. A Txn that is none holds
+// little, or nobody knows.
+type Holder interface {
+	// Held is what the transaction holds, in bytes.
+	Held() int64
+	// Spill moves what may lie in files there.
+	Spill() error
+}
+
 // Stretched is how much a transaction may write that may write an eighth more.
 func (v Volume) Stretched() Volume {
 	if v == Unbounded {

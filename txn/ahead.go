@@ -78,25 +78,14 @@ func (t *Txn) notAhead(keys []base.Key, spans []base.Span, lock kv.LockMode) (to
 	for _, s := range spans {
 		ask(s)
 	}
-	return disjoint(todo)
+	return base.Disjoint(todo)
 }
 
-// disjoint are spans without overlaps that cover the same keys: an answer gives each row to one
-// span only, and the other one would seem to be without it.
-func disjoint(spans []base.Span) []base.Span {
-	slices.SortStableFunc(spans, func(a, b base.Span) int { return a.Start.Compare(b.Start) })
-	out := spans[:min(len(spans), 1)]
-	for _, s := range spans[len(out):] {
-		last := &out[len(out)-1]
-		switch {
-		case last.Limit().Compare(s.Start) <= 0:
-			out = append(out, s)
-		case last.Limit().Compare(s.Limit()) < 0:
-			*last = base.Span{Start: last.Start, End: s.Limit()}
-		}
-	}
-	return out
-}
+// Held implements kv.Holder.
+func (t *Txn) Held() int64 { return t.buf.Held() }
+
+// Spill implements kv.Holder.
+func (t *Txn) Spill() error { return t.buf.SpillNow() }
 
 // Kept implements kv.Txn.
 func (t *Txn) Kept(span base.Span, lock kv.LockMode) bool {

@@ -103,7 +103,7 @@ func (t *Txn) lockAfterAll(ctx context.Context) error {
 func (t *Txn) lockAll(ctx context.Context, spans []base.Span, since base.Timestamp) (changed bool, err error) {
 	ctx = kv.WithoutWait(ctx)
 	seen := t.maxTS
-	for spans = disjoint(slices.Clone(spans)); len(spans) > 0 && err == nil && !changed; {
+	for spans = base.Disjoint(slices.Clone(spans)); len(spans) > 0 && err == nil && !changed; {
 		f := fetch{spans: spans, lock: kv.LockShared}
 		t.maxTS = 0
 		err = f.run(ctx, t)

@@ -23,6 +23,7 @@ type mark struct{ savepoint, log int }
 var (
 	_ kv.Txn      = (*Txn)(nil)
 	_ kv.Measured = (*Txn)(nil)
+	_ kv.Holder   = (*Txn)(nil)
 	_ kv.EpochTxn = (*epochTxn)(nil)
 )
 
@@ -72,6 +73,22 @@ func (t *Txn) Stretch(on bool) {
 	if in, ok := t.in.(kv.Measured); ok {
 		in.Stretch(on)
 	}
+}
+
+// Held implements kv.Holder: of the cluster's rows. The store's budget has the others.
+func (t *Txn) Held() int64 {
+	if in, ok := t.in.(kv.Holder); ok {
+		return in.Held()
+	}
+	return 0
+}
+
+// Spill implements kv.Holder.
+func (t *Txn) Spill() error {
+	if in, ok := t.in.(kv.Holder); ok {
+		return in.Spill()
+	}
+	return nil
 }
 
 // Full implements Routed.

@@ -19,8 +19,8 @@ import (
 )
 
 // May reports whether a change of one table, with the plan of its query, may do so. The caller
-// sees to what follows the rows: foreign keys, triggers, functions that are called. Each row is
-// written once, and
+// sees to what follows the rows: foreign keys, triggers, functions that are called. An UPDATE or
+// DELETE is a transaction of its own. Each row is written once, and
 //
 //   - an INSERT reads another table than it writes, and takes no row that is in the way for good;
 //   - an UPDATE or DELETE has no subquery and no join, so that one scan yields each of its rows
@@ -43,11 +43,11 @@ func names(u bind.Use, def *schema.Table) bool {
 	return strings.EqualFold(u.DB, def.Desc.DB) && strings.EqualFold(u.Name, def.Desc.Name)
 }
 
-// plain reports whether rows of the table have a key, and are written with nothing but their own
-// entries, in transactions that lock.
+// plain reports whether rows of the table are written with nothing but their own entries, in
+// transactions that lock.
 func plain(def *schema.Table) bool {
 	kind := def.Desc.Locality.Kind
-	return len(def.PK) > 0 && def.Next == nil && !def.HasFulltext() && kind != schema.Global && kind != schema.MultiMaster
+	return def.Next == nil && !def.HasFulltext() && kind != schema.Global && kind != schema.MultiMaster
 }
 
 // staysInPlace reports whether the changed rows lie behind those that the plan is still to come to.

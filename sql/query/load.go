@@ -32,6 +32,7 @@ type loading struct {
 	kept    int64 // bytes of the rows that wait
 	parts   *parted.Load
 	since   part
+	streams bool // the transaction logs the rows meanwhile
 }
 
 // part is what the statement had done when the part under way began (package parted).
@@ -181,9 +182,9 @@ func (l *loading) begun() bool { return l != nil && l.file != nil && l.file.Open
 
 // mayFlow has a statement write rows while it reads others, if it may.
 func (c *change) mayFlow(explicit bool) {
-	if t := c.targets[0].st; c.load == nil && !explicit && c.in == nil && len(c.firing)+len(c.links) == 0 && !c.calls.any() &&
+	if t := c.targets[0].st; c.load == nil && (!explicit || c.ins != nil) && c.in == nil && len(c.firing)+len(c.links) == 0 && !c.calls.any() &&
 		!t.IsTemporary() && flow.May(c.c, c.statement.plan, t.Def) {
-		c.load = &loading{c: c}
+		c.load = &loading{c: c, streams: !explicit}
 	}
 }
 
@@ -241,7 +242,7 @@ func (l *loading) piece(all bool) error {
 	if err := w.write(); err != nil {
 		return err
 	}
-	if l.file == nil {
+	if l.streams {
 		if err := w.e.Txn.Stream(c.ctx, t.st.Def.Desc.ID, flow.Entries(t.st.Def)...); err != nil {
 			return err
 		}

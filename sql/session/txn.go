@@ -45,8 +45,9 @@ type Txn struct {
 	Advice map[string]base.RegionID
 	// hidden finds rows of tables without primary key by their value.
 	hidden map[string][]schema.RowRef
-	// Inserted explains keys that Commit may find present.
-	Inserted []InsertedRow
+	// inserted explains keys that Commit may find present.
+	inserted insertedRows
+	held     held
 	past     map[base.Timestamp]kv.Txn // AS OF reads
 	After    []func()                  // run when the commit is durable
 	Made     map[base.TableID]struct{} // tables created by this transaction
@@ -59,14 +60,6 @@ type Txn struct {
 type savepoint struct {
 	name string
 	n    int
-}
-
-// InsertedRow is a row that was inserted without a look at its key in an index.
-type InsertedRow struct {
-	Key   base.Key
-	Table *schema.Table
-	Index *schema.Index // nil: the primary key
-	Row   sql.Row
 }
 
 var _ sql.Transaction = (*Txn)(nil)
@@ -210,6 +203,7 @@ func (t *Txn) Commit(ctx *sql.Context) error {
 	}
 	t.Over = true
 	t.EndPast()
+	defer t.forget()
 	if t.KV == nil {
 		t.Session.EndDefinitions()
 		return nil
@@ -273,10 +267,8 @@ func (t *Txn) Stream(ctx *sql.Context, table base.TableID, indexes ...base.Index
 func (t *Txn) explainExists(err error) error {
 	var be *base.Error
 	if errors.As(err, &be) {
-		for _, in := range slices.Backward(t.Inserted) {
-			if in.Key.Compare(be.Key) == 0 {
-				return DuplicateKey(t.Session, in.Table, in.Index, in.Row, nil)
-			}
+		if err := t.inserted.duplicate(t.Session, be.Key); err != nil {
+			return err
 		}
 		if be.Key.Table() >= schema.FirstTableSeq {
 			// A hidden row id was taken: a clock went backwards.
@@ -320,9 +312,17 @@ func (t *Txn) Rollback() {
 	t.Over = true
 	t.editors = nil
 	t.EndPast()
+	defer t.forget()
 	if t.KV != nil {
 		t.KV.Rollback(context.Background())
 	}
+}
+
+// forget gives back what the transaction has held.
+func (t *Txn) forget() {
+	t.inserted.end()
+	t.held.end()
+	t.hidden = nil
 }
 
 // EndPast ends the reads at times of the past.

@@ -46,7 +46,8 @@ type Editor struct {
 	// Ask says every few rows that are written whether the statement may go on, and waits until it
 	// may; nil: nobody does. Rows of a transaction that lie in files take long.
 	Ask  func() error
-	room int // bytes of the last row, and some more
+	room int                   // bytes of the last row, and some more
+	keys []session.InsertedKey // room for those of a row
 }
 
 // Note keeps how duplicates are found: a statement in a trigger or procedure sets its own facts in
@@ -70,6 +71,8 @@ type change struct {
 	patch *wire.Patch
 	ref   schema.RowRef
 	was   formerRow // of tables with a successor
+	// byValue: the row was found by its value, as it has no key (session.Txn.NoteHidden).
+	byValue bool
 }
 
 type insert struct {
@@ -478,7 +481,7 @@ func (e *Editor) Update(ctx *sql.Context, old, row sql.Row) error {
 	if err != nil {
 		return err
 	}
-	return e.updateAt(ctx, ref, home, old, row)
+	return e.updateAt(ctx, ref, home, old, row, true)
 }
 
 // UpdateAt is Update of a row that the statement has read for update.
@@ -493,14 +496,14 @@ func (e *Editor) UpdateAt(ctx *sql.Context, at kv.Row, old, row sql.Row) error {
 	if err != nil {
 		return err
 	}
-	return e.updateAt(ctx, ref, home, old, row)
+	return e.updateAt(ctx, ref, home, old, row, false)
 }
 
 // updateAt gathers the change of the row at ref.
-func (e *Editor) updateAt(ctx *sql.Context, ref schema.RowRef, home base.RegionID, old, row sql.Row) error {
+func (e *Editor) updateAt(ctx *sql.Context, ref schema.RowRef, home base.RegionID, old, row sql.Row, byValue bool) error {
 	row = e.Def.AsKept(row)
 	c := e.change()
-	c.row = row.Copy()
+	c.row, c.byValue = row.Copy(), byValue
 	if e.Def.Next != nil {
 		c.was = formerRow{old.Copy(), ref}
 	}
@@ -643,7 +646,7 @@ func (e *Editor) Flush(ctx *sql.Context) error {
 	if e.Txn.Session.Speculation == nil {
 		e.Env.Stats.add(e.Def.Desc.ID, rows)
 	}
-	return nil
+	return e.Txn.Account()
 }
 
 // absenter is a kv transaction that takes keys to be absent as long as it does not know: that of a
@@ -687,8 +690,10 @@ func (e *Editor) apply(ctx *sql.Context, c *change, blind bool) error {
 		if err := e.Txn.KV.Insert(in.Key, in.Value, in.Home); err != nil {
 			return e.notInserted(ctx, c, in, mark, err)
 		}
-		if blind {
-			e.Txn.Inserted = append(e.Txn.Inserted, session.InsertedRow{Key: in.Key, Table: e.Def, Index: in.x, Row: c.row})
+	}
+	if blind && len(c.ins) > 0 {
+		if err := e.noteInserted(ctx, c); err != nil {
+			return err
 		}
 	}
 	for i, w := range c.puts {
@@ -703,8 +708,8 @@ func (e *Editor) apply(ctx *sql.Context, c *change, blind bool) error {
 		// them.
 		e.Txn.KV.Move(k, e.Def.HomeAt(k, c.to), kv.MoveOptions{Soft: !e.Def.ByHome()})
 	}
-	if len(e.Def.PK) == 0 && c.row != nil {
-		// A later statement part may change the row again.
+	if len(e.Def.PK) == 0 && c.row != nil && c.byValue {
+		// A later part of the statement may change the row again.
 		enc, err := e.Def.AppendRow(ctx, nil, c.row)
 		if err != nil {
 			return schema.ClientError(err)
@@ -712,6 +717,26 @@ func (e *Editor) apply(ctx *sql.Context, c *change, blind bool) error {
 		e.Txn.NoteHidden(e.Def, enc, c.ref)
 	}
 	return nil
+}
+
+// noteInserted keeps what an error of the commit says about a change: a key of it was there.
+func (e *Editor) noteInserted(ctx *sql.Context, c *change) error {
+	in := session.Inserted{Table: e.Def, Row: c.row, Keys: e.keys[:0]}
+	for _, i := range c.ins {
+		if i.x == nil {
+			in.Value = i.Value
+		}
+		if i.x != nil || len(e.Def.PK) > 0 { // ids of rows are unique
+			in.Keys = append(in.Keys, session.InsertedKey{Key: i.Key, Index: i.x})
+		}
+	}
+	if e.keys = in.Keys; len(in.Keys) == 0 {
+		return nil
+	}
+	if in.Value == nil { // the row was there, and an entry is new
+		in.Value = c.puts[0].Value
+	}
+	return e.Txn.NoteInserted(ctx, &in)
 }
 
 // notInserted reports why a key could not be inserted, after it has dropped what the change has

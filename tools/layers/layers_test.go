@@ -157,7 +157,7 @@ var allowed = map[string][]string{
 	// zone knows names of time zones, and what a clock there shows
 	"sql/zone":    {"sql/expr/calendar"},
 	"sql/schema":  {"sql/expr/calendar", "sql/schema/rowfmt", "sql/uca", "sql/zone"},
-	"sql/session": {"kv/private", "sql/charset", "sql/expr/crypt", "sql/kill", "sql/schema", "sql/work", "sql/zone"},
+	"sql/session": {"kv/private", "sql/charset", "sql/expr/crypt", "sql/kill", "sql/schema", "sql/tape", "sql/work", "sql/zone"},
 	"sql/table":   {"sql/expr/collate", "sql/expr/fulltext", "sql/function", "sql/schema", "sql/session", "sql/stats", "sql/zone"},
 	// stats estimates from samples, and knows neither tables nor types
 	"sql/stats": nil,

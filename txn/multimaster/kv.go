@@ -63,6 +63,7 @@ var (
 	_ kv.EpochTxn = (*Txn)(nil)
 	_ kv.Streamer = (*Txn)(nil)
 	_ kv.Measured = (*Txn)(nil)
+	_ kv.Holder   = (*Txn)(nil)
 )
 
 // NewDB makes transactions of db and of the engine. A transaction may read both, and write one of
@@ -548,6 +549,22 @@ func (t *Txn) Stretch(on bool) {
 	if in, ok := t.inner.(kv.Measured); ok {
 		in.Stretch(on)
 	}
+}
+
+// Held implements kv.Holder: of the inner transaction.
+func (t *Txn) Held() int64 {
+	if in, ok := t.inner.(kv.Holder); ok {
+		return in.Held()
+	}
+	return 0
+}
+
+// Spill implements kv.Holder.
+func (t *Txn) Spill() error {
+	if in, ok := t.inner.(kv.Holder); ok {
+		return in.Spill()
+	}
+	return nil
 }
 
 // commitHops are the trips over the WAN that a commit waits for: the batch to all regions, and the

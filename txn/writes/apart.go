@@ -25,6 +25,7 @@ type apart struct {
 	indexes []base.IndexID
 	entries []*entries // by section, in the order in which they came
 	bytes   int        // of entries
+	rows    int        // bytes of rows that wait, and of the keys of those that were taken
 	crowded bool       // there were entries of too many sections: no more are kept apart
 	// chunks are entries that came before, the oldest first.
 	chunks []*chunk
@@ -42,6 +43,7 @@ type part struct {
 const (
 	maxParts = 64      // sections
 	maxTaken = 1 << 20 // keys that are remembered
+	keyHeld  = 32      // bytes of memory of such a key beside its own
 	// maxChunks is how many times as much of entries stays in memory as of other writes: to write
 	// and read them again takes a tenth of a statement's time, and they have no places in maps. A
 	// chunk is written in a step of some 100 ms.
@@ -107,6 +109,7 @@ func (a *apart) keep(w *Write) bool {
 		return false
 	}
 	p.waiting = append(p.waiting, w)
+	a.rows += w.held()
 	a.count++
 	return true
 }
@@ -125,7 +128,9 @@ func (b *Buffer) keepEntry(w *Write) bool {
 	a.bytes += w.held()
 	a.count++
 	if b.SpillAt > 0 && a.bytes > b.SpillAt {
-		a.chunks = append(a.chunks, gather(a.entries))
+		c := gather(a.entries)
+		c.bytes = a.bytes
+		a.chunks = append(a.chunks, c)
 		a.entries, a.bytes = nil, 0
 		if len(a.chunks) == maxChunks {
 			b.run(a.chunks[0].sorted())
@@ -160,6 +165,7 @@ func (b *Buffer) withdrawn(key base.Key) *Write {
 	if found {
 		w := p.waiting[at]
 		p.waiting = slices.Delete(p.waiting, at, at+1)
+		b.apart.rows -= w.held()
 		b.replace(w)
 		return w
 	}
@@ -182,6 +188,7 @@ func (b *Buffer) Take(most int) (ws []*Write) {
 	for _, p := range a.parts {
 		for _, w := range p.waiting {
 			p.taken = append(p.taken, w.Key)
+			a.rows += len(w.Key) + keyHeld - w.held()
 		}
 		a.taken += len(p.waiting)
 		ws, p.waiting = append(ws, p.waiting...), nil

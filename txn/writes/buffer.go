@@ -83,6 +83,19 @@ func (w *Write) held() int { return len(w.Key) + len(w.Val) + overhead }
 // Len is how many keys are written.
 func (b *Buffer) Len() int { return b.n }
 
+// Held is about what the writes take in memory, in bytes: those that are not in files, and the keys
+// of those that were taken.
+func (b *Buffer) Held() int64 {
+	n := b.here
+	if a := b.apart; a != nil {
+		n += a.rows + a.bytes
+		for _, c := range a.chunks {
+			n += c.bytes
+		}
+	}
+	return int64(n)
+}
+
 // Err is why the writes are not whole any more; nil: they are.
 func (b *Buffer) Err() error { return b.err }
 

@@ -94,8 +94,9 @@ func (e *entries) end() {
 
 // chunk are entries of any sections that are being put in order.
 type chunk struct {
-	ws   []*Write
-	done chan struct{} // closed: they are
+	ws    []*Write
+	bytes int           // in memory
+	done  chan struct{} // closed: they are
 }
 
 // gather begins to make a chunk of all entries.

@@ -85,6 +85,23 @@ func (b *Buffer) spill() {
 	b.forgetSpilled()
 }
 
+// leastSpilled is how much SpillNow leaves in memory: it would not be worth a file.
+var leastSpilled = 1 << 20
+
+// SpillNow moves to files what is worth it, whatever SpillAt says.
+func (b *Buffer) SpillNow() error {
+	if b.here >= leastSpilled {
+		b.spill()
+	}
+	if b.apart != nil {
+		for _, c := range b.apart.chunks {
+			b.run(c.sorted())
+		}
+		b.apart.chunks = nil
+	}
+	return b.err
+}
+
 // run writes a run, unless that fails.
 func (b *Buffer) run(ws []*Write) bool {
 	r, err := newRun(ws)

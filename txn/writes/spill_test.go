@@ -18,6 +18,8 @@ import (
 func TestSpill(t *testing.T) {
 	defer func(n int) { blockBytes = n }(blockBytes)
 	blockBytes = 100
+	defer func(n int) { leastSpilled = n }(leastSpilled)
+	leastSpilled = 1
 	spilled, rolled, cuts := 0, 0, 0
 	for seed := range uint64(25) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -39,6 +41,20 @@ func TestSpill(t *testing.T) {
 				}
 				b.Set(b.Get(k), w)
 				want[string(k)] = string(w.Val)
+				if r.IntN(20) == 0 {
+					if err := b.SpillNow(); err != nil {
+						t.Fatal(err)
+					}
+					stays := int64(0)
+					for _, w := range b.byKey {
+						if stays += int64(w.held()); w.Patch == nil {
+							t.Fatalf("seed %d: a write stays in memory", seed)
+						}
+					}
+					if b.Held() != stays {
+						t.Fatalf("seed %d: %d bytes are held, want %d", seed, b.Held(), stays)
+					}
+				}
 			case op < 17:
 				if got := b.Savepoint(); got != len(marks)+1 {
 					t.Fatalf("seed %d: savepoint %d", seed, got)

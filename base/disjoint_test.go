@@ -1,4 +1,4 @@
-package txn
+package base_test
 
 import (
 	"testing"
@@ -12,7 +12,7 @@ func TestSpansAheadShareNoKey(t *testing.T) {
 	key := func(s string) base.Key { return base.Key("prefix-of-a-key-" + s) }
 	span := func(a, b string) base.Span { return base.Span{Start: key(a), End: key(b)} }
 	in := []base.Span{span("c", "f"), span("a", "z"), base.PointSpan(key("d")), span("x", "zz"), base.PointSpan(key("zzz")), span("a", "b")}
-	out := disjoint(in)
+	out := base.Disjoint(in)
 	if len(out) != 2 {
 		t.Fatalf("%v", out)
 	}
