@@ -1,11 +1,11 @@
 package session
 
 import (
-	"context"
 	"errors"
 	"testing"
 
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/kv/memkv"
 )
 
 // holding is a transaction that holds what it is told, or files of it.
@@ -20,8 +20,6 @@ func (h *holding) Spill() error {
 	h.held = min(h.held, h.least)
 	return nil
 }
-
-func (h *holding) Rollback(context.Context) {}
 
 // sparse is a budget of limit bytes.
 type sparse struct{ used, limit int64 }
@@ -42,7 +40,7 @@ func (s *sparse) Release()       { s.used = 0 }
 func TestHeldIsCounted(t *testing.T) {
 	budget := &sparse{limit: 1 << 20}
 	s := &Session{env: &Env{Memory: func() Budget { return budget }}}
-	k := &holding{least: 100_000}
+	k := &holding{Txn: memkv.New(1, "eu").Gateway(1).Begin(kv.Options{}), least: 100_000}
 	tx := NewTxnOver(s, k)
 	step := func(held, counted int64) {
 		t.Helper()
