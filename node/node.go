@@ -157,7 +157,7 @@ func (n *Node) serveSQL(p Parts) {
 		n.auditSettings(), n.consoleSettings(), n.backupSettings())
 	n.knobs.Store(all)
 	cfg := server.Config{DB: n.both, Cluster: show{n}, Settings: all, Forwarder: forwarder{n}, Reads: reads{n},
-		Relay: n.relays, SpanBytes: n.store.SpanBytes, Listen: p.SQLListen, Listener: p.SQLListener, TLS: p.SQLTLS, Memory: p.SQLMemory, Logger: n.log,
+		Relay: n.relays, Local: n.store, Listen: p.SQLListen, Listener: p.SQLListener, TLS: p.SQLTLS, Memory: p.SQLMemory, Logger: n.log,
 		Audit: n.audit, Tracer: n.tracer, Backups: p.Backups, Sinks: p.Sinks, BackupPace: &n.pace,
 		RootAuth: p.Identity.Root, AwaitRoot: !p.Identity.Founding,
 		OnStatement:   func(word string, d time.Duration, _ int, err error) { n.stats.Done(statementKind(word), d, err != nil) },

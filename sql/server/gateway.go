@@ -98,7 +98,7 @@ func (g *gateway) sessionEnv() *session.Env { return g.Env.Env.Env }
 
 func newGateway(cfg Config) *gateway {
 	env := table.NewEnv(&session.Env{DB: cfg.DB, Log: cfg.Logger, Catalog: schema.NewCatalog(cfg.DB),
-		Reads: cfg.Reads, Relay: cfg.Relay, SpanBytes: cfg.SpanBytes, SystemFunction: sysschema.Function})
+		Reads: cfg.Reads, Relay: cfg.Relay, Local: cfg.Local, SystemFunction: sysschema.Function})
 	g := &gateway{
 		Env: ddl.NewEnv(env, cfg.Cluster), cluster: cfg.Cluster, onStmt: cfg.OnStatement, onTxn: cfg.OnTransaction,
 		fwd: cfg.Forwarder, settings: cfg.Settings,

@@ -66,8 +66,8 @@ type Config struct {
 	// their own (kv.Options.Relay), and whether somebody has asked for it (kv.Options.Careful);
 	// nil: they do not.
 	Relay func() (relays, asked bool)
-	// SpanBytes estimates what keys take in this node's store; nil: nobody knows.
-	SpanBytes func(start, end base.Key) (int64, error)
+	// Local is this node's store; nil: there is none.
+	Local session.Local
 	// Settings are what SET CLUSTER SETTING can change; nil: there are none.
 	Settings Settings
 	// Logger gets structured logs; nil is slog.Default().

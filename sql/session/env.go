@@ -25,8 +25,8 @@ type Env struct {
 	Relay func() (relays, asked bool)
 	// Memory makes the budget of a session's temporary tables; nil: they have none.
 	Memory func() Budget
-	// SpanBytes estimates what keys take in this node's store; nil: nobody knows.
-	SpanBytes func(start, end base.Key) (int64, error)
+	// Local is this node's store; nil: there is none.
+	Local Local
 	// Ended is called when a session has ended.
 	Ended func(*Session)
 
@@ -34,6 +34,17 @@ type Env struct {
 
 	pastMu sync.Mutex
 	past   map[base.Timestamp]*schema.Snapshot // a few catalogs of the past
+}
+
+// Local is what a gateway asks its node's store.
+type Local interface {
+	// SpanBytes estimates what keys take, in bytes, but for what is in memory only; Flush writes
+	// that to disk.
+	SpanBytes(start, end base.Key) (int64, error)
+	Flush() error
+	// GetLocal and SetLocal read and write records of this node, encrypted if the store is.
+	GetLocal(name string) ([]byte, bool, error)
+	SetLocal(name string, val []byte, sync bool) error
 }
 
 // Snapshot is the catalog as the statement of ctx sees it.

@@ -72,6 +72,7 @@ type Table struct {
 	Rows, RowBytes float64
 	Columns        []Column
 	Homes          map[base.RegionID]float64 // shares, by home
+	Whole          bool                      // all rows were seen
 }
 
 // Column is what is known of a column.

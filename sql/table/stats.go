@@ -20,10 +20,11 @@ import (
 // Stats are estimates for the planner. They are taken in the background when the planner first
 // asks, from a sample of bounded size, and again when much has changed; what this gateway inserts
 // meanwhile is added to the number of rows. What others change shows in what the table takes on
-// this node's disk, if it has a copy.
+// this node's disk, if it has a copy. Those of tables that are not small are kept over a restart.
 type Stats struct {
-	env *session.Env
-	db  kv.DB
+	env  *session.Env
+	db   kv.DB
+	kept *stats.Keeper
 	// Wait makes the planner wait for a new count each time; tests use it to have exact plans.
 	Wait bool
 	most int // rows are read of a table that nobody has ANALYZEd
@@ -50,7 +51,9 @@ type tableStats struct {
 	disk    int64        // what the table took here then, in bytes; 0: not known
 	added   uint64       // since then, through this gateway
 	sample  *stats.Table // nil: not known
-	keys    map[base.RegionID]base.Key
+	// rowBytes is what a row took on disk when all rows were read last; 0: they were not.
+	rowBytes float64
+	keys     map[base.RegionID]base.Key
 }
 
 const (
@@ -66,11 +69,18 @@ const (
 	pieceBytes = 128 << 10
 	countAge   = 5 * time.Minute
 	// unchangedAge is when estimates are taken again of a table that takes as much on disk as
-	// before.
+	// before, wholeAge if all of its rows were read, and it is large.
 	unchangedAge = time.Hour
-	sampleAge    = 10 * time.Second
-	sampleWait   = 5 * time.Second // for replicas nearby to show so young a moment
-	changedBy    = 0.2             // of the rows: the estimates are taken again
+	wholeAge     = 24 * time.Hour
+	// keptRows is how many rows a table has of which the estimates are kept over a restart. Fewer
+	// are soon read again.
+	keptRows   = 10_000
+	sampleAge  = 10 * time.Second
+	sampleWait = 5 * time.Second // for replicas nearby to show so young a moment
+	changedBy  = 0.2             // of the rows: the estimates are taken again
+	// wholeChanged is changedBy where all rows of a large table were read: the store moves what it
+	// has together meanwhile, and pieces say less.
+	wholeChanged = 0.5
 	// samplers is how many samples are taken at once, and mostDue how many more may wait:
 	// information_schema asks for all tables that there are. Others are taken when they are asked
 	// for again.
@@ -79,7 +89,11 @@ const (
 )
 
 func newTableStats(env *session.Env) *Stats {
-	return &Stats{env: env, db: env.DB, most: countLimit, m: map[base.TableID]*tableStats{}}
+	var records stats.Records
+	if env.Local != nil {
+		records = env.Local
+	}
+	return &Stats{env: env, db: env.DB, kept: stats.NewKeeper(records), most: countLimit, m: map[base.TableID]*tableStats{}}
 }
 
 // Rows estimates the rows of a table and never blocks on the network.
@@ -113,10 +127,10 @@ func (s *Stats) fresh(t *schema.Table) (e *tableStats, unlock func()) {
 	s.mu.Lock()
 	if e = s.m[t.Desc.ID]; e == nil {
 		s.mu.Unlock()
-		disk := s.disk(t)
+		before := s.begin(t)
 		s.mu.Lock()
 		if e = s.m[t.Desc.ID]; e == nil {
-			e = &tableStats{rows: max(defaultRows, uint64(disk/guessBytes))}
+			e = before
 			s.m[t.Desc.ID] = e
 		}
 	}
@@ -169,48 +183,85 @@ func (s *Stats) refresh(ctx context.Context, t *schema.Table, e *tableStats, age
 	disk := s.disk(t)
 	s.mu.Lock()
 	then := e.taken
-	if e.unchanged(disk) {
+	if e.unchanged(disk, s.most) {
 		e.running, e.looked = false, time.Now()
 		s.mu.Unlock()
 		return
 	}
+	rowBytes := e.rowBytes
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	sample, keys, err := s.collect(ctx, t, s.snapshot(ctx, age), s.most)
+	sample, keys, err := s.collect(ctx, t, s.snapshot(ctx, age), s.most, rowBytes)
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	e.running = false
 	if e.taken != then {
+		s.mu.Unlock()
 		return // ANALYZE has read all rows meanwhile
 	}
 	e.looked, e.added = time.Now(), 0
-	if err == nil { // else it stays as it was, and is tried again when it is old
-		e.set(sample, keys, disk)
+	if err != nil { // it stays as it was, and is tried again when it is old
+		s.mu.Unlock()
+		return
+	}
+	x := e.set(t, sample, keys, disk)
+	s.mu.Unlock()
+	s.keep(x)
+}
+
+// begin is what is known of a table at first: what was kept, or what it takes on disk.
+func (s *Stats) begin(t *schema.Table) *tableStats {
+	if x := s.kept.Load(t.Desc.ID, shapeOf(t)); x != nil && len(x.Table.Columns) == len(t.Cols) {
+		return &tableStats{rows: uint64(x.Table.Rows), known: true, at: x.At, disk: x.Disk, sample: x.Table, rowBytes: x.RowBytes,
+			keys: x.Keys}
+	}
+	return &tableStats{rows: max(defaultRows, uint64(s.disk(t)/guessBytes))}
+}
+
+// shapeOf is a hash of the columns of a table, which differs where values have other keys.
+func shapeOf(t *schema.Table) uint64 { return stats.Seed(string(schema.Marshal(t.Desc.Cols))) }
+
+// keep keeps estimates over a restart of this node.
+func (s *Stats) keep(x stats.Known) {
+	if x.Table.Rows < keptRows {
+		return
+	}
+	if err := s.kept.Save(x); err != nil {
+		s.env.Log.Warn("estimates of a table are not kept: after a restart they are taken again", "table", x.ID, "err", err)
 	}
 }
 
 // unchanged reports whether estimates are as good as when they were taken, as far as can be seen.
-func (e *tableStats) unchanged(disk int64) bool {
-	if !e.known || e.added > 0 || e.disk == 0 || time.Since(e.at) > unchangedAge {
+// Of more rows than most only ANALYZE has read all.
+func (e *tableStats) unchanged(disk int64, most int) bool {
+	age, by := unchangedAge, changedBy
+	if e.sample != nil && e.sample.Whole && e.rows > uint64(most) {
+		age, by = wholeAge, wholeChanged
+	}
+	if !e.known || e.added > 0 || e.disk == 0 || time.Since(e.at) > age {
 		return false
 	}
-	return math.Abs(float64(disk-e.disk)) <= changedBy*float64(e.disk)
+	return math.Abs(float64(disk-e.disk)) <= by*float64(e.disk)
 }
 
-func (e *tableStats) set(sample *stats.Table, keys map[base.RegionID]base.Key, disk int64) {
+// set replaces the estimates, and says what is to be kept of them.
+func (e *tableStats) set(t *schema.Table, sample *stats.Table, keys map[base.RegionID]base.Key, disk int64) stats.Known {
 	e.rows, e.known, e.sample, e.keys, e.disk = uint64(sample.Rows), true, sample, keys, disk
 	e.at, e.looked, e.added = time.Now(), time.Now(), 0
 	e.taken++
+	if sample.Whole {
+		e.rowBytes = float64(disk) / max(sample.Rows, 1)
+	}
+	return stats.Known{ID: t.Desc.ID, Shape: shapeOf(t), Table: sample, At: e.at, Disk: disk, RowBytes: e.rowBytes, Keys: keys}
 }
 
 // disk is what a table takes in the store of this node, in bytes, but for what is in memory only.
 func (s *Stats) disk(t *schema.Table) (sum int64) {
-	if s.env.SpanBytes == nil {
+	if s.env.Local == nil {
 		return 0
 	}
 	for _, span := range spansOf(t) {
-		n, err := s.env.SpanBytes(span.Start, span.End)
+		n, err := s.env.Local.SpanBytes(span.Start, span.End)
 		if err != nil {
 			return 0 // the store says so itself
 		}
@@ -236,27 +287,33 @@ func (s *Stats) Analyze(ctx context.Context, t *schema.Table) error {
 	}
 	e, unlock := s.fresh(t)
 	unlock()
-	disk := s.disk(t)
-	sample, keys, err := s.collect(ctx, t, 0, math.MaxInt)
+	sample, keys, err := s.collect(ctx, t, 0, math.MaxInt, 0)
 	if err != nil {
 		return err
 	}
+	if s.env.Local != nil {
+		if err := s.env.Local.Flush(); err != nil { // else it is not known what the rows take
+			return err
+		}
+	}
+	disk := s.disk(t)
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	e.set(sample, keys, disk)
+	x := e.set(t, sample, keys, disk)
+	s.mu.Unlock()
+	s.keep(x)
 	return nil
 }
 
 // collect draws a sample of the rows as they were at a moment. It reads so many rows at most: all,
 // if there are no more, else pieces of a table of which this node has a copy, else shard by shard
-// until there were enough.
-func (s *Stats) collect(ctx context.Context, t *schema.Table, at base.Timestamp, most int) (
+// until there were enough. rowBytes is what a row takes on disk, 0 if that is not known.
+func (s *Stats) collect(ctx context.Context, t *schema.Table, at base.Timestamp, most int, rowBytes float64) (
 	*stats.Table, map[base.RegionID]base.Key, error) {
 	k := s.db.Begin(kv.Options{ReadOnly: true, ReadTS: at})
 	defer k.Rollback(context.Background())
 	g := newGathering(t, k)
 	if most < math.MaxInt && s.disk(t) > mostWhole {
-		if done, err := s.collectPieces(ctx, g, most); err != nil || done != nil {
+		if done, err := s.collectPieces(ctx, g, most, rowBytes); err != nil || done != nil {
 			return done, g.keys, err
 		}
 		g = newGathering(t, k)
@@ -266,10 +323,12 @@ func (s *Stats) collect(ctx context.Context, t *schema.Table, at base.Timestamp,
 		return nil, nil, err
 	}
 	if end == nil {
-		return g.c.Table(1), g.keys, nil
+		whole := g.c.Table(1)
+		whole.Whole = true
+		return whole, g.keys, nil
 	}
 	p := newGathering(t, k)
-	if done, err := s.collectPieces(ctx, p, most); err != nil || done != nil {
+	if done, err := s.collectPieces(ctx, p, most, rowBytes); err != nil || done != nil {
 		return done, p.keys, err
 	}
 	// Of the shard that was begun, nobody knows how much was seen.
@@ -279,15 +338,15 @@ func (s *Stats) collect(ctx context.Context, t *schema.Table, at base.Timestamp,
 
 // collectPieces reads pieces of a table, at about the same distance from each other, and takes the
 // rest to be like them. It has no result if nothing is known of what the table takes here.
-func (s *Stats) collectPieces(ctx context.Context, g *gathering, most int) (*stats.Table, error) {
-	if s.env.SpanBytes == nil {
+func (s *Stats) collectPieces(ctx context.Context, g *gathering, most int, rowBytes float64) (*stats.Table, error) {
+	if s.env.Local == nil {
 		return nil, nil
 	}
 	var all []stats.Piece
 	var total, seen int64
 	coarse := max(pieceBytes, s.disk(g.t)/(4*pieces))
 	for _, span := range spansOf(g.t) {
-		part, err := stats.Pieces(span, coarse, s.env.SpanBytes)
+		part, err := stats.Pieces(span, coarse, s.env.Local.SpanBytes)
 		if err != nil {
 			return nil, nil // the store says so itself
 		}
@@ -300,7 +359,7 @@ func (s *Stats) collectPieces(ctx context.Context, g *gathering, most int) (*sta
 	n := min(pieces, len(all))
 	for i := range n {
 		lo, hi := i*len(all)/n, (i+1)*len(all)/n
-		p, err := all[lo+r.IntN(hi-lo)].Narrow(pieceBytes, s.env.SpanBytes, r)
+		p, err := all[lo+r.IntN(hi-lo)].Narrow(pieceBytes, s.env.Local.SpanBytes, r)
 		if err != nil {
 			return nil, nil
 		}
@@ -309,7 +368,7 @@ func (s *Stats) collectPieces(ctx context.Context, g *gathering, most int) (*sta
 			return nil, err
 		}
 		if end != nil {
-			if p.Bytes, err = s.env.SpanBytes(p.Start, end); err != nil {
+			if p.Bytes, err = s.env.Local.SpanBytes(p.Start, end); err != nil {
 				return nil, nil
 			}
 		}
@@ -318,7 +377,15 @@ func (s *Stats) collectPieces(ctx context.Context, g *gathering, most int) (*sta
 	if seen == 0 || g.c.Seen() == 0 {
 		return nil, nil
 	}
-	return g.c.Table(float64(total) / float64(seen)), nil
+	scale := float64(total) / float64(seen)
+	if rowBytes > 0 {
+		// What a piece takes is known by blocks of the store. What all rows have taken says more,
+		// unless they have changed much.
+		if by := float64(s.disk(g.t)) / rowBytes / float64(g.c.Seen()); by > scale/2 && by < 2*scale {
+			scale = by
+		}
+	}
+	return g.c.Table(scale), nil
 }
 
 // gathering is a sample that is being drawn.

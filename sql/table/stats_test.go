@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"math"
+	"reflect"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,16 +29,40 @@ type counted struct {
 	db    kv.DB
 	rows  int
 	bytes int64 // a row takes
+	block int64 // if > 0, what the store says is a multiple of it
 	asked int   // how often the store was asked for the whole shard
+	local map[string][]byte
+}
+
+// SpanBytes, GetLocal and SetLocal implement session.Local.
+func (c *counted) SpanBytes(start, end base.Key) (int64, error) { return c.size(start, end) }
+
+func (c *counted) GetLocal(name string) ([]byte, bool, error) {
+	v, ok := c.local[name]
+	return v, ok, nil
+}
+
+func (c *counted) SetLocal(name string, val []byte, _ bool) error {
+	c.local[name] = val
+	return nil
+}
+
+// Flush implements session.Local.
+func (c *counted) Flush() error { return nil }
+
+// restart forgets what the gateway has in memory.
+func (c *counted) restart() {
+	c.Stats = newTableStats(c.env)
+	c.most = limit
 }
 
 func newCounted(t *testing.T, disk bool) *counted {
 	t.Helper()
 	db := memkv.New(1, "eu").Gateway(1)
-	c := &counted{db: db, bytes: 15_000}
+	c := &counted{db: db, bytes: 15_000, local: map[string][]byte{}}
 	env := &session.Env{DB: db, Log: slog.New(slog.DiscardHandler), Catalog: schema.NewCatalog(db)}
 	if disk {
-		env.SpanBytes = c.size
+		env.Local = c
 	}
 	c.Stats = newTableStats(env)
 	c.most = limit
@@ -96,7 +122,11 @@ func (c *counted) size(start, end base.Key) (int64, error) {
 	if s := spansOf(c.t)[0]; start.Compare(s.Start) == 0 && end.Compare(s.End) == 0 {
 		c.asked++
 	}
-	return c.bytes * int64(at(end)-at(start)), nil
+	n := c.bytes * int64(at(end)-at(start))
+	if c.block > 0 {
+		n = (n + c.block - 1) / c.block * c.block
+	}
+	return n, nil
 }
 
 // settled are the estimates when no more samples are being taken.
@@ -169,6 +199,61 @@ func TestAnalyzeStays(t *testing.T) {
 		c.grow(t, 1)
 		if n := c.settled(); n < 3*limit {
 			t.Errorf("%d rows", n)
+		}
+	})
+}
+
+// TestEstimatesOutliveARestart: what is known of a table is there at once when its node comes back,
+// unless its columns are others, and is taken again if the table has changed meanwhile.
+func TestEstimatesOutliveARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounted(t, true)
+		c.grow(t, 4*limit)
+		if err := c.Analyze(t.Context(), c.t); err != nil {
+			t.Fatal(err)
+		}
+		want, _ := c.Sample(c.t)
+		time.Sleep(2 * unchangedAge)
+		c.restart()
+		if n := c.Rows(c.t); n != 4*limit {
+			t.Errorf("%d rows at first, not %d", n, 4*limit)
+		}
+		if n := c.settled(); n != 4*limit || c.m[c.t.Desc.ID].taken > 0 {
+			t.Errorf("%d rows; estimates were taken %d times", n, c.m[c.t.Desc.ID].taken)
+		}
+		if got, keys := c.Sample(c.t); !reflect.DeepEqual(got, want) || len(keys) != 1 {
+			t.Errorf("%+v, want %+v; %d homes", got, want, len(keys))
+		}
+
+		desc := *c.t.Desc
+		desc.Cols = slices.Clone(desc.Cols)
+		desc.Cols[1].Type = "bigint"
+		other, err := schema.NewTable(&desc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.restart()
+		if sample, _ := c.Sample(other); sample != nil {
+			t.Error("there are estimates of values of another type")
+		}
+		synctest.Wait()
+		c.restart()
+		if err := c.Analyze(t.Context(), c.t); err != nil {
+			t.Fatal(err)
+		}
+
+		c.grow(t, 4*limit) // by another gateway
+		c.block = 100_000
+		c.restart()
+		if n := c.Rows(c.t); n != 4*limit {
+			t.Errorf("%d rows at first, not %d", n, 4*limit)
+		}
+		if n := c.settled(); math.Abs(float64(n)-8*limit) > 0.01*8*limit {
+			t.Errorf("%d rows of %d, by what a row took when all were read", n, 8*limit)
+		}
+		c.restart()
+		if n := c.Rows(c.t); math.Abs(float64(n)-8*limit) > 0.01*8*limit {
+			t.Errorf("the new estimates were not kept: %d rows", n)
 		}
 	})
 }
