@@ -22,15 +22,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestStuckConnectionsAreMadeAnew: between two sites of an emulated network, a path is cut until
-// the kernel waits long before it sends again. Once the path works, both ends of what is stuck,
-// requests and answers, are replaced: the kernel would have kept the connection. While the path is
-// cut, one attempt at a time is made beside it.
-func TestStuckConnectionsAreMadeAnew(t *testing.T) {
+// twoSites are transports at two sites of an emulated network, so many milliseconds apart; dial is
+// called with each way to dial from the first.
+func twoSites(t *testing.T, rtt float64, dial func(func() (net.Conn, error)) (net.Conn, error)) (n *wanemu.Net, a, b *TCP) {
+	t.Helper()
 	if err := wanemu.Check(); err != nil {
 		t.Skip(err)
 	}
-	n, err := wanemu.Start(wanemu.Config{RTT: map[string]map[string]float64{"A": {"B": 40}}, Sites: []wanemu.Site{
+	n, err := wanemu.Start(wanemu.Config{RTT: map[string]map[string]float64{"A": {"B": rtt}}, Sites: []wanemu.Site{
 		{Name: "a", Region: "A", IP: "10.98.1.1"}, {Name: "b", Region: "B", IP: "10.98.2.1"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -40,13 +39,6 @@ func TestStuckConnectionsAreMadeAnew(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	control := func(line string) {
-		t.Helper()
-		if err := n.Control(line); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var dials, most atomic.Int32
 	site := func(name string, self base.NodeID) *TCP {
 		in := n.Site(name)
 		o := TCPOptions{Self: self, Region: base.RegionID(self), ClusterID: "c", DeadAfter: time.Minute}
@@ -56,11 +48,11 @@ func TestStuckConnectionsAreMadeAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 		o.Dial = func(ctx context.Context, addr string) (net.Conn, error) {
+			there := func() (net.Conn, error) { return in.Dial(ctx, "tcp", addr) }
 			if name == "a" {
-				most.Store(max(most.Load(), dials.Add(1)))
-				defer dials.Add(-1)
+				return dial(there)
 			}
-			return in.Dial(ctx, "tcp", addr)
+			return there()
 		}
 		tr, err := NewTCP(o)
 		if err != nil {
@@ -69,9 +61,29 @@ func TestStuckConnectionsAreMadeAnew(t *testing.T) {
 		t.Cleanup(func() { tr.Close() })
 		return tr
 	}
-	a, b := site("a", 1), site("b", 2)
+	a, b = site("a", 1), site("b", 2)
 	a.SetPeer(2, b.Addr().String(), 2)
 	b.SetPeer(1, a.Addr().String(), 1)
+	return n, a, b
+}
+
+// TestStuckConnectionsAreMadeAnew: between two sites of an emulated network, a path is cut until
+// the kernel waits long before it sends again. Once the path works, both ends of what is stuck,
+// requests and answers, are replaced: the kernel would have kept the connection. While the path is
+// cut, one attempt at a time is made beside it.
+func TestStuckConnectionsAreMadeAnew(t *testing.T) {
+	var dials, most atomic.Int32
+	n, a, b := twoSites(t, 40, func(dial func() (net.Conn, error)) (net.Conn, error) {
+		most.Store(max(most.Load(), dials.Add(1)))
+		defer dials.Add(-1)
+		return dial()
+	})
+	control := func(line string) {
+		t.Helper()
+		if err := n.Control(line); err != nil {
+			t.Fatal(err)
+		}
+	}
 	asked, answer := make(chan struct{}, 1), make(chan struct{})
 	b.Handle(wire.KindRead, func(ctx context.Context, from base.NodeID, body []byte) (Msg, error) {
 		select {
@@ -144,38 +156,7 @@ func TestStuckConnectionsAreMadeAnew(t *testing.T) {
 // requests and of answers. On one that loses none nothing is counted as lost but what the kernel
 // has taken for it.
 func TestLossIsCounted(t *testing.T) {
-	if err := wanemu.Check(); err != nil {
-		t.Skip(err)
-	}
-	n, err := wanemu.Start(wanemu.Config{RTT: map[string]map[string]float64{"A": {"B": 4}}, Sites: []wanemu.Site{
-		{Name: "a", Region: "A", IP: "10.98.1.1"}, {Name: "b", Region: "B", IP: "10.98.2.1"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := n.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	site := func(name string, self base.NodeID) *TCP {
-		in := n.Site(name)
-		o := TCPOptions{Self: self, Region: base.RegionID(self), ClusterID: "c", DeadAfter: time.Minute}
-		var err error
-		in.Do(func() { o.Listener, err = net.Listen("tcp", in.IP+":0") })
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.Dial = func(ctx context.Context, addr string) (net.Conn, error) { return in.Dial(ctx, "tcp", addr) }
-		tr, err := NewTCP(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { tr.Close() })
-		return tr
-	}
-	a, b := site("a", 1), site("b", 2)
-	a.SetPeer(2, b.Addr().String(), 2)
-	b.SetPeer(1, a.Addr().String(), 1)
+	n, a, b := twoSites(t, 4, func(dial func() (net.Conn, error)) (net.Conn, error) { return dial() })
 	b.Handle(wire.KindRead, echo)
 	start(t, a, b)
 	counts := func() (x, y LinkStats) { return a.Stats()[0], b.Stats()[0] }
