@@ -171,7 +171,7 @@ func (s *stage) bytesOfWrite(shard base.ShardID) float64 {
 		for _, h := range s.hosts {
 			for _, l := range h.up().node.Overlay().Stats() {
 				for _, k := range l.Kinds {
-					if l.Region != h.region && k.Kind != wire.KindHeartbeat && k.Kind != wire.KindClosed {
+					if l.Region != h.region && k.Kind != wire.KindHeartbeat && k.Kind != wire.KindClosed && k.Kind != wire.KindAsk {
 						n += k.SentBytes
 					}
 				}
