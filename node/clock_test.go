@@ -58,6 +58,8 @@ func switchUnderLoad(t *testing.T) {
 		mustExec(t, db, fmt.Sprintf("INSERT INTO d.a VALUES (%d, 100), (%d, 100)", 2*i, 2*i+1))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
+	// Clients without a pause can keep the bubble's time from going on.
+	think := func() { time.Sleep(time.Millisecond) }
 	var wg sync.WaitGroup
 	counts := make([]atomic.Int64, len(dbs))
 	for i, db := range dbs {
@@ -68,7 +70,7 @@ func switchUnderLoad(t *testing.T) {
 			}
 		}
 		wg.Go(func() { // counts
-			for ctx.Err() == nil {
+			for ; ctx.Err() == nil; think() {
 				if _, err := db.Exec("UPDATE d.c SET v = v + 1 WHERE id = ?", i); err != nil {
 					fail("count", err)
 					return
@@ -83,6 +85,7 @@ func switchUnderLoad(t *testing.T) {
 		})
 		wg.Go(func() { // moves money between two rows of its own, which nobody else writes
 			for n := 0; ctx.Err() == nil; n++ {
+				think()
 				tx, err := db.Begin()
 				if err == nil {
 					_, err = tx.Exec("UPDATE d.a SET v = v - 1 WHERE id = ?", 2*i+n%2)
@@ -100,7 +103,7 @@ func switchUnderLoad(t *testing.T) {
 			}
 		})
 		wg.Go(func() { // sees a whole state, from any region
-			for ctx.Err() == nil {
+			for ; ctx.Err() == nil; think() {
 				var sum int64
 				if err := db.QueryRow("SELECT SUM(v) FROM d.a").Scan(&sum); err != nil || sum != int64(200*len(dbs)) {
 					fail("sum", fmt.Errorf("%d: %v", sum, err))
