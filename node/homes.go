@@ -13,6 +13,7 @@ import (
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/node/evacuate"
 	"github.com/godwitdb/godwit/node/knobs"
+	"github.com/godwitdb/godwit/node/moments"
 	"github.com/godwitdb/godwit/node/shards"
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/owner/homing"
@@ -172,8 +173,10 @@ func (n *Node) answer(name string, body []byte) ([]byte, error) {
 		return json.Marshal(n.localWaits())
 	case askCerts:
 		return json.Marshal(n.certs.Ends(n.ID()))
-	case askMoments:
+	case moments.AskAll:
 		return json.Marshal(n.moments.All())
+	case moments.AskNewest:
+		return json.Marshal(n.moments.Newest())
 	case askUses:
 		return json.Marshal(n.localUses())
 	case askRowUses:

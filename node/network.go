@@ -128,9 +128,6 @@ var networkTopics = []server.Topic{
 // askShare asks a node for its part of what regions have sent each other.
 const askShare = "share"
 
-// askMoments asks a node for the moments that it has kept.
-const askMoments = "moments"
-
 func (n *Node) share() moments.Share {
 	own := n.db.Region()
 	s := moments.Share{Node: n.ID(), Region: own, Links: moments.Links(own, n.trans.Stats())}
@@ -146,10 +143,9 @@ func (n *Node) shares(ctx context.Context) []moments.Share {
 
 // startMoments keeps moments until the node closes.
 func (n *Node) startMoments() {
-	older := func(ctx context.Context) [][]moments.Moment { return askAll[[]moments.Moment](ctx, n, askMoments) }
 	n.untilClosed(func(ctx context.Context) {
-		n.moments.Run(ctx, moments.Source{Topology: n.cluster.Topology, Live: n.cluster.Live, Leader: n.cluster.Leader,
-			Between: n.roundTripRows, Shares: n.shares, Older: older})
+		n.moments.Run(ctx, moments.Source{Self: n.ID(), Topology: n.cluster.Topology, Live: n.cluster.Live, Leader: n.cluster.Leader,
+			Between: n.roundTripRows, Shares: n.shares, Ask: n.cluster.Ask})
 	})
 }
 

@@ -45,10 +45,13 @@ type Ring struct {
 	bytes int
 }
 
-// Add keeps a moment, which is later than all others.
+// Add keeps a moment, if it is later than all others.
 func (r *Ring) Add(m Moment) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if n := len(r.all); n > 0 && !m.At.After(r.all[n-1].At) {
+		return
+	}
 	r.all = append(r.all, m)
 	r.bytes += len(m.State)
 	r.bound(m.At)
@@ -117,20 +120,43 @@ func (r *Ring) All() []Moment {
 	return slices.Clone(r.all)
 }
 
+// Newest is the newest moment; none: it is of no time.
+func (r *Ring) Newest() (m Moment) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := len(r.all); n > 0 {
+		m = r.all[n-1]
+	}
+	return m
+}
+
+// What nodes ask each other: for all moments, and for the newest.
+const (
+	AskAll    = "moments"
+	AskNewest = "moment"
+)
+
 // Source is what a ring is told of the cluster.
 type Source struct {
+	Self     base.NodeID
 	Topology func() *base.Topology
 	Live     func(base.NodeID) bool
 	Leader   func(base.GroupID) base.NodeID
 	// Between are the rows of round_trips.
 	Between func(context.Context) [][]any
-	// Shares are those of all nodes that answer, Older the moments that each other node has kept.
+	// Shares are those of all nodes that answer. Ask asks a node one question, and does not wait
+	// for long.
 	Shares func(context.Context) []Share
-	Older  func(context.Context) [][]Moment
+	Ask    func(ctx context.Context, of base.NodeID, name string, body []byte) ([]byte, error)
 }
 
-// Run keeps moments until the context ends. What was before this node began it gets from others
-// once: from the one that remembers the most, as soon as one of them answers.
+// mostAsked is how many nodes are asked for what was before, each for up to mostBytes.
+const mostAsked = 3
+
+// Run keeps moments until the context ends. The node that leads the meta group asks all others for
+// their shares, and the others ask it: so the messages grow with the nodes, and not with their
+// square. Who gets no answer asks all others itself. What was before this node began it gets from
+// another one once, as soon as one answers.
 func (r *Ring) Run(ctx context.Context, s Source) {
 	filled := false
 	for pause := first; ; pause = Every {
@@ -139,19 +165,59 @@ func (r *Ring) Run(ctx context.Context, s Source) {
 			return
 		case <-time.After(pause):
 		}
-		r.Add(s.now(ctx))
-		if filled {
+		if m, ok := s.told(ctx); !ok {
+			r.Add(s.now(ctx))
+		} else if !m.At.IsZero() {
+			r.Add(m)
+		}
+		if !filled {
+			var older []Moment
+			older, filled = s.older(ctx)
+			r.Fill(older)
+		}
+	}
+}
+
+// told is the newest moment of the node that asks all others; false: it is this one, or it does not
+// answer.
+func (s *Source) told(ctx context.Context) (m Moment, ok bool) {
+	leader := s.Leader(base.MetaGroup)
+	return m, leader != 0 && leader != s.Self && s.ask(ctx, leader, AskNewest, &m)
+}
+
+// older are the moments of the node, of a few that are asked, which remembers the most. Those of
+// the same region come first. ok is false if none answers.
+func (s *Source) older(ctx context.Context) (most []Moment, ok bool) {
+	t := s.Topology()
+	nodes := slices.DeleteFunc(slices.Clone(t.Nodes), func(n base.Node) bool { return n.Gone || n.ID == s.Self || !s.Live(n.ID) })
+	slices.SortStableFunc(nodes, func(a, b base.Node) int { return s.far(t, a) - s.far(t, b) })
+	for _, n := range nodes[:min(mostAsked, len(nodes))] {
+		var all []Moment
+		if !s.ask(ctx, n.ID, AskAll, &all) {
 			continue
 		}
-		var most []Moment
-		for _, all := range s.Older(ctx) {
-			filled = true
-			if len(all) > 0 && (most == nil || all[0].At.Before(most[0].At)) {
-				most = all
-			}
+		ok = true
+		if len(all) > 0 && (most == nil || all[0].At.Before(most[0].At)) {
+			most = all
 		}
-		r.Fill(most)
+		if len(most) > 0 && time.Since(most[0].At) >= Kept*3/4 {
+			break
+		}
 	}
+	return most, ok
+}
+
+// far is 1 of a node of another region.
+func (s *Source) far(t *base.Topology, n base.Node) int {
+	if n.Region == t.RegionOf(s.Self) {
+		return 0
+	}
+	return 1
+}
+
+func (s *Source) ask(ctx context.Context, of base.NodeID, name string, into any) bool {
+	b, err := s.Ask(ctx, of, name, nil)
+	return err == nil && json.Unmarshal(b, into) == nil
 }
 
 func (s *Source) now(ctx context.Context) Moment {
