@@ -140,8 +140,8 @@ func (k *Keeper) Save(x Known) error {
 	return nil
 }
 
-// oldest is the slot whose table was drawn first, but one; without another one in need of room, an
-// empty one. mu is held.
+// oldest is the slot whose table was drawn first. With but < 0 an empty one comes before all; else
+// it is one that gives room to slot but. mu is held.
 func (k *Keeper) oldest(but int) (best int) {
 	best = -1
 	for i, s := range k.all {

@@ -805,39 +805,6 @@ func (r *RowIDs) next() uint64 {
 	return uint64(r.node)<<50 | r.last&(1<<50-1)
 }
 
-// indexFiller writes the entries of one index for rows that the engine passes.
-type indexFiller struct {
-	*Editor
-	x *schema.Index
-}
-
-// Insert implements sql.RowInserter.
-func (f *indexFiller) Insert(ctx *sql.Context, row sql.Row) error {
-	if f.Err != nil {
-		return f.Err
-	}
-	if err := f.ready(ctx, row); err != nil {
-		return err
-	}
-	var c change
-	var err error
-	var home base.RegionID
-	if len(f.Def.PK) > 0 {
-		if c.ref, home, err = f.locate(ctx, row); err != nil {
-			return err
-		}
-	} else {
-		return base.Errorf(base.CodeInvalid, "an index over a virtual column needs a primary key")
-	}
-	c.row = row.Copy()
-	k, v, err := f.Def.IndexEntry(ctx, f.x, row, c.ref, home)
-	if err != nil {
-		return schema.ClientError(err)
-	}
-	f.entry(&c, f.x, k, v, home, row)
-	return f.add(ctx, c)
-}
-
 func ignoreEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
@@ -881,20 +848,6 @@ func (e *Editor) PlaceLast(home base.RegionID) base.Key {
 		c.setHome(e, home)
 	}
 	return c.ins[0].Key
-}
-
-// Filled is the filler of an index that has all its entries.
-type Filled struct{}
-
-func (Filled) StatementBegin(*sql.Context)              {}
-func (Filled) DiscardChanges(*sql.Context, error) error { return nil }
-func (Filled) StatementComplete(*sql.Context) error     { return nil }
-func (Filled) Insert(*sql.Context, sql.Row) error       { return nil }
-func (Filled) Close(*sql.Context) error                 { return nil }
-
-// IndexFiller writes the entries of one index.
-func (t *Table) IndexFiller(ctx *sql.Context, x *schema.Index) sql.RowInserter {
-	return &indexFiller{Editor: t.Editor(ctx), x: x}
 }
 
 // setHome gives a new row the home its old version has.
