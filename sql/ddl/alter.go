@@ -132,6 +132,12 @@ func (t *Table) ModifyColumn(ctx *sql.Context, name string, c *sql.Column, order
 			return err
 		}
 	}
+	if t, ok := c.Type.(sql.TypeWithCollation); ok && t.Collation() == sql.Collation_Unspecified {
+		// of a RENAME COLUMN behind a MODIFY of the same column
+		if c.Type, err = t.WithNewCollation(d.Collation); err != nil {
+			return err
+		}
+	}
 	if err := nd.Redefine(c); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/fulltext"
 	"github.com/dolthub/go-mysql-server/sql/types"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
@@ -204,6 +205,11 @@ func (d *database) CreateTable(ctx *sql.Context, name string, sch sql.PrimaryKey
 	if ok, err := m.lock(ctx, schema.TableKey(d.name, name)); err != nil {
 		return err
 	} else if ok {
+		if s := session.Of(ctx); s != nil {
+			if t, ok := s.Stmt.Tree.(*sqlparser.DDL); ok && t.IfNotExists {
+				note(ctx, 1050, "Table '"+name+"' already exists")
+			}
+		}
 		return sql.ErrTableAlreadyExists.New(name)
 	}
 	desc, err := d.g.describeTable(d.name, name, sch, coll, comment)

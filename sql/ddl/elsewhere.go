@@ -8,8 +8,36 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
+	"github.com/godwitdb/godwit/sql/ddl/ahead"
 	"github.com/godwitdb/godwit/sql/session"
 )
+
+// Prepare makes a statement one that the engine runs as MySQL does: in the database that it names
+// (Elsewhere), and as package ahead has definitions. needs is the error for who lacks one of some
+// privileges for a table.
+func Prepare(ctx context.Context, stmt sqlparser.Statement, needs ahead.Needs) error {
+	if err := Elsewhere(ctx, stmt); err != nil {
+		return err
+	}
+	n, ok := stmt.(*sqlparser.Analyze)
+	if !ok {
+		return ahead.Prepare(ctx, stmt, needs, builtinDB)
+	}
+	sc, ok := ctx.(*sql.Context)
+	for _, t := range n.Tables {
+		db := t.DbQualifier.String()
+		if db == "" && ok {
+			db = sc.GetCurrentDatabase()
+		}
+		if !ok || db == "" {
+			return nil // the engine says what is wrong
+		}
+		if err := needs(sc, db, t.Name.String(), sql.PrivilegeType_Select, sql.PrivilegeType_Insert); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Elsewhere lets a statement run in the database that it names: the engine renames tables, makes
 // views and analyzes tables in the current one only, and passes over the database of a name. The
@@ -31,14 +59,16 @@ func Elsewhere(ctx context.Context, stmt sqlparser.Statement) error {
 	return err
 }
 
-// AuthOf is what a statement that Elsewhere refuses asks for.
+// AuthOf is what a statement that Prepare refuses asks for.
 func AuthOf(stmt sqlparser.Statement) sqlparser.AuthInformation {
 	switch n := stmt.(type) {
 	case *sqlparser.DDL:
 		return n.Auth
+	case *sqlparser.DBDDL:
+		return n.Auth
 	case *sqlparser.AlterTable:
-		for _, d := range n.Statements {
-			if d.Action == sqlparser.RenameStr {
+		for i, d := range n.Statements {
+			if d.Action == sqlparser.RenameStr || i == len(n.Statements)-1 {
 				return d.Auth
 			}
 		}

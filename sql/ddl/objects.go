@@ -63,7 +63,9 @@ func (g *Env) MissesView(ctx context.Context, stmt sqlparser.Statement) error {
 
 // DropView implements sql.ViewDatabase.
 func (d *database) DropView(ctx *sql.Context, name string) error {
-	return d.drop(ctx, schema.IxView, name, func() error { return sql.ErrViewDoesNotExist.New(d.name, name) })
+	return d.drop(ctx, schema.IxView, name, func() error {
+		return unlessMissing(ctx, sql.ErrViewDoesNotExist.New(d.name, name), 1051, "Unknown table '%s.%s'", d.name, name)
+	})
 }
 
 // mostViews is how many views go-mysql-server looks up for a statement at most. It does not notice
@@ -187,6 +189,10 @@ func (d *database) CreateTrigger(ctx *sql.Context, def sql.TriggerDefinition) er
 		return err
 	}
 	return d.create(ctx, schema.IxTrigger, o, func() error {
+		if ifNotExists(ctx) {
+			note(ctx, 1359, "Trigger '"+d.name+"."+def.Name+"' already exists")
+			return nil
+		}
 		return mysql.NewSQLError(1359, "HY000", "Trigger '%s.%s' already exists", d.name, def.Name)
 	})
 }
@@ -198,7 +204,7 @@ func (d *database) DropTrigger(ctx *sql.Context, name string) error {
 		return err
 	}
 	if o == nil {
-		return sql.ErrTriggerDoesNotExist.New(name)
+		return unlessMissing(ctx, sql.ErrTriggerDoesNotExist.New(name), 1360, "Trigger does not exist")
 	}
 	if err := d.touch(ctx, schema.TriggerTable(o.Trigger.CreateStatement)); err != nil {
 		return err
@@ -247,13 +253,19 @@ func (d *database) GetStoredProcedures(ctx *sql.Context) ([]sql.StoredProcedureD
 func (d *database) SaveStoredProcedure(ctx *sql.Context, spd sql.StoredProcedureDetails) error {
 	return d.create(ctx, schema.IxProcedure, &schema.ObjectDesc{DB: d.name, Name: spd.Name, Seq: schema.ObjectSeq(),
 		Procedure: &spd, Definer: session.DefinerOf(ctx)}, func() error {
+		if ifNotExists(ctx) {
+			note(ctx, 1304, "PROCEDURE "+spd.Name+" already exists")
+			return nil
+		}
 		return sql.ErrStoredProcedureAlreadyExists.New(spd.Name)
 	})
 }
 
 // DropStoredProcedure implements sql.StoredProcedureDatabase.
 func (d *database) DropStoredProcedure(ctx *sql.Context, name string) error {
-	return d.drop(ctx, schema.IxProcedure, name, func() error { return sql.ErrStoredProcedureDoesNotExist.New(name) })
+	return d.drop(ctx, schema.IxProcedure, name, func() error {
+		return unlessMissing(ctx, sql.ErrStoredProcedureDoesNotExist.New(name), 1305, "PROCEDURE %s.%s does not exist", d.name, name)
+	})
 }
 
 // GetEvent implements sql.EventDatabase.

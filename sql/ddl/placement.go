@@ -48,8 +48,10 @@ var (
 	rePlaceName = regexp.MustCompile(`(?is)^PLACEMENT\s+`)
 )
 
-// RewriteCreate turns the locality clause of a CREATE TABLE into a table option.
+// RewriteCreate turns the locality clause of a CREATE TABLE into a table option, and leaves out
+// IF NOT EXISTS where the parser does not know it.
 func RewriteCreate(q string) string {
+	q = withoutIfNotExists(q)
 	if m := reCreateDatabase.FindStringSubmatch(q); m != nil {
 		return m[1] // createsAsync reads the clause
 	}

@@ -102,6 +102,15 @@ var engineErrors = []engineError{
 	{regexp.MustCompile(`^Expression #\d+ of .* is not in GROUP BY clause and contains nonaggregated column `), 1055, "42000"},
 	{textOf(sql.ErrNonAggregatedColumnWithoutGroupBy), 1140, "42000"},
 	{textOf(sql.ErrExistingView), 1050, "42S01"},
+	{regexp.MustCompile(`^incompatible type for default value`), 1067, "42000"},
+	{regexp.MustCompile(`^JSON column '.*' supports indexing only via generated columns`), 3152, "42000"},
+	{regexp.MustCompile(`^all Full-Text columns must be declared on a non-binary text type$`), 1283, "HY000"},
+	{regexp.MustCompile(`^a SPATIAL index may only contain a geometrical type column$`), 1687, "42000"},
+	{regexp.MustCompile(`^trigger ".*" does not exist$`), 1360, "HY000"},
+	{regexp.MustCompile(`^length is \d+ but max allowed is \d+$`), 1074, "42000"},
+	{regexp.MustCompile(`^there can be only one auto_increment column`), 1075, "42000"},
+	{regexp.MustCompile(` is not a valid character set for `), 1253, "42000"},
+	{regexp.MustCompile(`^can't alter column ".*" because it would invalidate check constraint `), 3959, "HY000"},
 	{textOf(sql.ErrStoredProcedureAlreadyExists), 1304, "42000"},
 }
 

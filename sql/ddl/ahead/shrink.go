@@ -1,72 +1,23 @@
-package ddl
+package ahead
 
 import (
-	"context"
 	"slices"
 	"strings"
 
-	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/sql/schema"
-	"github.com/godwitdb/godwit/sql/session"
 )
-
-// Prepare makes a statement one that the engine runs as MySQL does: in the database that it names
-// (Elsewhere), and with a key that has what is left of it where it drops a column of the key. needs
-// is the error for who lacks one of some privileges for a table.
-func Prepare(ctx context.Context, stmt sqlparser.Statement, needs func(ctx *sql.Context, db, name string,
-	ps ...sql.PrivilegeType) error) error {
-	if err := Elsewhere(ctx, stmt); err != nil {
-		return err
-	}
-	switch n := stmt.(type) {
-	case *sqlparser.AlterTable:
-		return shrink(ctx, n)
-	case *sqlparser.Analyze:
-		sc, ok := ctx.(*sql.Context)
-		for _, t := range n.Tables {
-			db := t.DbQualifier.String()
-			if db == "" && ok {
-				db = sc.GetCurrentDatabase()
-			}
-			if !ok || db == "" {
-				return nil // the engine says what is wrong
-			}
-			if err := needs(sc, db, t.Name.String(), sql.PrivilegeType_Select, sql.PrivilegeType_Insert); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
 
 // shrink has the keys of a table keep their other columns where a statement drops some of them, by
 // changes that are done before anything else of the statement.
-func shrink(ctx context.Context, alter *sqlparser.AlterTable) error {
+func shrink(d *schema.TableDesc, alter *sqlparser.AlterTable) error {
 	gone, dropped, added := keyChanges(alter)
-	sc, ok := ctx.(*sql.Context)
-	if !ok || len(gone) == 0 {
+	if len(gone) == 0 {
 		return nil
 	}
-	s := session.Of(sc)
-	if s == nil {
-		return nil
-	}
-	snap, err := s.Snapshot(sc)
-	if err != nil {
-		return nil // the engine says what is wrong
-	}
-	db := alter.Table.DbQualifier.String()
-	if db == "" {
-		db = s.GetCurrentDatabase()
-	}
-	t := snap.Table(db, alter.Table.Name.String())
-	if t == nil {
-		return nil
-	}
-	changes := shorterIndexes(t.Desc, alter, gone)
-	if text := withoutKey(t.Desc, gone, added); text != "" && !dropped {
+	changes := shorterIndexes(d, alter, gone)
+	if text := withoutKey(d, gone, added); text != "" && !dropped {
 		changes = append(changes, text)
 	}
 	if len(changes) == 0 {
@@ -77,8 +28,8 @@ func shrink(ctx context.Context, alter *sqlparser.AlterTable) error {
 		return err
 	}
 	made := before.(*sqlparser.AlterTable).Statements
-	for _, d := range made {
-		d.Table, d.Auth = alter.Table, alter.Statements[0].Auth
+	for _, c := range made {
+		c.Table, c.Auth = alter.Table, alter.Statements[0].Auth
 	}
 	alter.Statements = append(made, alter.Statements...)
 	return nil
