@@ -92,6 +92,13 @@ func (c *leaderControl) SetLeaderParams(p LeaderParams) error {
 	return nil
 }
 
+// LeaderParams are the settings in force.
+func (c *leaderControl) LeaderParams() LeaderParams {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.params
+}
+
 // LeaderPins are the groups whose leaders are pinned.
 func (c *leaderControl) LeaderPins() map[base.GroupID]base.NodeID {
 	c.mu.Lock()

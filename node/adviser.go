@@ -68,6 +68,8 @@ func (n *Node) adviceFacts(ctx context.Context) (advice.Facts, bool) {
 	for _, o := range tables.Outlines() {
 		f.Tables = append(f.Tables, adviser.TableOf(t, o))
 	}
+	adviser.AddPlacements(&f, t)
+	adviser.AddLeads(&f, t, n.cluster.AllLeaderRows(ctx), n.cluster.LeaderParams())
 	adviser.AddHomes(&f, t, slices.Concat(append(askAll[[]adviser.HeatUse](ctx, n, askUses), n.localUses())...))
 	adviser.AddRowUses(&f, t, append(askAll[adviser.Sampled](ctx, n, askRowUses), n.localRowUses(ctx)))
 	digests := append(askAll[nodeDigests](ctx, n, askStatements), n.localDigests())

@@ -169,6 +169,85 @@ var trials = []trial{
 		},
 		rounds: 60, kind: "index", do: "DROP INDEX `codes`",
 	},
+	{
+		name:   "a table of two regions, whose quorum is farther away",
+		create: []string{table + " LOCALITY REGIONAL BY TABLE IN 'sa-east-1'", fill()},
+		load: func(round, region int) []string {
+			switch region {
+			case 4:
+				return append(set("SELECT v FROM t WHERE id = %d", round%30), set("UPDATE t SET v = v + 1 WHERE id = %d", round%30)...)
+			case 0:
+				if round%4 == 0 {
+					return set("SELECT v FROM t WHERE id = %d", round%30)
+				}
+			}
+			return nil
+		},
+		rounds: 60, regions: 5, kind: "placement", do: "SET PLACEMENT `near_sa_east_1`",
+	},
+	{
+		name:   "rows that move between two regions of five",
+		create: []string{table},
+		load: func(round, region int) []string {
+			if region > 1 {
+				return nil
+			}
+			if round < 12 {
+				return set("INSERT INTO t VALUES (%d, 0, 0)", 100*region+round)
+			}
+			return append(set("UPDATE t SET v = v + 1 WHERE id = %d", 100*region+round%12), set("SELECT v FROM t WHERE id = %d", 100*region+round%12)...)
+		},
+		rounds: 60, regions: 5, kind: "placement", do: "SET PLACEMENT `near_us_west_2`",
+	},
+	{
+		name:   "a catalogue that one region writes, and two far ones read",
+		create: []string{table + " LOCALITY REGIONAL BY TABLE IN 'sa-east-1'", fill()},
+		load: func(round, region int) []string {
+			switch region {
+			case 4:
+				return set("UPDATE t SET v = v + 1 WHERE id = %d", round%30)
+			case 2, 3:
+				if round%3 == 0 {
+					return set("SELECT v FROM t WHERE id = %d", round%30)
+				}
+			}
+			return nil
+		},
+		rounds: 60, regions: 5, kind: "placement", do: "SET PLACEMENT `near_sa_east_1`",
+	},
+	{
+		name:   "rows whose groups are led where nobody uses them",
+		create: []string{table, fill(), "SET CLUSTER SETTING leader.pin = 's1@r1=3'"},
+		load: func(round, region int) []string {
+			if region != 0 {
+				return nil
+			}
+			return append(set("SELECT v FROM t WHERE id = %d", round%30), set("UPDATE t SET v = v + 1 WHERE id = %d", round%30)...)
+		},
+		rounds: 40, kind: "leads", do: "leader.pin = DEFAULT",
+	},
+	{
+		name:   "regions that may not lead",
+		create: []string{table, "SET CLUSTER SETTING leader.may_lead = 'us-west-2'"},
+		load: func(round, region int) []string {
+			if round < 10 {
+				return set("INSERT INTO t VALUES (%d, 0, 0)", 100*region+round)
+			}
+			return append(set("SELECT v FROM t WHERE id = %d", 100*region+round%10), set("UPDATE t SET v = v + 1 WHERE id = %d", 100*region+round%10)...)
+		},
+		rounds: 40, kind: "leads", do: "leader.may_lead = DEFAULT",
+	},
+	{
+		name:   "a table in one region that another uses, and leads that do not follow",
+		create: []string{"SET CLUSTER SETTING leader.mode = 'off'", table + " LOCALITY REGIONAL BY TABLE IN 'us-east-1'", fill()},
+		load: func(round, region int) []string {
+			if region != 2 {
+				return nil
+			}
+			return append(set("SELECT v FROM t WHERE id = %d", round%30), set("UPDATE t SET v = v + 1 WHERE id = %d", round%30)...)
+		},
+		rounds: 600, kind: "leads", do: "leader.mode = DEFAULT",
+	},
 	// Those that follow were not there while the model was made.
 	{
 		name:   "a price list that five regions read",

@@ -13,7 +13,9 @@ import (
 // a-c, b-c; "table t [in=a|global|multi]", "use t by=a [write|insert] n=100 p50=30 trips=0.5" and
 // "homes t by=a at=(1,0,3)", where the rows live that a uses, add facts, and so does "rows t n=5
 // by=a reads=2 writes=3 named=0.9", rows that a uses, and "other", a text that is not understood;
-// "advise" shows what follows.
+// "placeable [name=(a,b,c)]" lets tables have placements, of which there is one; "led home=a
+// at=(0,0,1)" says where rows of a home are led, and "stop home=a at=(1,0,0)" where they would be
+// without a setting; "advise" shows what follows.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		f := Facts{}
@@ -30,6 +32,24 @@ func TestScripts(t *testing.T) {
 				f.readHomes(t, d)
 			case "rows":
 				f.readRows(t, d, rows)
+			case "placeable":
+				f.Placeable = true
+				for _, a := range d.CmdArgs {
+					n := Named{Name: a.Key}
+					for _, v := range a.Vals {
+						n.Regions = append(n.Regions, f.region(t, v))
+					}
+					f.Placements = append(f.Placements, n)
+				}
+			case "led":
+				if f.Led == nil {
+					f.Led = f.athome()
+				}
+				f.readLed(t, d, f.Led)
+			case "stop":
+				s := Stop{Why: "somebody has set x", Do: "SET CLUSTER SETTING x = DEFAULT", GivesUp: "x", Led: f.athome()}
+				f.readLed(t, d, s.Led)
+				f.Stops = append(f.Stops, s)
 			case "other":
 				f.Others = append(f.Others, d.Input)
 			case "use":
@@ -119,6 +139,25 @@ func (f *Facts) readHomes(t *testing.T, d *datadriven.TestData) {
 	x.Homes[f.region(t, by)] = row
 }
 
+func (f *Facts) athome() (out [][]float64) {
+	for i := range f.Regions {
+		out = append(out, make([]float64, len(f.Regions)))
+		out[i][i] = 1
+	}
+	return out
+}
+
+func (f *Facts) readLed(t *testing.T, d *datadriven.TestData, led [][]float64) {
+	var home string
+	d.ScanArgs(t, "home", &home)
+	at := led[f.region(t, home)]
+	for i, v := range d.CmdArgs[len(d.CmdArgs)-1].Vals {
+		if _, err := fmt.Sscan(v, &at[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // sample are the rows of a table that are used.
 type sample struct {
 	reads, writes [][]float64
@@ -187,6 +226,8 @@ func (f *Facts) readUse(t *testing.T, d *datadriven.TestData) Use {
 			u.Count = uint64(x)
 		case "p50":
 			u.Least, u.P50, u.P99, u.Mean = x, x, x, x
+		case "least":
+			u.Least = x
 		case "trips":
 			u.Trips, u.Crossed = x, u.Count
 		case "bytes":
@@ -242,7 +283,7 @@ func TestQuorum(t *testing.T) {
 			f.RTT = append(f.RTT, row)
 		}
 		for i, want := range c.want {
-			if got := f.quorum(i); got != want {
+			if got := f.quorum(Place{}, i); got != want {
 				t.Errorf("voters %v: the quorum of region %d is %v away, want %v", c.voters, i, got, want)
 			}
 		}

@@ -32,8 +32,8 @@ type Effect struct {
 
 // Advice is a change, and what follows from it.
 type Advice struct {
-	Kind    string // locality, replication, staleness, index
-	Subject string // a table
+	Kind    string // locality, replication, placement, staleness, index, leads, tier
+	Subject string // the table, or the tables with commas
 	Why     string
 	GivesUp string // empty: nothing
 	Do      string // the statement
@@ -49,6 +49,11 @@ func Advise(f Facts) []Advice {
 	var out []Advice
 	for i := range f.Tables {
 		out = append(out, f.about(&f.Tables[i])...)
+	}
+	for i := range f.Stops {
+		if a := f.leads(&f.Stops[i]); a.worth(0) {
+			out = append(out, a)
+		}
 	}
 	slices.SortStableFunc(out, func(a, b Advice) int { return cmp.Compare(b.Saves, a.Saves) })
 	return out
@@ -83,6 +88,7 @@ func (f *Facts) about(t *Table) (out []Advice) {
 			out = append(out, a)
 		}
 	}
+	out = append(out, f.placed(t, uses, best.Saves)...)
 	for _, a := range slices.Concat(f.indexes(t, uses), f.unused(t, uses), []Advice{f.stale(t, uses)}) {
 		if a.worth(0) {
 			out = append(out, a)
@@ -93,10 +99,7 @@ func (f *Facts) about(t *Table) (out []Advice) {
 
 // worth applies ADV-1 and ADV-2: more is what another advice saves for nothing.
 func (a *Advice) worth(more float64) bool {
-	n := uint64(0)
-	for _, e := range a.Effects {
-		n += e.Statements
-	}
+	n := a.count()
 	gain := a.Saves - more
 	return n >= MinStatements && gain >= MinShare*a.took && gain >= MinGain*float64(n)
 }
@@ -157,18 +160,23 @@ func (f *Facts) judge(t *Table, uses []*Use, p Place) Advice {
 		tally.add(u, after, f.bytes(u, before, after, p, t.Place))
 	}
 	a.sum(tally)
-	if a.Saves += commits; commits != 0 {
-		a.Why += fmt.Sprintf("; what their transactions' COMMITs wait for changes by %.1f s in sum, which is not in the figures",
-			-commits/1000)
-	}
+	a.Saves += commits
+	a.commits(commits)
 	return a
+}
+
+// commits says what COMMITs wait less, in ms.
+func (a *Advice) commits(ms float64) {
+	if ms != 0 {
+		a.Why += fmt.Sprintf("; what their transactions' COMMITs wait for changes by %.1f s in sum, which is not in the figures", -ms/1000)
+	}
 }
 
 // after is what a use would take with one of its tables at p, the others where they are: they are
 // read at once.
 func (f *Facts) after(u *Use, t *Table, p Place) ([]outcome, float64) {
 	all, commit := f.predict(u, t, p)
-	rest := f.rest(u, t)
+	rest := f.now().rest(u, t)
 	if len(u.Tables) > 1 {
 		c := mean(all)
 		for _, name := range u.Tables {
@@ -243,11 +251,7 @@ func (f *Facts) indexes(t *Table, uses []*Use) (out []Advice) {
 		}
 		// The heat of rows does not tell which region means which row, as each statement locks all
 		// of them. With the index, rows move to the regions that alone use them.
-		way, quorum := f.write(u.Region, u.Region)
-		if t.Async {
-			quorum = cost{}
-		}
-		all, _ := f.split(u, way, quorum, 1)
+		all := f.paths(u, t.Place, f.made(u, t.Place))
 		before, _ := f.predict(u, t, t.Place)
 		tallies[name].add(u, all, f.bytes(u, before, all, t.Place, t.Place))
 	}
@@ -311,6 +315,9 @@ func (f *Facts) why(t *Table, uses []*Use, p Place) string {
 		return fmt.Sprintf("%.0f %% of its statements are reads, and %.0f %% of all wait for the WAN", share(r, all), share(far, all))
 	case p.Locality == MultiMaster:
 		return fmt.Sprintf("%.0f %% of its statements wait for the WAN, from %d regions", share(far, all), count(reads, writes))
+	case p.In != nil:
+		return fmt.Sprintf("%.0f %% of its statements are writes, and %.0f %% of all come from %s, where copies would be", share(w, all),
+			share(p.In.of(reads)+p.In.of(writes), all), f.names(slices.Concat(p.In.Regions, p.In.Readers), ""))
 	case p.Async && !t.Async:
 		return fmt.Sprintf("%.0f %% of its statements are writes, which wait for a majority of the regions", share(w, all))
 	}

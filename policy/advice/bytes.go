@@ -36,10 +36,7 @@ func (f *Facts) bytes(u *Use, before, after []outcome, p, was Place) float64 {
 	if p.Locality == MultiMaster {
 		return 0 // its epochs are sent, which is not the statement's
 	}
-	copies := -float64(f.Voters[u.Region])
-	for _, v := range f.Voters {
-		copies += float64(v)
-	}
+	copies := f.copies(was, u.Region)
 	alone := 1 - u.Inside // else COMMIT sends the copies
 	if u.Kind == Read {
 		alone = 0
@@ -49,5 +46,5 @@ func (f *Facts) bytes(u *Use, before, after []outcome, p, was Place) float64 {
 	if parts := was1 + alone*copies; parts > 0 && !(u.Whole && was.Locality == ByRow) && was.Locality != MultiMaster {
 		one = max(leastCopy, (u.Bytes-was1*askBytes)/parts)
 	}
-	return will*(one+askBytes) + alone*copies*one
+	return will*(one+askBytes) + alone*f.copies(p, u.Region)*one
 }

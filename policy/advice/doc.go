@@ -1,6 +1,7 @@
 // Package advice says what would make statements faster or cheaper, and by how much: another
-// locality of a table, asynchronous replication, a unique index, reads of a moment ago. It is a
-// pure core: facts in, advice out; it does no I/O and reads no clock.
+// locality of a table, a placement, asynchronous replication, a unique index, reads of a moment
+// ago, leads that no setting keeps from where rows are used. It is a pure core: facts in, advice
+// out; it does no I/O and reads no clock.
 //
 //	func Advise(f Facts) []Advice // what saves the most time first
 //
@@ -24,6 +25,10 @@
 //	                               heartbeat has said so
 //	MULTI MASTER                   reads 0; writes an exchange of all with all and the word of it, together
 //	                               the longest round trip, after half the time between two epochs
+//
+// Of a table with a placement the voters are those regions, and a region without a copy asks
+// another one for each read, in a round trip. Rows that are not led at home ([Facts].Led) are read
+// and written where they are led; of a MULTI MASTER and a GLOBAL table that does not matter.
 //
 // Where a table is to become BY ROW, each row is taken to live where it is used most, once a region
 // has used it three times, and new rows where they are made: gaps that belong to other regions are
@@ -49,4 +54,8 @@
 //	ADV-4 Nothing is advised of which the facts are missing. So BY ROW is advised only if it is known
 //	   of a sample of the table's rows which regions use them ([RowHomes]), and if all of its
 //	   changes name rows.
+//	ADV-5 A placement is also given if it saves at least [MinBytesShare] of the bytes that the
+//	   statements on the table send over the WAN, and [MinBytes] a statement, and no region's take
+//	   more than [MinGain] longer. Of a table only the best one is given, and it says what of its rows
+//	   survives.
 package advice

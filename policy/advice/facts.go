@@ -22,6 +22,8 @@ type Place struct {
 	Locality Locality
 	Region   int // of ByTable
 	Async    bool
+	// In is who has copies; nil: all regions, as in [Facts].Voters.
+	In *Copies
 }
 
 // Kind is what a statement does with a table.
@@ -103,46 +105,57 @@ type Facts struct {
 	Age     []float64   // ms, how old the rows of the replicas in a region are
 	Tables  []Table
 	Uses    []Use
+	// Led is the share of the rows at home in each region that is led in each other one:
+	// Led[home][region]; nil: all are led at home.
+	Led [][]float64
+	// Stops are settings that keep leads from where they would go.
+	Stops []Stop
+	// Placeable: tables may have a placement. Placements are those that there are.
+	Placeable  bool
+	Placements []Named
 	// Others are texts of statements that are no uses, as the adviser does not know what they do.
 	Others []string
+
+	was *Facts // as it is: these are supposed
 }
 
-// quorum is the time from a leader's region to the nearest majority of the voters.
-func (f *Facts) quorum(h int) float64 {
+// quorum is the time from a leader's region to the nearest majority of the voters of rows.
+func (f *Facts) quorum(p Place, l int) float64 {
 	order := make([]int, 0, len(f.Regions))
-	need := 0
+	voters, need := f.voters(p), 0
 	for r := range f.Regions {
 		order = append(order, r)
-		need += f.Voters[r]
+		need += voters[r]
 	}
 	need = need/2 + 1
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(f.RTT[h][a], f.RTT[h][b]) })
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(f.RTT[l][a], f.RTT[l][b]) })
 	for _, r := range order {
-		if need -= f.Voters[r]; need <= 0 {
-			return f.RTT[h][r]
+		if need -= voters[r]; need <= 0 {
+			return f.RTT[l][r]
 		}
 	}
 	return 0
 }
 
-// read is what a strong read of rows of region h takes in region g.
-func (f *Facts) read(g, h int) cost {
-	rt := f.RTT[g][h]
+// read is what a strong read of rows that are led in region l takes in region g.
+func (f *Facts) read(p Place, g, l int) cost {
+	rt := f.RTT[g][l]
 	switch wait := rt/2 + f.Tick/2; {
-	case g == h:
+	case g == l:
 		return cost{}
-	case wait < rt:
+	case wait < rt && p.In.holds(g):
 		return cost{wait, 0.5}
 	}
 	return cost{rt, 1}
 }
 
-// write is what a change of rows of region h takes from region g: the way there, and the quorum.
-func (f *Facts) write(g, h int) (way, quorum cost) {
-	if rt := f.RTT[g][h]; rt > 0 {
+// write is what a change of rows that are led in region l takes from region g: the way there, and
+// the quorum.
+func (f *Facts) write(p Place, g, l int) (way, quorum cost) {
+	if rt := f.RTT[g][l]; rt > 0 {
 		way = cost{rt, 1}
 	}
-	if q := f.quorum(h); q > 0 {
+	if q := f.quorum(p, l); q > 0 && !p.Async {
 		quorum = cost{q, 1}
 	}
 	return way, quorum

@@ -27,15 +27,17 @@ func sure(c cost) []outcome { return []outcome{{cost: c, share: 1}} }
 // COMMIT would be theirs: those of statements inside of transactions.
 func (f *Facts) predict(u *Use, t *Table, p Place) (all []outcome, commit float64) {
 	switch {
+	case u.Past && !p.In.holds(u.Region):
+		return f.asked(u, p, f.homes(u, t, p)), 0
 	case u.Past, u.Kind == Read && p.Locality == MultiMaster, u.Kind == Read && !u.Locks && p.Locality == Global:
 		return sure(cost{}), 0
 	case p.Locality == MultiMaster:
 		return f.split(u, cost{}, f.exchange(), 1)
 	case u.Kind == Read:
 		for _, h := range f.homes(u, t, p) {
-			c := f.read(u.Region, h.region)
+			c := f.read(p, u.Region, h.region)
 			if u.Locks || u.Inside > 0.5 {
-				c, _ = f.write(u.Region, h.region)
+				c, _ = f.write(p, u.Region, h.region)
 			}
 			o := outcome{cost: c, share: h.share, away: c.trips >= 1}
 			if c.trips > 0 && c.trips < 1 {
@@ -44,25 +46,21 @@ func (f *Facts) predict(u *Use, t *Table, p Place) (all []outcome, commit float6
 			all = append(all, o)
 		}
 		return all, 0
-	case p.Locality == ByRow && t.Locality != ByRow && u.Kind == Insert: // a new row lives where it was made
-		way, quorum := f.write(u.Region, u.Region)
-		if p.Async {
-			quorum = cost{}
-		}
-		return f.split(u, way, quorum, 1)
-	case p.Locality == ByRow && u.Kind != Read && (u.Whole || u.Kind == Insert): // where they lead is not known
+	case p.Locality == ByRow && t.Locality != ByRow && u.Kind == Insert:
+		return f.written(u, p, f.made(u, p))
+	case p.Locality == ByRow && (u.Whole || u.Kind == Insert): // where they lead is not known
 		now := cost{u.Mean, u.Trips}
-		if p.Async && !t.Async {
-			_, q := f.write(u.Region, u.Region)
-			now = cost{max(0, now.ms-q.ms), max(0, now.trips-q.trips)}
-		}
+		was, will := mean(f.now().paths(u, t.Place, f.now().made(u, t.Place))), mean(f.paths(u, p, f.made(u, p)))
+		now = cost{max(0, now.ms-was.ms+will.ms), max(0, now.trips-was.trips+will.trips)}
 		return sure(now), 0
 	}
-	for _, h := range f.homes(u, t, p) {
-		way, quorum := f.write(u.Region, h.region)
-		if p.Async {
-			quorum = cost{}
-		}
+	return f.written(u, p, f.homes(u, t, p))
+}
+
+// written is a change of rows that are led in some regions.
+func (f *Facts) written(u *Use, p Place, led []place) (all []outcome, commit float64) {
+	for _, h := range led {
+		way, quorum := f.write(p, u.Region, h.region)
 		if p.Locality == Global { // it waits until its timestamp has come
 			quorum.ms = max(quorum.ms, f.Lead-way.ms)
 			if way.ms > 0 { // and until a heartbeat of the leader says so
@@ -74,6 +72,23 @@ func (f *Facts) predict(u *Use, t *Table, p Place) (all []outcome, commit float6
 	}
 	return all, commit
 }
+
+// paths are the trips of a change of rows that are led in some regions.
+func (f *Facts) paths(u *Use, p Place, led []place) []outcome {
+	all, _ := f.written(u, p, led)
+	return all
+}
+
+// asked are reads of a region without copies: those who have some are asked.
+func (f *Facts) asked(u *Use, p Place, led []place) (all []outcome) {
+	for _, h := range led {
+		all = append(all, outcome{cost: cost{f.RTT[u.Region][h.region], 1}, share: h.share, away: true})
+	}
+	return all
+}
+
+// made is where a row is led that a use makes: it is at home in the region of its client.
+func (f *Facts) made(u *Use, p Place) []place { return f.led(p, []place{{p.In.home(u.Region), 1}}) }
 
 // split is a statement that is sent a way and then waits for a majority; inside transactions it is
 // COMMIT that waits.
@@ -93,28 +108,46 @@ type place struct {
 	share  float64
 }
 
-// homes are where the rows of a use would live.
+// homes are where the rows of a use would be led.
 func (f *Facts) homes(u *Use, t *Table, p Place) []place {
 	switch p.Locality {
 	case ByTable:
-		return []place{{p.Region, 1}}
+		return f.led(p, []place{{p.In.home(p.Region), 1}})
 	case Global:
 		return []place{{f.Meta, 1}}
 	}
 	known := t.homesOf(u, p)
-	if u.Whole { // the farthest one decides
-		far := place{u.Region, 1}
+	switch {
+	case u.Whole: // the farthest one decides
+		far := place{p.In.home(u.Region), 1}
 		for h := range f.Regions {
-			if f.RTT[u.Region][h] > f.RTT[u.Region][far.region] {
+			if p.In.votes(h) && f.RTT[u.Region][h] > f.RTT[u.Region][far.region] {
 				far.region = h
 			}
 		}
 		return []place{far}
+	case len(known) == 0:
+		known = []place{{u.Region, 1}}
 	}
-	if len(known) == 0 {
-		return []place{{u.Region, 1}}
+	for i := range known {
+		known[i].region = p.In.home(known[i].region)
 	}
-	return known
+	return f.led(p, known)
+}
+
+// led is where rows of some homes are led. Those of a placement are led at home.
+func (f *Facts) led(p Place, homes []place) (out []place) {
+	if f.Led == nil || p.In != nil {
+		return homes
+	}
+	for _, h := range homes {
+		for l, share := range f.Led[h.region] {
+			if share > 0 {
+				out = append(out, place{l, h.share * share})
+			}
+		}
+	}
+	return out
 }
 
 // homesOf is where the rows live that a use means, as shares of one.

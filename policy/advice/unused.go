@@ -22,14 +22,10 @@ func (f *Facts) unused(t *Table, uses []*Use) (out []Advice) {
 				"that were not counted may look for rows by it"}
 		tally := newTally(f)
 		for _, u := range uses {
-			way, quorum := f.write(u.Region, u.Region)
-			if t.Async {
-				quorum = cost{}
-			}
-			if u.Kind != Insert || len(u.Tables) > 1 || u.Trips <= quorum.trips*(1-u.Inside)+0.25 {
+			after := f.paths(u, t.Place, f.made(u, t.Place))
+			if u.Kind != Insert || len(u.Tables) > 1 || u.Trips <= mean(after).trips+0.25 {
 				continue
 			}
-			after, _ := f.split(u, way, quorum, 1)
 			before := []outcome{{cost: cost{u.Mean, u.Trips}, share: 1, away: true}}
 			tally.add(u, after, f.bytes(u, before, after, t.Place, t.Place))
 		}

@@ -558,7 +558,7 @@ async function whySlow(text, statements) {
   const lines = mine.map((s) => make('tr', {}, ...[s.region, shown('statements', s.statements), shown('p50_ms', s.p50_ms), shown('p99_ms', s.p99_ms),
     shown('', String(s.wan_round_trips / s.statements)), Math.round(100 * s.crossed_wan / s.statements) + ' %',
     bytes(s.wan_bytes / s.statements), shown('retries', s.retries), bytes(Number(s.max_memory_bytes || 0))].map((v) => make('td', { class: 'short' }, v))));
-  const about = objects(advice.advice).filter((a) => names(text, a.table_name));
+  const about = objects(advice.advice).filter((a) => a.table_name.split(', ').some((t) => names(text, t)));
   const todo = [...new Set(about.map((a) => a.advice))].map((n) => advised(about.filter((a) => a.advice === n), mine));
   box.replaceChildren(make('section', { class: 'card', 'aria-label': 'Why is it slow' },
     make('h2', {}, 'Why does it take as long?'), make('pre', { tabindex: 0 }, text),
