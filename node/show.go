@@ -10,6 +10,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster/placed"
 	"github.com/godwitdb/godwit/mechanism/wan"
+	"github.com/godwitdb/godwit/node/adviser"
 	"github.com/godwitdb/godwit/node/certs"
 	"github.com/godwitdb/godwit/node/moments"
 	"github.com/godwitdb/godwit/node/waits"
@@ -150,7 +151,7 @@ func (s show) Live(id base.NodeID) bool { return s.n.cluster.Live(id) }
 
 // Topics implements server.Cluster.
 func (s show) Topics() []server.Topic {
-	return slices.Concat(topics, promotionTopics, leaderTopics, healthTopics, networkTopics, epochTopics, statementTopics, adviceTopics, upgradeTopics, splitTopics, moments.Topics, waits.Topics, certs.Topics)
+	return slices.Concat(topics, promotionTopics, leaderTopics, healthTopics, networkTopics, epochTopics, statementTopics, adviceTopics, upgradeTopics, splitTopics, moments.Topics, waits.Topics, certs.Topics, []server.Topic{adviser.ElsewhereTopic})
 }
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -238,6 +239,7 @@ var shown = map[string]func(*Node, context.Context) [][]any{
 	"transactions":  (*Node).transactionRows,
 	"statements":    (*Node).statementRows,
 	"advice":        (*Node).adviceRows,
+	"elsewhere":     (*Node).elsewhereRows,
 	"versions":      (*Node).versionRows,
 	"splits":        (*Node).splitRows,
 }

@@ -5,11 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/node/adviser"
+	"github.com/godwitdb/godwit/node/meter"
 	"github.com/godwitdb/godwit/sql/digest"
 	"github.com/godwitdb/godwit/sql/server"
 )
@@ -17,9 +18,6 @@ import (
 const (
 	// maxDigestsShown is how many digests of each node godwit.statements shows, by total time.
 	maxDigestsShown = 1000
-	// maxDigestsMeasured is how many Prometheus gets, and maxLabel bounds their texts, in bytes.
-	maxDigestsMeasured = 50
-	maxLabel           = 120
 
 	askStatements = "statements"
 )
@@ -78,58 +76,24 @@ func (n *Node) statementRows(ctx context.Context) (rows [][]any) {
 	return rows
 }
 
-// digestCollector shows the digests of this node to Prometheus: all in sum, and those that took the
-// longest one by one. A digest that leaves these has no series any more.
+// elsewhereRows are what statements would cost if clients in other regions executed them.
+func (n *Node) elsewhereRows(ctx context.Context) [][]any {
+	f, known := n.adviceFacts(ctx)
+	if !known {
+		return nil
+	}
+	return adviser.Elsewhere(&f, presentOnly(n.cluster.Topology()), n.cluster.Leader)
+}
+
+// digestCollector shows the digests of this node to Prometheus.
 type digestCollector struct{ n *Node }
 
-var (
-	digestLabels = []string{"digest", "schema", "text"}
-	digestCount  = prometheus.NewDesc("godwit_digest_statements_total",
-		"Statements of a digest, of the 50 digests that took the most time.", digestLabels, nil)
-	digestErrors = prometheus.NewDesc("godwit_digest_errors_total", "Statements of a digest that failed.", digestLabels, nil)
-	digestTime   = prometheus.NewDesc("godwit_digest_seconds_total", "Time that statements of a digest took.", digestLabels, nil)
-	digestHops   = prometheus.NewDesc("godwit_digest_wan_hops_total",
-		"One-way WAN crossings that statements of a digest waited for (two are a round trip).", digestLabels, nil)
-	digestBytes = prometheus.NewDesc("godwit_digest_wan_bytes_total", "WAN bytes that statements of a digest caused.",
-		digestLabels, nil)
-	digestsKept = prometheus.NewDesc("godwit_digests", "Digests of statements that this node keeps.", nil, nil)
-	digestsRest = prometheus.NewDesc("godwit_digest_overflow_statements_total",
-		"Statements without a digest, because the node keeps as many as it may.", nil, nil)
-	digestsSlow = prometheus.NewDesc("godwit_slow_statements_total",
-		"Statements that took longer than their session's long_query_time, logged or not.", nil, nil)
-)
-
 // Describe implements prometheus.Collector.
-func (c digestCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{digestCount, digestErrors, digestTime, digestHops, digestBytes, digestsKept,
-		digestsRest, digestsSlow} {
-		ch <- d
-	}
-}
+func (c digestCollector) Describe(ch chan<- *prometheus.Desc) { meter.DescribeDigests(ch) }
 
 // Collect implements prometheus.Collector.
 func (c digestCollector) Collect(ch chan<- prometheus.Metric) {
-	srv, err := c.n.server()
-	if err != nil {
-		return // no statement was executed yet
-	}
-	collectDigests(ch, srv.Statements().Table)
-	ch <- prometheus.MustNewConstMetric(digestsSlow, prometheus.CounterValue, float64(srv.Statements().Slow.Load()))
-}
-
-func collectDigests(ch chan<- prometheus.Metric, t *digest.Table) {
-	kept, rest := t.Digests()
-	ch <- prometheus.MustNewConstMetric(digestsKept, prometheus.GaugeValue, float64(kept))
-	ch <- prometheus.MustNewConstMetric(digestsRest, prometheus.CounterValue, float64(rest))
-	for _, r := range t.Top(maxDigestsMeasured) {
-		text := r.Text
-		if len(text) > maxLabel {
-			text = text[:maxLabel-3] + "..."
-		}
-		labels := []string{r.Digest()[:16], strings.ToValidUTF8(r.Schema, "?"), strings.ToValidUTF8(text, "?")}
-		for d, v := range map[*prometheus.Desc]float64{digestCount: float64(r.Count), digestErrors: float64(r.Errors),
-			digestTime: r.Sum.Seconds(), digestHops: float64(r.Hops), digestBytes: float64(r.Bytes)} {
-			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
-		}
+	if srv, err := c.n.server(); err == nil { // else no statement was executed yet
+		meter.CollectDigests(ch, srv.Statements().Table, srv.Statements().Slow.Load())
 	}
 }

@@ -7,15 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	engine "github.com/dolthub/go-mysql-server/sql"
 	"github.com/go-sql-driver/mysql"
-	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 
 	"github.com/godwitdb/godwit/node/knobs"
-	"github.com/godwitdb/godwit/sql/digest"
 	"github.com/godwitdb/godwit/sql/session"
 )
 
@@ -163,54 +159,6 @@ func lockWaits(t *testing.T) {
 		t.Errorf("everybody is done, and there is %q", got)
 	}
 }
-
-// TestDigestSeries: Prometheus gets series of the digests that took the longest, and of no more.
-func TestDigestSeries(t *testing.T) {
-	tab := digest.New(200, nil)
-	for i := range 300 {
-		tab.Record(&digest.Statement{Schema: "d\xff", Text: fmt.Sprintf("SELECT %s%d FROM t", strings.Repeat("é", i), i),
-			Elapsed: time.Duration(i+1) * time.Millisecond, Hops: 2, Failed: i%2 == 0})
-	}
-	reg := prometheus.NewRegistry()
-	reg.MustRegister(tableCollector{tab})
-	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string][]*dto.Metric{}
-	for _, f := range families {
-		got[f.GetName()] = f.GetMetric()
-	}
-	for name, want := range map[string]int{"godwit_digest_statements_total": 50, "godwit_digest_seconds_total": 50,
-		"godwit_digest_errors_total": 50, "godwit_digest_wan_hops_total": 50, "godwit_digest_wan_bytes_total": 50,
-		"godwit_digests": 1, "godwit_digest_overflow_statements_total": 1} {
-		if len(got[name]) != want {
-			t.Errorf("%d series of %s, want %d", len(got[name]), name, want)
-		}
-	}
-	if n := got["godwit_digests"][0].GetGauge().GetValue(); n != 200 {
-		t.Errorf("%v digests", n)
-	}
-	if n := got["godwit_digest_overflow_statements_total"][0].GetCounter().GetValue(); n != 100 {
-		t.Errorf("%v statements without a digest", n)
-	}
-	for _, m := range got["godwit_digest_seconds_total"] {
-		if v := m.GetCounter().GetValue(); v < 0.151 || v > 0.2 {
-			t.Errorf("a digest that took %v s is among the 50 longest of 200", v)
-		}
-		for _, l := range m.GetLabel() {
-			if len(l.GetValue()) > maxLabel {
-				t.Errorf("label %s has %d bytes", l.GetName(), len(l.GetValue()))
-			}
-		}
-	}
-}
-
-type tableCollector struct{ *digest.Table }
-
-func (c tableCollector) Describe(ch chan<- *prometheus.Desc) { digestCollector{}.Describe(ch) }
-
-func (c tableCollector) Collect(ch chan<- prometheus.Metric) { collectDigests(ch, c.Table) }
 
 // TestSlowLogSettings: the cluster settings of the slow log are MySQL's variables, and are checked.
 func TestSlowLogSettings(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -120,6 +121,7 @@ func slowestStatement(t *testing.T) {
 	if !strings.Contains(text, "`shop` . `stock`") || !strings.Contains(why, "2.0 round trips to other regions") {
 		t.Errorf("the slowest statement is %s: %s", text, why)
 	}
+	b.elsewhere(dbs[0])
 	b.fits("slow")
 	var region string
 	var was, promised float64
@@ -156,5 +158,23 @@ func slowestStatement(t *testing.T) {
 	b.picture("plan")
 	if said := b.said(); len(said) > 0 {
 		t.Errorf("the browser complains: %q", said)
+	}
+}
+
+// elsewhere compares what the page says of other regions with SQL: there has nobody executed it.
+func (b *tab) elsewhere(db *sql.DB) {
+	b.t.Helper()
+	want := texts(b.t, db, "SELECT CONCAT_WS('|', region, other_region) FROM godwit.elsewhere WHERE digest_text LIKE 'UPDATE `shop`%' ORDER BY region, avg_ms_there")
+	var got, figures []string
+	const cells = "[...document.querySelectorAll('#slow [aria-label=\"What it would cost from other regions\"] tbody tr')]"
+	b.eval(cells+".map(r => r.cells[0].textContent + '|' + r.cells[1].textContent)", &got)
+	b.eval(cells+".map(r => r.cells[2].textContent + ' ' + r.cells[3].textContent + ' ' + r.cells[5].textContent)", &figures)
+	if len(want) != 2 || !slices.Equal(got, want) {
+		b.t.Errorf("from other regions: %q, SQL says %q", got, want)
+	}
+	b.t.Logf("statements there, medians and round trips from other regions: %q", figures)
+	// Where the rows live the same statement makes one trip instead of two.
+	if len(figures) == 0 || !strings.HasPrefix(figures[0], "0 ") || !strings.HasSuffix(figures[0], "2 → 1") {
+		b.t.Errorf("from the region where the rows live: %q", figures)
 	}
 }

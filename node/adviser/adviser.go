@@ -49,7 +49,7 @@ func UseOf(f *advice.Facts, r *digest.Row) (u advice.Use, ok bool) {
 		return u, false
 	}
 	count := float64(r.Count)
-	u = advice.Use{Digest: r.Text, Locks: acc.Looks, Past: acc.Past, Inside: float64(r.Inside) / count, Count: r.Count,
+	u = advice.Use{Digest: r.Text, Schema: r.Schema, Hash: r.Digest(), Locks: acc.Looks, Past: acc.Past, Inside: float64(r.Inside) / count, Count: r.Count,
 		Rows: float64(r.Affected+r.Sent) / count, Crossed: r.Crossed, Least: millis(r.Min), P50: millis(r.P50), P99: millis(r.P99), Mean: millis(r.Mean()),
 		Trips: float64(r.Hops) / 2 / count, Bytes: float64(r.Bytes) / count}
 	switch {

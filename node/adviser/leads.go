@@ -68,10 +68,14 @@ func AddLeads(f *advice.Facts, t *base.Topology, rows []cluster.LeaderRow, p clu
 		return // they go by themselves
 	}
 	leads := leadsOf(t, rows)
-	f.Led = led(t, leads, func(l *lead) base.NodeID { return l.now })
+	var groups []base.GroupID
+	for _, l := range leads {
+		groups = append(groups, l.group)
+	}
+	f.Led = led(t, groups, func(i int) base.NodeID { return leads[i].now })
 	away := func(l *lead, to base.NodeID) bool { return t.RegionOf(to) != t.RegionOf(l.now) }
 	add := func(to func(l *lead) base.NodeID, s advice.Stop) {
-		if s.Led = led(t, leads, to); slices.ContainsFunc(leads, func(l lead) bool { return away(&l, to(&l)) }) {
+		if s.Led = led(t, groups, func(i int) base.NodeID { return to(&leads[i]) }); slices.ContainsFunc(leads, func(l lead) bool { return away(&l, to(&l)) }) {
 			f.Stops = append(f.Stops, s)
 		}
 	}
@@ -146,15 +150,15 @@ func (l *lead) preferred() base.NodeID {
 	return l.now
 }
 
-// led is the share of the rows of each region that are led in each other one, if groups were led by
-// some nodes: keys spread rows evenly over the shards. How many requests a group gets says less, as
-// reads from elsewhere do not ask its leader.
-func led(t *base.Topology, leads []lead, by func(l *lead) base.NodeID) (out [][]float64) {
+// led is where rows are led if groups were led by some nodes: the share of the rows of each home
+// that is led in each region. Keys spread rows evenly over the shards. How many requests a group
+// gets says less, as reads from elsewhere do not ask its leader.
+func led(t *base.Topology, groups []base.GroupID, by func(i int) base.NodeID) (out advice.Led) {
 	for range t.Regions {
 		out = append(out, make([]float64, len(t.Regions)))
 	}
-	for i := range leads {
-		home, at := RegionIndex(t, t.Home(leads[i].group)), RegionIndex(t, t.RegionOf(by(&leads[i])))
+	for i, g := range groups {
+		home, at := RegionIndex(t, t.Home(g)), RegionIndex(t, t.RegionOf(by(i)))
 		if home >= 0 && at >= 0 {
 			out[home][at]++
 		}

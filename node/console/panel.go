@@ -36,7 +36,7 @@ var panels = map[string][]question{
 	"statements": {
 		{name: "statements", query: "SELECT region, digest_text, statements, p50_ms, p99_ms, avg_ms, total_ms, wan_round_trips, " +
 			"crossed_wan, wan_bytes, retries, errors, rows_sent, rows_affected, rows_moved, replica_wait_ms, max_memory_bytes, in_transactions, " +
-			"schema_name, node, last_seen, sample FROM godwit.statements ORDER BY total_ms DESC LIMIT 500"},
+			"schema_name, node, last_seen, sample, digest FROM godwit.statements ORDER BY total_ms DESC LIMIT 500"},
 		{name: "running", query: "SELECT id, user, host, db AS current_db, command, time AS time_s, state, info AS statement " +
 			"FROM information_schema.processlist WHERE command <> 'Sleep' AND id <> CONNECTION_ID() ORDER BY time DESC LIMIT 100"},
 		{name: "admission", query: "SELECT * FROM godwit.admission"},
@@ -71,6 +71,9 @@ var panels = map[string][]question{
 		{name: "epochs", query: "SELECT node, region, state, view_number, applied_epoch, lag_epochs, committed, conflicts, " +
 			"resubmitted, why FROM godwit.epochs"},
 	},
+	"elsewhere": {
+		{name: "elsewhere", query: "SELECT * FROM godwit.elsewhere WHERE digest = ? ORDER BY region, avg_ms_there"},
+	},
 	"then": {
 		{name: "moments", query: "SELECT at, state FROM godwit.moments WHERE at <= ? ORDER BY at DESC LIMIT 2", cell: watching.bytes / 2},
 		{name: "span", query: "SELECT MIN(at) AS first, MAX(at) AS last FROM godwit.moments"},
@@ -88,6 +91,9 @@ var panels = map[string][]question{
 
 // maxRowName bounds the name of a row that is asked for, in bytes.
 const maxRowName = 1024
+
+// maxDigest is how many digits a digest has.
+const maxDigest = 64
 
 // shown is the answer to a page.
 type shown struct {
@@ -115,6 +121,14 @@ func (c *Console) panel(w http.ResponseWriter, r *http.Request, s *session) {
 			questions[i].args = []any{row}
 		}
 	}
+	if name == "elsewhere" {
+		digest := r.URL.Query().Get("digest")
+		if len(digest) != maxDigest {
+			fail(w, http.StatusBadRequest, "name a digest of 64 digits, as godwit.statements has them")
+			return
+		}
+		questions[0].args = []any{digest}
+	}
 	if name == "then" {
 		at, err := time.Parse(time.RFC3339, r.URL.Query().Get("at"))
 		if err != nil {
@@ -127,7 +141,7 @@ func (c *Console) panel(w http.ResponseWriter, r *http.Request, s *session) {
 			}
 		}
 	}
-	asked := name == "row" || name == "then" // it is for one viewer
+	asked := name == "row" || name == "then" || name == "elsewhere" // it is for one viewer
 	select {
 	case s.asked <- struct{}{}:
 		defer func() { <-s.asked }()

@@ -253,6 +253,7 @@ var bad = []struct{ method, path, kind, body string }{
 	{"POST", "api/stop", "", ""},
 	{"POST", "api/none", "", ""},
 	{"GET", "api/panel/row?name=" + strings.Repeat("x", maxRowName+1), "", ""},
+	{"GET", "api/panel/elsewhere?digest=short", "", ""},
 	{"GET", "api/login", "", ""},
 	{"GET", "api/session?x=1", "", ""},
 	{"CONNECT", "", "", ""},

@@ -289,3 +289,38 @@ func TestQuorum(t *testing.T) {
 		}
 	}
 }
+
+// TestElsewhereOfSeveralNodes: what the nodes of a region have counted of a digest is one use, and
+// what the model does not explain has no figures.
+func TestElsewhereOfSeveralNodes(t *testing.T) {
+	use := Use{Digest: "UPDATE t", Tables: []string{"d.t"}, Kind: Write, Trips: 1, Bytes: 220}
+	one, two, odd := use, use, use
+	one.Count, one.Crossed, one.P50, one.P99, one.Mean, one.Least = 30, 30, 30, 33, 30, 30
+	two.Count, two.Crossed, two.P50, two.P99, two.Mean, two.Least = 10, 10, 34, 80, 38, 31
+	odd.Digest, odd.Trips, odd.Count = "UPDATE t, with a unique index", 2, 50
+	f := Facts{Regions: []string{"a", "b", "c"}, RTT: [][]float64{{0, 30, 90}, {30, 0, 60}, {90, 60, 0}}, Voters: []int{1, 1, 1},
+		Tables: []Table{{Name: "d.t", Place: Place{Locality: ByTable}}}, Uses: []Use{one, odd, two}}
+	got := f.Elsewhere(nil, nil)
+	if len(got) != 4 {
+		t.Fatalf("%d predictions, want those of two digests in two regions: %+v", len(got), got)
+	}
+	for i, want := range []struct {
+		region    int
+		ms, trips float64
+	}{{1, 60, 2}, {2, 120, 2}} {
+		e := got[i]
+		if u := e.Use; u.Count != 40 || u.Mean != 32 || u.P50 != 30 || u.P99 != 80 || u.Least != 30 {
+			t.Errorf("both nodes together have %+v", u)
+		}
+		if e.Region != want.region || e.P50 != want.ms || e.P99 != want.ms || e.Trips != want.trips || e.Unknown != "" {
+			t.Errorf("in region %d: %+v, want %+v", e.Region, e.Figures, want)
+		}
+		if e = got[2+i]; !strings.Contains(e.Unknown, "2.0 round trips in a, where its tables and rows explain 1.0") || e.Figures != (Figures{}) {
+			t.Errorf("what is not explained is %+v", e)
+		}
+	}
+	// If another region leads the groups, it is near to them.
+	if got = f.Elsewhere(Led{{0, 0.5, 0.5}}, nil); got[0].Region != 1 || got[0].Unknown == "" {
+		t.Errorf("a use that was measured while the table was led elsewhere: %+v", got[0])
+	}
+}

@@ -4,6 +4,7 @@
 // out; it does no I/O and reads no clock.
 //
 //	func Advise(f Facts) []Advice // what saves the most time first
+//	func (f *Facts) Elsewhere() []Elsewhere // what each use would take in each other region
 //
 // # Facts
 //
@@ -41,6 +42,12 @@
 // one. Bytes are a copy of the change for each other voter, and a question and its answer for what
 // goes to another region; how large the change is follows from the bytes of now (bytes.go). A MULTI
 // MASTER commit sends none of its own.
+//
+// # Elsewhere
+//
+// What a use would take in another region follows from the same model, with the rows where they
+// are: those of a table BY ROW would follow, after which the use takes what it takes now. Where the
+// model does not explain what was measured there is no figure.
 //
 // # Rules
 //

@@ -26,6 +26,10 @@ type Place struct {
 	In *Copies
 }
 
+// Led is the share of the rows at home in each region that is led in each other one:
+// Led[home][region].
+type Led [][]float64
+
 // Kind is what a statement does with a table.
 type Kind uint8
 
@@ -70,6 +74,8 @@ type Table struct {
 type Use struct {
 	Region int
 	Digest string // its text
+	Schema string // the current database of its sessions
+	Hash   string // what names the digest in SQL
 	Tables []string
 	Kind   Kind
 	// Whole: the conditions name no row by the primary key, so rows of all regions may be meant.
@@ -105,9 +111,8 @@ type Facts struct {
 	Age     []float64   // ms, how old the rows of the replicas in a region are
 	Tables  []Table
 	Uses    []Use
-	// Led is the share of the rows at home in each region that is led in each other one:
-	// Led[home][region]; nil: all are led at home.
-	Led [][]float64
+	// Led is where rows are led; nil: all at home.
+	Led Led
 	// Stops are settings that keep leads from where they would go.
 	Stops []Stop
 	// Placeable: tables may have a placement. Placements are those that there are.

@@ -10,7 +10,7 @@ type Stop struct {
 	// Why says what it does, Do is the statement that ends that, and GivesUp what it may be for.
 	Why, Do, GivesUp string
 	// Led is where rows would be led then: see [Facts].
-	Led [][]float64
+	Led Led
 }
 
 // now are the facts as they are, of those that are supposed.

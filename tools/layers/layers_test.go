@@ -316,7 +316,7 @@ var allowed = map[string][]string{
 	"node/certs": {"mechanism/ident", "sql/server"}, "node/waits": {"owner", "sql/server"},
 	"node/moments": {"mechanism/wan", "sql/server", "sql/statements"},
 	// meter shows figures that it is told
-	"node/meter": {"obs"},
+	"node/meter": {"obs", "sql/digest"},
 	// evacuate looks through the rows of a group for a mover, and is told the tables
 	"node/evacuate": {"owner/homing", "sql/schema"},
 	// residency reads a store, and trusts nothing that the node believes
@@ -329,7 +329,8 @@ var allowed = map[string][]string{
 	// early talks to clients before there is SQL
 	"node/early": nil,
 	// adviser makes facts of what is counted, and asks nobody
-	"node/adviser": {"cluster", "policy/advice", "policy/leader", "sql/bind/tree", "sql/digest", "sql/recording", "sql/rowuse", "sql/schema"},
+	"node/adviser": {"cluster", "policy/advice", "policy/leader", "sql/bind/tree", "sql/digest", "sql/recording", "sql/rowuse", "sql/schema",
+		"sql/server"},
 	// spare tunes the scheduler while statements wait
 	"node/spare": nil,
 	// who may ask a node for what over HTTP, at which port

@@ -545,9 +545,11 @@ async function whySlow(text, statements) {
   const box = $('slow');
   box.replaceChildren(make('p', { class: 'note' }, 'Asking …'));
   box.scrollIntoView({ block: 'nearest' });
-  let advice, ways;
+  let advice, ways, others = null;
+  const { digest } = mine[0] || {};
   try {
-    [advice, ways] = (await Promise.all([api('panel/advice'), api('panel/map')])).map((o) => o.tables);
+    [advice, ways, others] = (await Promise.all([api('panel/advice'), api('panel/map'),
+      digest ? api('panel/elsewhere?digest=' + digest) : { tables: {} }])).map((o) => o.tables);
   } catch (e) {
     box.replaceChildren(make('p', { class: 'bad' }, e.message));
     return;
@@ -565,6 +567,7 @@ async function whySlow(text, statements) {
     ...mine.map((s) => make('p', {}, where(s, rtts))),
     make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'By region' }, make('table', {},
       make('thead', {}, make('tr', {}, ...head.map((h) => make('th', { scope: 'col' }, h)))), make('tbody', {}, ...lines))),
+    make('h3', {}, 'What it would cost from other regions'), ...elsewhere(others.elsewhere, statements),
     make('h3', {}, 'What to do'),
     ...(todo.length ? todo : [make('p', { class: 'note' }, 'The adviser has nothing for its tables.')]),
     make('p', {}, make('button', { type: 'button', on: { click: () => toSQL(text.replace(/\?(, \.\.\.)?|\.\.\./g, '1'), true) } },
@@ -575,6 +578,28 @@ async function whySlow(text, statements) {
     if (low.includes(q(db) + ' . ' + q(t)) || low.includes(q(db) + '.' + q(t))) return true;
     return low.includes(q(t)) && mine.some((s) => s.schema_name?.toLowerCase() === db);
   }
+}
+
+// elsewhere is what a statement would cost in other regions, whether their clients have executed it or not.
+function elsewhere(t, statements) {
+  if (!t) return [make('p', { class: 'note' }, 'It has no digest, as the node keeps as many as it may.')];
+  if (t.error) return [make('p', { class: 'warn' }, t.code === 1146 ? 'This version of Godwit has no table godwit.elsewhere.' : refused(t))];
+  const rows = objects(t);
+  if (!rows.length) {
+    return [make('p', { class: 'note' }, 'That is not known: it takes two regions, and statements on tables (not on views) that are there.')];
+  }
+  const change = (r, column) => (r[column + '_there'] === null ? 'not known' : shown(column, r[column]) + ' → ' + shown(column, r[column + '_there']));
+  const head = ['Clients in', 'if they were in', 'Statements there now', 'Median, ms', 'p99, ms', 'Round trips', 'WAN bytes'];
+  const lines = rows.map((r) => {
+    const there = statements.filter((s) => s.digest === r.digest && s.region === r.other_region).reduce((n, s) => n + Number(s.statements), 0);
+    return make('tr', {}, ...[r.region, r.other_region, shown('statements', String(there)), change(r, 'p50_ms'), change(r, 'p99_ms'),
+      change(r, 'wan_round_trips'), change(r, 'wan_bytes')].map((v) => make('td', { class: 'short' }, v)));
+  });
+  const why = [...new Set(rows.map((r) => r.why_not).filter(Boolean))];
+  return [make('p', { class: 'note' }, 'Measured → predicted, on the same rows, while these stay where they are. Rows of REGIONAL BY ROW ' +
+    'tables follow who uses them.'), ...why.map((w) => make('p', { class: 'note' }, 'Not known: ' + w + '.')),
+    make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'What it would cost from other regions' }, make('table', {},
+      make('thead', {}, make('tr', {}, ...head.map((h) => make('th', { scope: 'col' }, h)))), make('tbody', {}, ...lines)))];
 }
 
 // where says where the time of a region's statements goes.
