@@ -71,7 +71,9 @@ func (n *Node) adviceFacts(ctx context.Context) (advice.Facts, bool) {
 	adviser.AddPlacements(&f, t)
 	adviser.AddLeads(&f, t, n.cluster.AllLeaderRows(ctx), n.cluster.LeaderParams())
 	adviser.AddHomes(&f, t, slices.Concat(append(askAll[[]adviser.HeatUse](ctx, n, askUses), n.localUses())...))
-	adviser.AddRowUses(&f, t, append(askAll[adviser.Sampled](ctx, n, askRowUses), n.localRowUses(ctx)))
+	sampled := append(askAll[adviser.Sampled](ctx, n, askRowUses), n.localRowUses(ctx))
+	adviser.AddRowUses(&f, t, sampled)
+	adviser.AddTiers(&f, t, sampled, n.tier.Params(), t.Allows(base.VersionSlots) && !t.Concurrency.Ordered())
 	digests := append(askAll[nodeDigests](ctx, n, askStatements), n.localDigests())
 	for _, d := range digests {
 		region := adviser.RegionIndex(t, t.RegionOf(d.Node))
@@ -160,7 +162,8 @@ func askAll[T any](ctx context.Context, n *Node, name string) (out []T) {
 
 // localRowUses samples the rows that this node's clients have used.
 func (n *Node) localRowUses(ctx context.Context) adviser.Sampled {
-	out := adviser.Sampled{Node: n.ID()}
+	out := adviser.Sampled{Node: n.ID(), Seen: n.tier.Seen()}
+	out.Relays, _ = n.relays()
 	srv, err := n.server()
 	if err != nil {
 		return out

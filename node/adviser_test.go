@@ -248,6 +248,19 @@ var trials = []trial{
 		},
 		rounds: 600, kind: "leads", do: "leader.mode = DEFAULT",
 	},
+	{
+		name: "transactions of which some read another region",
+		create: []string{table, fill(), "UPDATE t__homes SET home_region = 'us-west-2' WHERE id BETWEEN 10 AND 19",
+			"UPDATE t__homes SET home_region = 'eu-west-1' WHERE id > 19", "UPDATE t__homes SET pinned = TRUE"},
+		load: func(round, region int) []string {
+			q := append(set("BEGIN"), set("UPDATE t SET v = v + 1 WHERE id = %d", 10*region+round%10)...)
+			if round%2 == 0 {
+				q = append(q, set("SELECT v FROM t WHERE id = %d", (10*region+10+round%10)%30)...)
+			}
+			return append(q, "COMMIT")
+		},
+		rounds: 80, kind: "tier", do: "transaction.tier = DEFAULT",
+	},
 	// Those that follow were not there while the model was made.
 	{
 		name:   "a price list that five regions read",

@@ -11,6 +11,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/policy/advice"
+	"github.com/godwitdb/godwit/policy/crossing"
 	"github.com/godwitdb/godwit/sql/bind/tree"
 	"github.com/godwitdb/godwit/sql/digest"
 	"github.com/godwitdb/godwit/sql/recording"
@@ -133,6 +134,10 @@ type RowUses struct {
 type Sampled struct {
 	Node   base.NodeID    `json:"node"`
 	Tables []rowuse.Table `json:"tables"`
+	// Seen are the node's transactions of late, and Relays says whether they cross regions without
+	// locks now.
+	Seen   crossing.Seen `json:"seen"`
+	Relays bool          `json:"relays"`
 }
 
 // Of samples what a node has kept of statements on tables that are not BY ROW.
@@ -175,6 +180,33 @@ func AddRowUses(f *advice.Facts, t *base.Topology, all []Sampled) {
 				now = x.Region
 			}
 			x.Rows = advice.RowHomes(s.Reads, s.Writes, s.Made, s.Named, now)
+		}
+	}
+}
+
+// AddTiers tells how the transactions of each region cross others. able says whether they can do so
+// without locks at all.
+func AddTiers(f *advice.Facts, t *base.Topology, all []Sampled, p crossing.Params, able bool) {
+	f.Strict = p.Setting == crossing.Strict && able
+	f.Relays, f.CouldRelay, f.Crossing = make([]bool, len(t.Regions)), make([]bool, len(t.Regions)), make([]float64, len(t.Regions))
+	for r := range t.Regions {
+		var seen crossing.Seen
+		nodes, relays := 0, 0
+		for _, s := range all {
+			if RegionIndex(t, t.RegionOf(s.Node)) != r {
+				continue
+			}
+			nodes++
+			if s.Relays {
+				relays++
+			}
+			seen.Transactions += s.Seen.Transactions
+			seen.Crossed += s.Seen.Crossed
+		}
+		f.Relays[r] = nodes > 0 && relays == nodes
+		if seen.Transactions >= p.Least {
+			f.Crossing[r] = float64(seen.Crossed) / float64(seen.Transactions)
+			f.CouldRelay[r] = seen.Crossed > 0 && f.Crossing[r] < p.Above
 		}
 	}
 }

@@ -15,7 +15,8 @@ import (
 // by=a reads=2 writes=3 named=0.9", rows that a uses, and "other", a text that is not understood;
 // "placeable [name=(a,b,c)]" lets tables have placements, of which there is one; "led home=a
 // at=(0,0,1)" says where rows of a home are led, and "stop home=a at=(1,0,0)" where they would be
-// without a setting; "advise" shows what follows.
+// without a setting; "strict crossing=(0.3,0,0.9)" says that transactions cross regions with locks,
+// and how many do; "relays" that they cross without; "advise" shows what follows.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		f := Facts{}
@@ -50,6 +51,15 @@ func TestScripts(t *testing.T) {
 				s := Stop{Why: "somebody has set x", Do: "SET CLUSTER SETTING x = DEFAULT", GivesUp: "x", Led: f.athome()}
 				f.readLed(t, d, s.Led)
 				f.Stops = append(f.Stops, s)
+			case "strict":
+				f.Strict = true
+				for _, v := range d.CmdArgs[0].Vals {
+					var x float64
+					fmt.Sscan(v, &x)
+					f.Crossing, f.CouldRelay = append(f.Crossing, x), append(f.CouldRelay, x > 0 && x < 0.8)
+				}
+			case "relays":
+				f.Relays = slices.Repeat([]bool{true}, len(f.Regions))
 			case "other":
 				f.Others = append(f.Others, d.Input)
 			case "use":

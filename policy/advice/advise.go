@@ -55,6 +55,11 @@ func Advise(f Facts) []Advice {
 			out = append(out, a)
 		}
 	}
+	if f.Strict {
+		if a := f.tier(); a.worth(0) {
+			out = append(out, a)
+		}
+	}
 	slices.SortStableFunc(out, func(a, b Advice) int { return cmp.Compare(b.Saves, a.Saves) })
 	return out
 }

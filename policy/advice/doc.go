@@ -31,6 +31,10 @@
 // another one for each read, in a round trip. Rows that are not led at home ([Facts].Led) are read
 // and written where they are led; of a MULTI MASTER and a GLOBAL table that does not matter.
 //
+// Reads in transactions ask the owner, as they lock, in a whole round trip. Where transactions
+// cross regions without locks ([Facts].Relays) they take what other reads take. How many of them
+// are of other regions' rows is told by their trips.
+//
 // Where a table is to become BY ROW, each row is taken to live where it is used most, once a region
 // has used it three times, and new rows where they are made: gaps that belong to other regions are
 // not predicted, nor rows that are on their way.

@@ -111,6 +111,13 @@ type Facts struct {
 	Age     []float64   // ms, how old the rows of the replicas in a region are
 	Tables  []Table
 	Uses    []Use
+	// Strict: a setting has transactions cross regions with locks. Relays: those of a region's
+	// clients do so without, and look at other regions' rows as others do (nil: none); CouldRelay:
+	// they would if the setting was left alone. Crossing is the share of a region's transactions
+	// that cross.
+	Strict             bool
+	Relays, CouldRelay []bool
+	Crossing           []float64
 	// Led is where rows are led; nil: all at home.
 	Led Led
 	// Stops are settings that keep leads from where they would go.

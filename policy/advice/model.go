@@ -36,7 +36,7 @@ func (f *Facts) predict(u *Use, t *Table, p Place) (all []outcome, commit float6
 	case u.Kind == Read:
 		for _, h := range f.homes(u, t, p) {
 			c := f.read(p, u.Region, h.region)
-			if u.Locks || u.Inside > 0.5 {
+			if u.Locks || u.Inside > 0.5 && !f.relays(u) {
 				c, _ = f.write(p, u.Region, h.region)
 			}
 			o := outcome{cost: c, share: h.share, away: c.trips >= 1}

@@ -75,6 +75,7 @@ type Policy struct {
 	begun   time.Time
 	all     int
 	crossed int
+	seen    Seen
 	made    []Decision // newest last; never empty
 
 	now atomic.Pointer[inForce] // each transaction asks
@@ -126,14 +127,25 @@ func (p *Policy) note(d Decision) {
 
 func (p *Policy) restart(now time.Time) { p.begun, p.all, p.crossed = now, 0, 0 }
 
+// Seen is how many transactions a gateway had in some time, and how many of them crossed regions.
+type Seen struct{ Transactions, Crossed int }
+
+// Seen is what was counted in the newest window that has ended, whatever the setting was, or before
+// the first one has ended.
+func (p *Policy) Seen() Seen {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.seen.Transactions == 0 {
+		return Seen{p.all, p.crossed}
+	}
+	return p.seen
+}
+
 // Committed counts a transaction that locked or wrote; crossed tells whether it did so in other
 // regions than its gateway's, too.
 func (p *Policy) Committed(crossed bool, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.p.Setting != Auto {
-		return
-	}
 	p.all++
 	if crossed {
 		p.crossed++
@@ -141,8 +153,10 @@ func (p *Policy) Committed(crossed bool, now time.Time) {
 	if p.all < p.p.Least || now.Sub(p.begun) < p.p.Window {
 		return
 	}
+	p.seen = Seen{p.all, p.crossed}
 	share := float64(p.crossed) / float64(p.all)
 	switch {
+	case p.p.Setting != Auto:
 	case p.relay && share >= p.p.Above:
 		p.relay = false
 		p.note(Decision{At: now, Transactions: p.all, Crossed: p.crossed,
@@ -162,6 +176,13 @@ func (p *Policy) Committed(crossed bool, now time.Time) {
 func (p *Policy) Relay() (relay, auto bool) {
 	now := p.now.Load()
 	return now.relay, now.auto
+}
+
+// Params are those in force.
+func (p *Policy) Params() Params {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.p
 }
 
 // Decisions are the newest ones, the one in force last.

@@ -12,7 +12,7 @@ import (
 )
 
 // The scripts in testdata: "set tier=auto window=10s", "commit 60 crossed=10 over=10s" (evenly
-// spaced), each followed by what is in force.
+// spaced), each followed by what is in force; "seen" shows what was counted last.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		start := time.Unix(1000, 0)
@@ -57,6 +57,9 @@ func TestScripts(t *testing.T) {
 					now = now.Add(length / time.Duration(n))
 					p.Committed((i+1)*crossed/n > i*crossed/n, now)
 				}
+			case "seen":
+				s := p.Seen()
+				return fmt.Sprintf("%d transactions, %d crossed\n", s.Transactions, s.Crossed)
 			case "decisions":
 				var b strings.Builder
 				for _, x := range p.Decisions() {

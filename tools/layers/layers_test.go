@@ -329,7 +329,7 @@ var allowed = map[string][]string{
 	// early talks to clients before there is SQL
 	"node/early": nil,
 	// adviser makes facts of what is counted, and asks nobody
-	"node/adviser": {"cluster", "policy/advice", "policy/leader", "sql/bind/tree", "sql/digest", "sql/recording", "sql/rowuse", "sql/schema",
+	"node/adviser": {"cluster", "policy/advice", "policy/crossing", "policy/leader", "sql/bind/tree", "sql/digest", "sql/recording", "sql/rowuse", "sql/schema",
 		"sql/server"},
 	// spare tunes the scheduler while statements wait
 	"node/spare": nil,
