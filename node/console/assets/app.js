@@ -175,7 +175,7 @@ class Grid {
       if (t.rows.some((r) => isNumber(r[t.columns.indexOf(c)])) && !yesNo.has(c)) th.className = 'num';
       return th;
     }));
-    this.body.replaceChildren(make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': this.opt.title },
+    this.body.replaceChildren(make('div', { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': this.opt.title },
       make('table', {}, make('thead', {}, this.row), this.tbody)));
     this.mark();
   }
