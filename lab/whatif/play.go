@@ -3,6 +3,7 @@ package whatif
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"regexp"
@@ -144,9 +145,7 @@ func (p *player) run(ctx context.Context, began time.Time) (err error) {
 	if p.c, err = dbs[p.i%len(dbs)].Conn(ctx); err != nil {
 		return err
 	}
-	defer p.c.Close()
-	// The connection is the session of one client: another one must not get it.
-	defer func() { _ = p.c.Raw(func(any) error { return errDone }) }()
+	defer drop(p.c)
 	for _, q := range p.w.p.c.Session {
 		if err := run(ctx, p.c, q); err != nil {
 			return fmt.Errorf("%s: %w", q, err)
@@ -220,7 +219,11 @@ func (p *player) transaction(ctx context.Context, from, to int) error {
 	return nil
 }
 
-var errDone = errors.New("done")
+// drop closes a connection. The next one would get its database and its settings from a pool.
+func drop(c *sql.Conn) {
+	_ = c.Raw(func(any) error { return driver.ErrBadConn }) // what database/sql drops connections for
+	_ = c.Close()
+}
 
 // step executes a statement; again says that it has lost a conflict. An error is one of the play,
 // not of the statement.

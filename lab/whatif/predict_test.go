@@ -409,8 +409,7 @@ func (s *scenario) client(ctx context.Context, w *world, i, part int, r *Run) er
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	defer func() { _ = c.Raw(func(any) error { return errDone }) }()
+	defer drop(c)
 	first := []string{"USE d"}
 	if r != nil {
 		first = append(first, s.change.Session...)

@@ -144,7 +144,7 @@ func (w *world) fill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer drop(c)
 	for name, value := range w.p.f.Settings {
 		if _, err := c.ExecContext(ctx, "SET CLUSTER SETTING "+name+" = "+recording.Quote(value)); err != nil {
 			return fmt.Errorf("setting %s: %w", name, err)
