@@ -3,9 +3,7 @@ package node
 import (
 	"context"
 	"encoding/json"
-	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/godwitdb/godwit/base"
@@ -35,22 +33,13 @@ var adviceTopics = []server.Topic{
 				"wan_round_trips_after", "wan_bytes", "wan_bytes_after"))},
 }
 
-// adviceRows are what the adviser says: a row for each advice, region and kind of statements.
-func (n *Node) adviceRows(ctx context.Context) (rows [][]any) {
+// adviceRows are what the adviser says.
+func (n *Node) adviceRows(ctx context.Context) [][]any {
 	f, ok := n.adviceFacts(ctx)
 	if !ok {
 		return nil
 	}
-	round := func(x float64) float64 { return math.Round(x*100) / 100 }
-	for i, a := range advice.Advise(f) {
-		for _, e := range a.Effects {
-			b, c := e.Before, e.After
-			rows = append(rows, []any{i + 1, a.Kind, a.Subject, a.Why, orNull(a.GivesUp), a.Do, round(a.Saves / 1000),
-				f.Regions[e.Region], e.Kind.String(), e.Statements, round(b.P50), round(c.P50), round(b.P99), round(c.P99), round(b.Mean), round(c.Mean),
-				round(b.Trips), round(c.Trips), round(b.Bytes), round(c.Bytes)})
-		}
-	}
-	return rows
+	return adviser.Rows(&f)
 }
 
 // adviceFacts are what the nodes have counted; false: not all that it takes is known yet.
@@ -179,32 +168,15 @@ func (n *Node) localRowUses(ctx context.Context) adviser.Sampled {
 }
 
 // localUses sums up the heat of the hottest rows that this node owns.
-func (n *Node) localUses() (out []adviser.HeatUse) {
+func (n *Node) localUses() []adviser.HeatUse {
 	t := presentOnly(n.cluster.Topology())
-	type key struct {
-		table string
-		home  base.RegionID
-	}
-	at := map[key]int{}
+	sum := adviser.NewHeat(t)
 	for _, h := range n.homes.Top(maxUsesHeard, n.clock.Latest()) {
-		name, _ := n.tableName(h.Key).(string)
-		if h.Key == nil || name == "" {
-			continue
-		}
-		k := key{strings.ToLower(name), h.Home}
-		i, ok := at[k]
-		if !ok {
-			i = len(out)
-			at[k] = i
-			out = append(out, adviser.HeatUse{Table: k.table, Home: h.Home, Heat: map[base.RegionID]float64{}})
-		}
-		for _, r := range t.Regions {
-			if x := h.Heat.Heat.Of(r.ID); x > 0 {
-				out[i].Heat[r.ID] += x
-			}
+		if name, _ := n.tableName(h.Key).(string); h.Key != nil && name != "" {
+			sum.Add(name, h.Home, h.Heat.Heat.Of)
 		}
 	}
-	return out
+	return sum.Uses
 }
 
 // between is the least round trip between a node of one region and a node of another; not positive:

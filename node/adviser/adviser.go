@@ -4,6 +4,7 @@
 package adviser
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -92,6 +93,54 @@ type HeatUse struct {
 	Table string                    `json:"table"`
 	Home  base.RegionID             `json:"home"`
 	Heat  map[base.RegionID]float64 `json:"heat"`
+}
+
+// Heat sums up how much the regions use rows, by table and home.
+type Heat struct {
+	Uses []HeatUse
+	t    *base.Topology
+	at   map[heatKey]int
+}
+
+type heatKey struct {
+	table string
+	home  base.RegionID
+}
+
+// NewHeat begins a sum.
+func NewHeat(t *base.Topology) *Heat { return &Heat{t: t, at: map[heatKey]int{}} }
+
+// Add adds a row: of is its heat by region.
+func (s *Heat) Add(table string, home base.RegionID, of func(base.RegionID) float64) {
+	k := heatKey{strings.ToLower(table), home}
+	i, ok := s.at[k]
+	if !ok {
+		i = len(s.Uses)
+		s.at[k] = i
+		s.Uses = append(s.Uses, HeatUse{Table: k.table, Home: home, Heat: map[base.RegionID]float64{}})
+	}
+	for _, r := range s.t.Regions {
+		if x := of(r.ID); x > 0 {
+			s.Uses[i].Heat[r.ID] += x
+		}
+	}
+}
+
+// Rows are what the adviser says of facts: one for each advice, region and kind of statements.
+func Rows(f *advice.Facts) (rows [][]any) {
+	round := func(x float64) float64 { return math.Round(x*100) / 100 }
+	for i, a := range advice.Advise(*f) {
+		for _, e := range a.Effects {
+			b, c, lost := e.Before, e.After, any(a.GivesUp)
+			if a.GivesUp == "" {
+				lost = nil
+			}
+			rows = append(rows, []any{i + 1, a.Kind, a.Subject, a.Why, lost, a.Do, round(a.Saves / 1000),
+				f.Regions[e.Region], e.Kind.String(), e.Statements, round(b.P50), round(c.P50), round(b.P99), round(c.P99), round(b.Mean), round(c.Mean),
+				round(b.Trips), round(c.Trips), round(b.Bytes), round(c.Bytes)})
+		}
+	}
+	return rows
 }
 
 // millis is a time in ms.
