@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -129,6 +130,7 @@ func (a *assembly) connect() {
 		src = a.steady
 	}
 	n.mu.Lock()
+	n.gcAge = cmp.Or(a.GCAge, 10*time.Minute) // as owners take it
 	n.over, n.store, n.ident, n.trans, n.clock = over, a.Store, a.Identity, a.Transport, clock.New(src)
 	n.mu.Unlock()
 	n.closeFirst(a.Transport.Close)

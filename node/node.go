@@ -108,6 +108,7 @@ type machinery struct {
 	mover   *mover.Mover
 	port    net.Listener // for other nodes; nil: there is none
 	holds   holds
+	gcAge   time.Duration          // for how long the past can be read
 	gateway atomic.Pointer[txn.DB] // db, once it is there
 }
 

@@ -46,6 +46,7 @@ func (n *Node) Recording(ctx context.Context) (*recording.File, error) {
 	}
 	t := presentOnly(n.cluster.Topology())
 	s := recorded.Sources{DB: n.both, Schema: snap, Topology: t, Settings: n.playedSettings()}
+	s.Since = time.Now().Add(-n.gcAge * 4 / 5)
 	s.Between = func(a, b base.RegionID) time.Duration { return n.between(t, a, b) }
 	return s.File(ctx, nodes)
 }

@@ -168,8 +168,8 @@ func (q *question) recording(ctx context.Context) (*recording.File, error) {
 	if err := json.Unmarshal(b, f); err != nil {
 		return nil, fmt.Errorf("%s has no recording: %w", q.file, err)
 	}
-	if f.Version != recording.FileVersion {
-		return nil, fmt.Errorf("%s has a recording of form %d, and this program reads %d", q.file, f.Version, recording.FileVersion)
+	if f.Version < 1 || f.Version > recording.FileVersion {
+		return nil, fmt.Errorf("%s has a recording of form %d, and this program reads 1 to %d", q.file, f.Version, recording.FileVersion)
 	}
 	return f, nil
 }

@@ -56,6 +56,9 @@ func planned(f *recording.File, c Change) (*plan, error) {
 		if !slices.ContainsFunc(f.Regions, func(r recording.Region) bool { return r.Name == name }) {
 			return nil, invalid("the cluster has no region %s to drop", name)
 		}
+		if i := slices.IndexFunc(f.Placements, func(q string) bool { return strings.Contains(q, "'"+name+"'") }); i >= 0 {
+			return nil, invalid("region %s is in a placement, so it cannot be dropped: %s", name, f.Placements[i])
+		}
 	}
 	nodes := 1
 	for _, r := range f.Regions {
@@ -180,18 +183,25 @@ func (p *plan) instead(region string) int {
 
 // clause is the locality of a table, as CREATE TABLE takes it.
 func (p *plan) clause(t *recording.Table) string {
+	placement := ""
+	if t.Placement != "" {
+		placement = " " + t.Placement
+	}
 	if c, ok := p.c.Localities[strings.ToLower(t.DB+"."+t.Name)]; ok {
-		return " LOCALITY " + c + replication(t.Async)
+		if !strings.Contains(strings.ToUpper(c), "REGIONAL") {
+			placement = "" // such tables lie everywhere
+		}
+		return placement + " LOCALITY " + c + replication(t.Async)
 	}
 	switch t.Locality {
 	case "table":
-		return fmt.Sprintf(" LOCALITY REGIONAL BY TABLE IN '%s'", p.regions[p.instead(t.Region)].Name) + replication(t.Async)
+		return placement + fmt.Sprintf(" LOCALITY REGIONAL BY TABLE IN '%s'", p.regions[p.instead(t.Region)].Name) + replication(t.Async)
 	case "global":
 		return " LOCALITY GLOBAL"
 	case "multi":
 		return " LOCALITY MULTI MASTER"
 	}
-	return replication(t.Async)
+	return placement + replication(t.Async)
 }
 
 func replication(async bool) string {

@@ -15,7 +15,7 @@
 // Processors and disks take no time. [Compare] adds to a prediction what the fastest statement of
 // its kind took more in the cluster than in the play of the cluster as it is; what waits for a
 // processor is not in it. Rows are up to 2,000 of a table; literals are others of the same form;
-// views, triggers, procedures, placements and users there are not. A statement that fails in the
+// events and users there are not. A statement that fails in the
 // play though it did not in the cluster is counted, and shown. A transaction that loses a conflict
 // in the play is tried again, and one that did in the cluster is left out.
 package whatif

@@ -17,8 +17,15 @@ func (p *plan) inserted() map[string]bool {
 	for _, s := range p.f.Sessions {
 		for _, step := range s.Steps {
 			if text := &p.f.Texts[step.Text]; !step.Failed && !step.Trait {
-				if m := reInsert.FindStringSubmatch(recording.Fill(text.Text, step.Args)); m != nil {
-					p.rowsOf(m, text.Schema, out)
+				filled := recording.Fill(text.Text, step.Args)
+				all, db := insertedBy(p.f, filled, text.Schema)
+				if all == nil {
+					all, db = []string{filled}, text.Schema
+				}
+				for _, q := range all {
+					if m := reInsert.FindStringSubmatch(q); m != nil {
+						p.rowsOf(m, db, out)
+					}
 				}
 			}
 		}

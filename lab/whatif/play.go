@@ -86,7 +86,7 @@ func (w *world) play(ctx context.Context, ended func() error, times int) (*Run, 
 		return nil, err
 	}
 	time.Sleep(settle)
-	r := &Run{Regions: w.p.m.Names, by: map[Key]*Sum{}}
+	r := &Run{Regions: w.p.m.Names, Left: w.left, by: map[Key]*Sum{}}
 	for _, dbs := range w.regions {
 		for _, db := range dbs {
 			if _, err := db.ExecContext(ctx, "TRUNCATE TABLE performance_schema.events_statements_summary_by_digest"); err != nil {
@@ -195,7 +195,7 @@ func (p *player) transaction(ctx context.Context, from, to int) error {
 				time.Sleep(time.Duration(s.Began-last.Began-last.Took) * time.Microsecond)
 			}
 			text := &p.w.p.f.Texts[s.Text]
-			if lost || p.r == nil && once(text.Text) {
+			if lost || p.r == nil && once(p.w.p.f, text) {
 				continue
 			}
 			var err error

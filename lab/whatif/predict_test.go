@@ -128,6 +128,52 @@ var scenarios = []scenario{
 		rounds: 80, think: 300 * time.Millisecond, change: Change{Do: []string{"ALTER TABLE d.t ADD UNIQUE INDEX (code)"}},
 	},
 	{
+		name: "what a procedure, a trigger and a view use becomes GLOBAL", regions: three,
+		create: []string{tableT + " LOCALITY REGIONAL BY TABLE IN 'us-east-1'", fillRows("t", 60),
+			"CREATE TABLE log (region INT, client INT, n INT, what VARCHAR(20), PRIMARY KEY (region, client, n))",
+			"CREATE TABLE seen (id INT, v INT, PRIMARY KEY (id, v)) LOCALITY REGIONAL BY TABLE IN 'us-east-1'",
+			"CREATE VIEW dear (number, amount) AS SELECT id, v FROM t WHERE code > 1015",
+			"CREATE FUNCTION worded(x INT) RETURNS VARCHAR(20) DETERMINISTIC RETURN CONCAT('order ', x)",
+			"CREATE TRIGGER after_t AFTER UPDATE ON t FOR EACH ROW INSERT INTO seen VALUES (NEW.id, NEW.v)",
+			"CREATE PROCEDURE buy(r INT, c INT, num INT, which INT) BEGIN\n" +
+				"IF num < 0 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'what a number'; END IF;\n" +
+				"UPDATE t SET v = v + 1 WHERE id = which; INSERT INTO log VALUES (r, c, num, worded(which)); END"},
+		load: func(round, region, client int) []stmt {
+			if region == 0 {
+				if round%3 > 0 {
+					return nil
+				}
+				return []stmt{q("CALL buy(?, ?, ?, ?)", region, client, round, 20*client+mix(round, client, 1)%20)}
+			}
+			return []stmt{q("SELECT amount FROM dear WHERE number = ?", mix(round, client)%60)}
+		},
+		rounds: 120, think: 200 * time.Millisecond, change: Change{Localities: map[string]string{"d.t": "GLOBAL"}},
+	},
+	{
+		name: "a table with a placement lies everywhere", long: true, regions: append(three[:3:3], "ap-northeast-1", "sa-east-1"),
+		create: []string{"CREATE PLACEMENT near REGIONS ('us-east-1', 'us-west-2', 'eu-west-1')",
+			tableT + " PLACEMENT near LOCALITY REGIONAL BY TABLE IN 'us-west-2'", fillRows("t", 60)},
+		load: func(round, region, client int) []stmt {
+			switch id := 20*client + mix(round, client, region)%20; {
+			case region == 1:
+				return []stmt{q("UPDATE t SET v = v + 1 WHERE id = ?", id)}
+			case region == 3:
+				return []stmt{q("SELECT v, note FROM t WHERE id = ?", id)}
+			}
+			return nil
+		},
+		rounds: 250, think: 50 * time.Millisecond, change: Change{Do: []string{"ALTER TABLE d.t SET PLACEMENT NONE"}},
+	},
+	{
+		name: "a queue, of which rows are gone since, becomes asynchronous", regions: three,
+		create: []string{"CREATE TABLE queue (region INT, client INT, n INT, what VARCHAR(20), PRIMARY KEY (region, client, n))"},
+		load: func(round, region, client int) []stmt {
+			return []stmt{q("INSERT INTO queue VALUES (?, ?, ?, ?)", region, client, round, strings.Repeat("x", 1+mix(round)%10)),
+				q("DELETE FROM queue WHERE region = ? AND client = ? AND n = ?", region, client, round-30)}
+		},
+		rounds: 60, think: 30 * time.Millisecond, change: Change{Do: []string{"ALTER TABLE d.queue SET REPLICATION ASYNC"}},
+	},
+	{
 		name: "a region is added where a part of the clients is", long: true, regions: three,
 		create: []string{tableT, fillRows("t", 200)},
 		load: func(round, region, client int) []stmt {

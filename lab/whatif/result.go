@@ -46,6 +46,7 @@ type Run struct {
 	Regions []string
 	Took    time.Duration // virtual
 	WAN     int64         // bytes between regions, those of replication and heartbeats included
+	Left    []string      // programs that could not be made, and why
 	mu      sync.Mutex
 	by      map[Key]*Sum
 }
@@ -83,7 +84,7 @@ func (r *Run) sum(k Key) *Sum {
 
 // merge adds another run of the same.
 func (r *Run) merge(o *Run) {
-	r.Took, r.WAN = r.Took+o.Took, r.WAN+o.WAN
+	r.Took, r.WAN, r.Left = r.Took+o.Took, r.WAN+o.WAN, o.Left
 	for k, v := range o.by {
 		s := r.sum(k)
 		n, m := float64(s.N), float64(v.N)
@@ -213,6 +214,11 @@ func Write(w io.Writer, lines []Line, played, after *Run) error {
 	}
 	_, err := fmt.Fprintf(w, "\nAll bytes between regions, replication included: %.1f -> %.1f KiB/s; the statements took %s -> %s in all\n",
 		played.Rate()/1024, after.Rate()/1024, played.Took.Round(time.Millisecond), after.Took.Round(time.Millisecond))
+	for _, l := range after.Left {
+		if err == nil {
+			_, err = fmt.Fprintf(w, "not in the play: %s\n", l)
+		}
+	}
 	return errAfter(err, w, lines)
 }
 

@@ -43,6 +43,7 @@ type world struct {
 	nodes   []*node.Node
 	regions [][]*sql.DB // of each region's nodes
 	wan     atomic.Int64
+	left    []string // programs that could not be made, and why
 }
 
 // pipes are the open listeners by address. The driver finds them by the network "whatif".
@@ -150,6 +151,9 @@ func (w *world) fill(ctx context.Context) error {
 			return fmt.Errorf("setting %s: %w", name, err)
 		}
 	}
+	if err := w.placements(ctx, c); err != nil {
+		return err
+	}
 	made := map[string]bool{}
 	if _, err := c.ExecContext(ctx, "SET foreign_key_checks = 0"); err != nil {
 		return err
@@ -179,6 +183,9 @@ func (w *world) fill(ctx context.Context) error {
 		if err := w.rows(ctx, t, fresh); err != nil {
 			return fmt.Errorf("rows of %s.%s: %w", t.DB, t.Name, err)
 		}
+	}
+	if err := w.programs(ctx, c); err != nil {
+		return err
 	}
 	for _, q := range w.p.c.Do {
 		if _, err := c.ExecContext(ctx, q); err != nil {

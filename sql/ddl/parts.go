@@ -58,31 +58,6 @@ func (g *Env) partsOf(ctx context.Context, k kv.Txn, d *schema.TableDesc, text s
 	return out, nil
 }
 
-// partsClause is a PLACEMENT BY in the syntax that sets it.
-func (g *Env) partsClause(t *schema.Table) string {
-	var entries []string
-	col := t.Cols[t.PartCol()]
-	for _, e := range t.Desc.Locality.Parts.List {
-		what := "DEFAULT"
-		if !e.Default {
-			var values []string
-			for _, v := range e.Values {
-				values = append(values, col.PartText(v))
-			}
-			what = "(" + strings.Join(values, ", ") + ")"
-		}
-		name := nowhere
-		if p := g.DB.Topology().Placement(e.Placed.ID); p != nil {
-			name = "`" + p.Name + "`"
-			if p.Set != nil {
-				name += " AT '" + g.DB.Topology().RegionName(p.Regions[0]) + "'"
-			}
-		}
-		entries = append(entries, what+" IN "+name)
-	}
-	return "PLACEMENT BY (`" + col.Desc.Name + "`) (" + strings.Join(entries, ", ") + ")"
-}
-
 // liesIn reports whether rows of a table lie in a placement.
 func (g *Env) liesIn(l schema.Locality, id base.PlacementID) bool {
 	t := g.DB.Topology()

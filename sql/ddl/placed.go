@@ -31,7 +31,7 @@ const (
 	nameRE   = "(`[^`]+`|[\\w$]+)"
 	ofNameRE = "(?:" + nameRE + "\\s*\\.\\s*)?" + nameRE
 	// nowhere is what SET PLACEMENT takes for no placement.
-	nowhere = "NONE"
+	nowhere = placing.Nowhere
 )
 
 var (
@@ -391,20 +391,9 @@ func (m *mutation) contained(d *schema.TableDesc) error {
 	return nil
 }
 
-// placedClause is a table's placement in the syntax that sets it; empty if it has none.
-func (g *Env) placedClause(p base.Placed) string {
-	if t := g.DB.Topology().Placement(p.ID); t != nil {
-		return "PLACEMENT `" + t.Name + "`"
-	}
-	return ""
-}
-
 // PlacementClause is what SHOW CREATE TABLE says of the placement of a table; nil: nothing.
 func (g *Env) PlacementClause(t *table.Table) (clause []string) {
-	if t.Def.PartCol() >= 0 {
-		return []string{g.partsClause(t.Def)}
-	}
-	if c := g.placedClause(t.Def.Desc.Locality.Placed); c != "" {
+	if c := placing.Clause(g.DB.Topology(), t.Def, func(v string) string { return v }); c != "" {
 		return []string{c}
 	}
 	return nil

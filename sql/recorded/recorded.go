@@ -1,6 +1,6 @@
 // Package recorded makes the file of what a cluster's clients have done lately, for `godwit
 // whatif`: what all nodes have kept of statements (package recording), the definitions of tables,
-// and rows of them, with other literals than there are.
+// programs and placements, and rows, with other literals than there are.
 package recorded
 
 import (
@@ -17,6 +17,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/sql/ddl/placing"
 	"github.com/godwitdb/godwit/sql/describe"
 	"github.com/godwitdb/godwit/sql/recording"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -71,6 +72,9 @@ type Sources struct {
 	// Between is the round trip between two regions; not positive: it is not known.
 	Between  func(a, b base.RegionID) time.Duration
 	Settings map[string]string
+	// Since bounds how old a snapshot may be that is read: rows that were deleted before it are
+	// missing.
+	Since time.Time
 }
 
 // File makes the file.
@@ -107,11 +111,18 @@ func (s *Sources) File(ctx context.Context, nodes []Node) (*recording.File, erro
 	if err != nil {
 		return nil, err
 	}
-	tables, err := s.tables(ctx, named)
+	began, err := beganAt(parts)
 	if err != nil {
 		return nil, err
 	}
-	return f, f.Build(parts, tables)
+	tables, err := s.tables(ctx, named, began)
+	if err != nil {
+		return nil, err
+	}
+	if f.Placements, err = s.placements(); err != nil {
+		return nil, err
+	}
+	return f, f.Build(parts, tables, s.programs())
 }
 
 // namedBy are the values of the literals of all statements.
@@ -139,8 +150,9 @@ func bare(l recording.Literal) string {
 	return l.Text
 }
 
-// tables are all tables, and the rows that statements name, or others.
-func (s *Sources) tables(ctx context.Context, named map[string]bool) (out []recording.Source, err error) {
+// tables are all tables, and the rows that statements name, or others: those that there are, and
+// those that were there when the first statement began.
+func (s *Sources) tables(ctx context.Context, named map[string]bool, began time.Time) (out []recording.Source, err error) {
 	txn := s.DB.Begin(kv.Options{ReadOnly: true})
 	defer txn.Rollback(context.WithoutCancel(ctx))
 	for _, d := range s.Schema.InOrder() {
@@ -152,10 +164,11 @@ func (s *Sources) tables(ctx context.Context, named map[string]bool) (out []reco
 			}
 			src := s.table(ctx, t)
 			if src.Left == "" {
-				r := reader{s: s, t: t, txn: txn, named: named, out: &src}
+				r := reader{s: s, t: t, txn: txn, named: named, out: &src, have: map[string]bool{}}
 				if err := r.read(ctx); err != nil {
 					return nil, err
 				}
+				r.deleted(ctx, began)
 			}
 			out = append(out, src)
 		}
@@ -171,9 +184,11 @@ func (s *Sources) table(ctx context.Context, t *schema.Table) recording.Source {
 	if l.IsTable() {
 		src.Region = s.Topology.RegionName(l.Region)
 	}
+	src.Placement = placing.Clause(s.Topology, t, func(v string) string {
+		src.Values = append(src.Values, recording.Cut(v))
+		return "?"
+	})
 	switch {
-	case l.Restricted():
-		src.Left = "it has a placement"
 	case t.Next != nil || t.Prev != nil:
 		src.Left = "it is being changed"
 	}
@@ -195,6 +210,9 @@ type reader struct {
 	txn   kv.Txn
 	named map[string]bool
 	out   *recording.Source
+	// past: rows are read that were there, and only those count whose keys are not in have.
+	past bool
+	have map[string]bool
 }
 
 func (r *reader) read(ctx context.Context) error {
@@ -206,6 +224,11 @@ func (r *reader) read(ctx context.Context) error {
 			return err
 		}
 		for _, kr := range res.Rows {
+			if key := string(kr.Key); !r.past {
+				r.have[key] = true
+			} else if r.have[key] {
+				continue
+			}
 			values, named, err := r.values(ctx, kr)
 			switch {
 			case err != nil:

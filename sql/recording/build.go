@@ -23,6 +23,8 @@ type Source struct {
 	Rows   [][]Literal
 	Home   []string
 	Pinned []bool
+	// Values are those that the placement names: ? stands for them there.
+	Values []Literal
 }
 
 // Cut is a literal as the recorder keeps it.
@@ -33,9 +35,9 @@ func Cut(text string) Literal {
 	return Literal{string(d.b), size}
 }
 
-// rePlayed are the statements that can be played: those of rows and of transactions.
+// rePlayed are the statements that can be played: those of rows and of transactions, and CALL.
 var rePlayed = regexp.MustCompile(`(?i)^[\s(]*(?:select|with|table|values|insert|replace|update|delete|begin|start|commit|rollback|` +
-	`savepoint|release|set)\b`)
+	`savepoint|release|set|call)\b`)
 
 func played(text string) bool {
 	return rePlayed.MatchString(text) && !(reSecret.MatchString(text))
@@ -44,8 +46,8 @@ func played(text string) bool {
 // reSecret are statements that are no part of what clients do with rows, or have secrets.
 var reSecret = regexp.MustCompile(`(?i)^\s*set\s+(?:cluster|global|persist|persist_only|@@global|@@persist)\b|^\s*set\s.*password|\binto\s+(?:outfile|dumpfile)\b`)
 
-// Build adds sessions, texts and tables to a file, with other literals than there were.
-func (f *File) Build(parts []Part, tables []Source) error {
+// Build adds sessions, texts, tables and programs to a file, with other literals than there were.
+func (f *File) Build(parts []Part, tables []Source, programs []Program) error {
 	b := builder{f: f, texts: map[Text]int{}, plains: map[int]plainness{}}
 	for i := range parts {
 		if err := b.part(&parts[i]); err != nil {
@@ -54,6 +56,9 @@ func (f *File) Build(parts []Part, tables []Source) error {
 	}
 	for i := range tables {
 		b.learn(&tables[i])
+	}
+	for i := range programs {
+		b.learnProgram(&programs[i])
 	}
 	for _, k := range b.all {
 		all, some := b.plain(k.text)
@@ -67,6 +72,9 @@ func (f *File) Build(parts []Part, tables []Source) error {
 	b.show()
 	for i := range tables {
 		f.Tables = append(f.Tables, b.table(&tables[i]))
+	}
+	for i := range programs {
+		f.Programs = append(f.Programs, b.program(&programs[i]))
 	}
 	return nil
 }
@@ -178,7 +186,7 @@ func (b *builder) learn(t *Source) {
 		}
 		return ""
 	})
-	for _, row := range t.Rows {
+	for _, row := range slices.Concat(t.Rows, [][]Literal{t.Values}) {
 		for _, v := range row {
 			b.mask.Learn(v)
 		}
@@ -194,6 +202,11 @@ func (b *builder) table(t *Source) Table {
 		}
 		return b.mask.Show(Cut(Quote(s)))
 	})
+	var values []string
+	for _, v := range t.Values {
+		values = append(values, b.mask.Show(v))
+	}
+	out.Placement = Fill(t.Placement, values)
 	for i, row := range t.Rows {
 		r := Row{Home: t.Home[i], Pinned: t.Pinned[i]}
 		for _, v := range row {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// FileVersion is that of the form of a [File].
-const FileVersion = 1
+// FileVersion is that of the form of a [File]. Those of 1 have no programs and no placements.
+const FileVersion = 2
 
 // File is what a cluster has recorded, as it leaves it: without literals of its own.
 type File struct {
@@ -21,9 +21,13 @@ type File struct {
 	// Timestamps: transactions are ordered by timestamps (godwit init --concurrency).
 	Concurrency string            `json:"concurrency,omitempty"`
 	Settings    map[string]string `json:"settings,omitempty"` // that are not at their defaults
-	Tables      []Table           `json:"tables"`
-	Texts       []Text            `json:"texts"`
-	Sessions    []Session         `json:"sessions"`
+	// Placements are statements that make those that there are.
+	Placements []string `json:"placements,omitempty"`
+	Tables     []Table  `json:"tables"`
+	// Programs are views, functions, procedures and triggers, in the order in which they were made.
+	Programs []Program `json:"programs,omitempty"`
+	Texts    []Text    `json:"texts"`
+	Sessions []Session `json:"sessions"`
 	// Missed is how many statements were not kept, since the nodes began.
 	Missed int64 `json:"missed"`
 }
@@ -43,6 +47,8 @@ type Table struct {
 	Locality string `json:"locality,omitempty"`
 	Region   string `json:"region,omitempty"`
 	Async    bool   `json:"async,omitempty"`
+	// Placement is the clause that says where rows may lie; empty: everywhere.
+	Placement string `json:"placement,omitempty"`
 	// Left says why the table, and what uses it, cannot be played; empty: it can.
 	Left    string   `json:"left,omitempty"`
 	Columns []string `json:"columns"`

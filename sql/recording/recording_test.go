@@ -231,8 +231,14 @@ func TestNoLiteralLeaves(t *testing.T) {
 	}
 	file := File{}
 	err := file.Build([]Part{{0, f.Take()}}, []Source{{Table: Table{DB: "d", Name: "t",
-		Create: "CREATE TABLE `t` (`a` int DEFAULT '987654321', `e` enum('red','o''k') COMMENT 'secret12', `s` varchar(9) DEFAULT 'secret13') COMMENT='secret14'"},
-		Rows: [][]Literal{{Cut("987654321"), Cut("'red'"), Cut("'secret1'")}}, Home: []string{"eu"}, Pinned: []bool{true}}})
+		Create:    "CREATE TABLE `t` (`a` int DEFAULT '987654321', `e` enum('red','o''k') COMMENT 'secret12', `s` varchar(9) DEFAULT 'secret13') COMMENT='secret14'",
+		Placement: "PLACEMENT BY (`a`) ((?, ?) IN `p` AT 'eu', DEFAULT IN NONE)"},
+		Values: []Literal{Cut("987654321"), Cut("'secret15'")},
+		Rows:   [][]Literal{{Cut("987654321"), Cut("'red'"), Cut("'secret1'")}}, Home: []string{"eu"}, Pinned: []bool{true}}},
+		[]Program{{DB: "d", Kind: "procedure", Name: "p", Create: "CREATE DEFINER = `secret16`@'secret17' PROCEDURE p(e ENUM('red'), d DECIMAL(31,4))\n" +
+			"COMMENT 'secret18' BEGIN -- secret19\n /* secret20 */ DECLARE CONTINUE HANDLER FOR 1062 SET @secret10 = X'736563';\n" +
+			"IF d > 987654321 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'secret21', MYSQL_ERRNO = 4711; END IF;\n" +
+			"SELECT CHAR(73, 1987), CHAR(73, 74, 75, 88), year(20191817) FROM t WHERE s = 'secret1' AND e = 'red' LIMIT 5, 99; END"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,15 +246,24 @@ func TestNoLiteralLeaves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []string{"secret", "987654321", "736563"} {
+	for _, s := range []string{"secret", "987654321", "736563", "73,", "88", "1987", "20191817"} {
 		if strings.Contains(string(b), s) {
 			t.Errorf("%s is in %s", s, b)
 		}
 	}
-	for _, s := range []string{"7000", "'2s'", "enum('red','o\\\\'k')"} {
+	for _, s := range []string{"7000", "'2s'", "enum('red','o\\\\'k')", "AT 'eu'", "DECIMAL(31,4)", "FOR 1062", "'45000'", "4711",
+		"ENUM('red')", "e = 'red' LIMIT 5, 99", "CREATE PROCEDURE p("} {
 		if !strings.Contains(string(b), s) {
 			t.Errorf("%s is not in %s", s, b)
 		}
+	}
+	for _, w := range []string{"s = " + file.Sessions[0].Steps[0].Args[0], "@" + file.Sessions[0].Steps[len(file.Sessions[0].Steps)-1].Args[0] + " ="} {
+		if !strings.Contains(file.Programs[0].Create, w) {
+			t.Errorf("the program does not say %s, as the statements do: %s", w, file.Programs[0].Create)
+		}
+	}
+	if v := file.Tables[0].Rows[0].Values[0]; !strings.Contains(file.Tables[0].Placement, "(("+v+", ") {
+		t.Errorf("the row has %s, and the placement is %s", v, file.Tables[0].Placement)
 	}
 	// The row is still the one that the statement asks for.
 	if a, want := file.Sessions[0].Steps[0].Args[0], file.Tables[0].Rows[0].Values[2]; a != want {

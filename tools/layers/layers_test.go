@@ -239,7 +239,7 @@ var allowed = map[string][]string{
 	"sql/digest": {"obs/audit", "sql/work"},
 	// recording keeps texts and literals, and knows no session; recorded knows tables
 	"sql/recording": {"sql/digest", "sql/token"},
-	"sql/recorded":  {"sql/describe", "sql/recording", "sql/schema"},
+	"sql/recorded":  {"sql/ddl/placing", "sql/describe", "sql/recording", "sql/schema"},
 	// rowuse reads which rows the texts of a recording name, and knows no tables
 	"sql/rowuse": {"sql/bind/tree", "sql/recording"},
 	// virtual knows how a table looks that is not stored, and not what it says
