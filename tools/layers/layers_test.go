@@ -379,8 +379,10 @@ var allowed = map[string][]string{
 	"lab/sqldiff": nil, "lab/sqldiff/cmd": {"lab/sqldiff", "node", "policy/matrix", "sql/exec/budget", "sql/exec/exchange", "sql/exec/helper", "sql/expr"},
 	"lab/demo": {"*"},
 	// whatif plays a recording on a cluster in this process
-	"lab/whatif":   {"*"},
-	"lab/e2e":      {"*"},
+	"lab/whatif": {"*"},
+	"lab/e2e":    {"*"},
+	// pages executes the documents on a cluster in this process
+	"lab/pages":    {"node", "policy/matrix"},
 	"tools/layers": nil, "tools/measure": nil, "tools/worldmap": nil,
 }
 

@@ -60,7 +60,7 @@ func walk(f func(path string) error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "bin" || d.Name() == "tmp"):
+		case d.IsDir() && path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "bin" || d.Name() == "dist" || d.Name() == "tmp"):
 			return filepath.SkipDir
 		case d.IsDir():
 			return nil
