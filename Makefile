@@ -37,9 +37,14 @@ packages: ## deb and rpm of what 'make release' has made
 test-packages: ## deb and rpm with their files, systemd's unit, the image's recipe and Kubernetes' manifest; modules of their own
 	cd tools/package && CGO_ENABLED=0 $(GO) test ./...
 
-site: ## the documents as a site in dist/site; needs python3 and the internet, once
+# What draws the diagrams of the documents, in the browser.
+MERMAID := mermaid@11.17.2
+
+site: ## the documents as a site in dist/site, which needs no other one; needs python3, npm and the internet, once
 	test -x dist/venv/bin/mkdocs || (python3 -m venv dist/venv && dist/venv/bin/pip install -q -r tools/site/requirements.txt)
-	dist/venv/bin/mkdocs build --strict -q -f tools/site/mkdocs.yml
+	test -f dist/mermaid/$(MERMAID) || (rm -rf dist/mermaid && mkdir -p dist/mermaid && cd dist/mermaid && \
+	  npm pack --silent $(MERMAID) | xargs tar xzf && touch $(MERMAID))
+	PYTHONDONTWRITEBYTECODE=1 NO_MKDOCS_2_WARNING=1 dist/venv/bin/mkdocs build --strict -q -f tools/site/mkdocs.yml
 
 etcd: ## a peer of 'godwit bench peers'
 	cd tools/etcd && $(GO) build -o ../../bin/etcd .
