@@ -3,13 +3,13 @@ package node
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/node/decided"
 	"github.com/godwitdb/godwit/sql/server"
 	"github.com/godwitdb/godwit/txn/multimaster"
 )
@@ -33,17 +33,24 @@ var epochTopics = []server.Topic{
 		columns(server.TopicText, "why"))},
 }
 
-// epochRows are the rows of godwit.epochs. The numbers of a node that does not answer are NULL.
-func (n *Node) epochRows(ctx context.Context) (rows [][]any) {
-	all := map[base.NodeID]*multimaster.Status{}
+// epochStatuses are where the nodes stand that answer.
+func (n *Node) epochStatuses(ctx context.Context) map[base.NodeID]*multimaster.Status {
 	own := n.epochs.Status()
-	all[n.ID()] = &own
-	for _, b := range n.cluster.AskAll(ctx, askEpochs, askEpochs) {
-		var s epochStatus
-		if json.Unmarshal(b, &s) == nil && s.Node != 0 {
+	all := map[base.NodeID]*multimaster.Status{n.ID(): &own}
+	for _, s := range askAll[epochStatus](ctx, n, askEpochs) {
+		if s.Node != 0 {
 			all[s.Node] = &s.Status
 		}
 	}
+	return all
+}
+
+// planRows are the rows of godwit.plan_history.
+func (n *Node) planRows(ctx context.Context) [][]any { return decided.Plans(n.epochStatuses(ctx)) }
+
+// epochRows are the rows of godwit.epochs. The numbers of a node that does not answer are NULL.
+func (n *Node) epochRows(ctx context.Context) (rows [][]any) {
+	all := n.epochStatuses(ctx)
 	newest := uint64(0)
 	for _, s := range all {
 		newest = max(newest, s.Applied)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/godwitdb/godwit/node/decided"
 	"github.com/godwitdb/godwit/sql/server"
 )
 
@@ -35,6 +36,11 @@ func (n *Node) healthRows(ctx context.Context) (rows [][]any) {
 		}
 	}
 	return rows
+}
+
+// healthHistoryRows are the rows of godwit.health_history.
+func (n *Node) healthHistoryRows(ctx context.Context) [][]any {
+	return decided.Health(n.cluster.Topology(), n.cluster.AllHealth(ctx))
 }
 
 // healthCollector shows the node's health to Prometheus.

@@ -12,6 +12,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/node/adviser"
 	"github.com/godwitdb/godwit/node/certs"
+	"github.com/godwitdb/godwit/node/decided"
 	"github.com/godwitdb/godwit/node/moments"
 	"github.com/godwitdb/godwit/node/waits"
 	"github.com/godwitdb/godwit/obs"
@@ -151,7 +152,7 @@ func (s show) Live(id base.NodeID) bool { return s.n.cluster.Live(id) }
 
 // Topics implements server.Cluster.
 func (s show) Topics() []server.Topic {
-	return slices.Concat(topics, promotionTopics, leaderTopics, healthTopics, networkTopics, epochTopics, statementTopics, adviceTopics, upgradeTopics, splitTopics, moments.Topics, waits.Topics, certs.Topics, []server.Topic{adviser.ElsewhereTopic})
+	return slices.Concat(topics, promotionTopics, leaderTopics, healthTopics, networkTopics, epochTopics, statementTopics, adviceTopics, upgradeTopics, splitTopics, moments.Topics, waits.Topics, certs.Topics, decided.Topics, []server.Topic{adviser.ElsewhereTopic})
 }
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -212,36 +213,38 @@ func (n *Node) advise(body []byte) ([]byte, error) {
 
 // shown are the functions that make the rows of a topic.
 var shown = map[string]func(*Node, context.Context) [][]any{
-	"nodes":         (*Node).nodeRows,
-	"groups":        (*Node).groupRows,
-	"jobs":          (*Node).jobRows,
-	"promotions":    (*Node).showPromotions,
-	"losses":        (*Node).showLosses,
-	"clock":         (*Node).clockRows,
-	"clock_history": (*Node).clockHistoryRows,
-	"epochs":        (*Node).epochRows,
-	"leaders":       (*Node).leaderRows,
-	"leader_moves":  (*Node).leaderMoveRows,
-	"health":        (*Node).healthRows,
-	"links":         (*Node).linkRows,
-	"round_trips":   (*Node).roundTripRows,
-	"region_links":  (*Node).regionLinkRows,
-	"answers":       (*Node).answerRows,
-	"moments":       (*Node).momentRows,
-	"lock_waits":    (*Node).waitRows,
-	"certificates":  (*Node).certificateRows,
-	"problems":      (*Node).problemRows,
-	"consistency":   (*Node).consistencyRows,
-	"moves":         (*Node).moveRows,
-	"heat":          (*Node).heatRows,
-	"replicas":      (*Node).replicaRows,
-	"locks":         (*Node).lockRows,
-	"transactions":  (*Node).transactionRows,
-	"statements":    (*Node).statementRows,
-	"advice":        (*Node).adviceRows,
-	"elsewhere":     (*Node).elsewhereRows,
-	"versions":      (*Node).versionRows,
-	"splits":        (*Node).splitRows,
+	"nodes":          (*Node).nodeRows,
+	"groups":         (*Node).groupRows,
+	"jobs":           (*Node).jobRows,
+	"promotions":     (*Node).showPromotions,
+	"losses":         (*Node).showLosses,
+	"clock":          (*Node).clockRows,
+	"clock_history":  (*Node).clockHistoryRows,
+	"epochs":         (*Node).epochRows,
+	"leaders":        (*Node).leaderRows,
+	"leader_moves":   (*Node).leaderMoveRows,
+	"health":         (*Node).healthRows,
+	"links":          (*Node).linkRows,
+	"round_trips":    (*Node).roundTripRows,
+	"region_links":   (*Node).regionLinkRows,
+	"answers":        (*Node).answerRows,
+	"moments":        (*Node).momentRows,
+	"lock_waits":     (*Node).waitRows,
+	"certificates":   (*Node).certificateRows,
+	"problems":       (*Node).problemRows,
+	"consistency":    (*Node).consistencyRows,
+	"moves":          (*Node).moveRows,
+	"heat":           (*Node).heatRows,
+	"replicas":       (*Node).replicaRows,
+	"locks":          (*Node).lockRows,
+	"transactions":   (*Node).transactionRows,
+	"statements":     (*Node).statementRows,
+	"advice":         (*Node).adviceRows,
+	"elsewhere":      (*Node).elsewhereRows,
+	"health_history": (*Node).healthHistoryRows,
+	"plan_history":   (*Node).planRows,
+	"versions":       (*Node).versionRows,
+	"splits":         (*Node).splitRows,
 }
 
 // Status implements server.Cluster: nodes and groups of the cluster, moves that the region has

@@ -9,6 +9,7 @@ package health
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 )
@@ -83,6 +84,21 @@ type Status struct {
 	Organs  []OrganStatus `json:"organs"`
 	SyncAge time.Duration `json:"sync_age_ns"` // of the oldest sync under way
 	Sync    time.Duration `json:"sync_ns"`     // what syncs took in the last second, on average
+	Changes []Change      `json:"changes,omitempty"`
+}
+
+// maxChanges is how many changes a monitor remembers, the newest.
+const maxChanges = 64
+
+// Change is a verdict: an organ's state is another one from then on.
+type Change struct {
+	At       time.Time     `json:"at"`
+	Organ    string        `json:"organ"`
+	From     string        `json:"from"`
+	To       string        `json:"to"`
+	Why      string        `json:"why"`
+	Leaves   bool          `json:"leaves"`
+	Patience time.Duration `json:"patience_ns"`
 }
 
 // OrganStatus is one organ's state.
@@ -109,6 +125,8 @@ type Monitor struct {
 	ticked time.Time
 	late   []time.Time // ticks that were late by more than TooOld
 	mended string
+	// changes are the newest, the oldest of them first.
+	changes []Change
 }
 
 // NewMonitor makes the monitor of a node that ticks every so often.
@@ -140,8 +158,12 @@ func (m *Monitor) Tick(now time.Time, f Facts) (v Verdict) {
 	}
 	for _, o := range organs {
 		x := m.organs[o]
-		if why := found[o]; x.observe(now, why != "", why) && o != Clock { // the clock says so itself
-			m.say(o, x)
+		was := x.state
+		if why := found[o]; x.observe(now, why != "", why) {
+			m.remember(now, o, was, x)
+			if o != Clock { // the clock says so itself
+				m.say(o, x)
+			}
 		}
 		if x.state != Well {
 			v.Unfit |= o
@@ -153,6 +175,22 @@ func (m *Monitor) Tick(now time.Time, f Facts) (v Verdict) {
 	}
 	v.SyncAge, v.Sync = m.disk.age, m.disk.mean
 	return v
+}
+
+// remember keeps a verdict with its reason.
+func (m *Monitor) remember(now time.Time, o Organ, was State, x *organ) {
+	why := x.why
+	switch x.state {
+	case Recovering:
+		why = fmt.Sprintf("it is well again, and is trusted after %v of that", x.patience)
+	case Well:
+		why = fmt.Sprintf("it has been well for %v", x.patience)
+	}
+	if len(m.changes) == maxChanges {
+		m.changes = slices.Delete(m.changes, 0, 1)
+	}
+	m.changes = append(m.changes, Change{At: now, Organ: o.String(), From: was.String(), To: x.state.String(), Why: why,
+		Leaves: o&Leading != 0, Patience: x.patience})
 }
 
 // say logs that an organ has changed its state.
@@ -172,7 +210,7 @@ func (m *Monitor) say(o Organ, x *organ) {
 func (m *Monitor) Status() *Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := &Status{SyncAge: m.disk.age, Sync: m.disk.mean}
+	s := &Status{SyncAge: m.disk.age, Sync: m.disk.mean, Changes: slices.Clone(m.changes)}
 	for _, o := range organs {
 		x := m.organs[o]
 		st := OrganStatus{Organ: o.String(), State: x.state.String(), For: time.Since(x.since), Leaves: o&Leading != 0,

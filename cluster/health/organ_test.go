@@ -1,7 +1,9 @@
 package health
 
 import (
+	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 )
@@ -82,5 +84,36 @@ func TestLateAnswers(t *testing.T) {
 		if v.Leave != c.sick || (v.Unfit == Process) != c.sick {
 			t.Errorf("confirmations are late by %v, those of others by %v: %+v", c.own, c.others, v)
 		}
+	}
+}
+
+// TestChanges: a monitor remembers its verdicts with their reasons, the newest of them.
+func TestChanges(t *testing.T) {
+	m := NewMonitor(100*time.Millisecond, slog.New(slog.DiscardHandler))
+	now := time.Unix(1000, 0)
+	tick := func(f Facts, n int) {
+		for range n {
+			now = now.Add(100 * time.Millisecond)
+			f.Heard, f.Nodes = 3, 3
+			m.Tick(now, f)
+		}
+	}
+	tick(Facts{}, 1)
+	tick(Facts{Late: 2 * TooOld}, 3)
+	tick(Facts{}, 60)
+	var got []string
+	for _, c := range m.Status().Changes {
+		got = append(got, fmt.Sprintf("%s %s -> %s, leads leave: %v: %s", c.Organ, c.From, c.To, c.Leaves, c.Why))
+	}
+	if len(got) != 3 || !strings.HasPrefix(got[0], "process well -> sick, leads leave: true: ") || strings.HasSuffix(got[0], ": ") ||
+		!strings.HasPrefix(got[1], "process sick -> recovering") || got[2] != "process recovering -> well, leads leave: true: it has been well for 5s" {
+		t.Errorf("the verdicts are %q", got)
+	}
+	for range 60 {
+		tick(Facts{Late: 2 * TooOld}, 1)
+		tick(Facts{}, 1)
+	}
+	if all := m.Status().Changes; len(all) != maxChanges || !all[len(all)-1].At.Equal(now) {
+		t.Errorf("%d verdicts are kept, the newest of %v", len(all), all[len(all)-1].At)
 	}
 }

@@ -96,7 +96,7 @@ func (b *tab) tabbed(name string) {
 	}
 	b.do(chromedp.Focus(".skip"), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab, chromedp.KeyModifiers(8))) // shift
 	const at = "(() => { const e = document.activeElement, s = getComputedStyle(e); return [e.dataset.tab || e.tagName," +
-		"s.outlineStyle !== 'none' && parseFloat(s.outlineWidth) > 0 || e.matches('.region, .arc') ? 'seen' : s.outlineStyle + s.outlineWidth + e.outerHTML.slice(0, 60)] })()"
+		"s.outlineStyle !== 'none' && parseFloat(s.outlineWidth) > 0 || e.matches('.region:focus-visible, .link:focus-visible') ? 'seen' : s.outlineStyle + s.outlineWidth + e.outerHTML.slice(0, 60)] })()"
 	for range len(want) + 2 {
 		var now []string
 		if b.eval(at, &now); len(got) > 0 && (now[0] == got[0] || now[0] == "BODY") {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -12,6 +13,8 @@ import (
 // order is a statement of the user.
 type order struct {
 	Statement string `json:"statement"`
+	// Database has the names that name none; empty: such names are refused.
+	Database string `json:"database"`
 	// Explain asks for the plan instead.
 	Explain bool `json:"explain"`
 	// Changes allows statements that are not known to only read.
@@ -21,6 +24,8 @@ type order struct {
 const (
 	// maxStatement bounds a statement, in bytes.
 	maxStatement = 64 << 10
+	// maxDatabase bounds the name of a database, in bytes: 64 characters.
+	maxDatabase = 256
 	// statementTimeout is when a statement is killed, and graceTimeout how long its end is waited
 	// for.
 	statementTimeout = 30 * time.Second
@@ -87,6 +92,14 @@ func (s *session) execute(in order) outcome {
 	// What check takes for reading may call a function that changes rows: the server says no.
 	if t := s.box.run(watching, nil, "SET SESSION TRANSACTION "+access); t.Error != "" {
 		return outcome{table: t}
+	}
+	// A session cannot go back to having no database: where it has had one, it is in one without
+	// tables of users otherwise.
+	if in.Database != "" || s.box.used {
+		if t := s.box.run(watching, nil, "USE "+quote(cmp.Or(in.Database, "information_schema"))); t.Error != "" {
+			return outcome{table: t}
+		}
+		s.box.used = true
 	}
 	over, killed := make(chan struct{}), make(chan struct{})
 	enough := make(chan struct{})
@@ -178,6 +191,9 @@ func (o order) check() string {
 	if strings.TrimSpace(o.Statement) == "" {
 		return "write a statement"
 	}
+	if len(o.Database) > maxDatabase {
+		return "the name of a database has 64 characters at most"
+	}
 	if len(o.Statement) > maxStatement {
 		return "the statement is longer than 64 KiB"
 	}
@@ -187,7 +203,7 @@ func (o order) check() string {
 	}
 	if enders[w[0]] {
 		return "statements here are transactions of their own, and keep no current database: leave out " +
-			strings.ToUpper(w[0]) + ", and write DATABASE.TABLE"
+			strings.ToUpper(w[0]) + ", and name the database beside the statement, or write DATABASE.TABLE"
 	}
 	if o.Explain && !plan(w) {
 		w = append([]string{"explain"}, w...)

@@ -25,6 +25,7 @@ type link struct {
 	pool *sql.DB
 	conn *sql.Conn
 	turn chan struct{}
+	used bool // the session has had a database; whoever has the turn reads and writes it
 	gone atomic.Bool
 }
 

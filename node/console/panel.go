@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -46,6 +48,8 @@ var panels = map[string][]question{
 		{name: "advice", query: "SELECT * FROM godwit.advice ORDER BY advice"},
 	},
 	"why": {
+		{name: "tables", query: "SELECT CONCAT(table_schema, '.', table_name) AS table_name FROM information_schema.tables WHERE table_type = " +
+			"'BASE TABLE' AND table_schema NOT IN ('godwit', 'information_schema', 'mysql', 'performance_schema', 'sys') ORDER BY 1 LIMIT 500"},
 		{name: "transactions", query: "SELECT * FROM godwit.transactions ORDER BY age_ms DESC LIMIT 200"},
 		{name: "locks", query: "SELECT * FROM godwit.locks ORDER BY granted LIMIT 500"},
 		{name: "moves", query: "SELECT at, row_name, from_region, to_region, triggered_by, why, cost, dry_run " +
@@ -55,6 +59,8 @@ var panels = map[string][]question{
 		{name: "clock_history", query: "SELECT * FROM godwit.clock_history ORDER BY at DESC LIMIT 50"},
 		{name: "consistency", query: "SELECT * FROM godwit.consistency ORDER BY at DESC LIMIT 50"},
 		{name: "splits", query: "SELECT * FROM godwit.splits ORDER BY at DESC LIMIT 50"},
+		{name: "plan_history", query: "SELECT * FROM godwit.plan_history ORDER BY at DESC LIMIT 50"},
+		{name: "health_history", query: "SELECT * FROM godwit.health_history ORDER BY at DESC LIMIT 100"},
 	},
 	"health": {
 		{name: "problems", query: "SELECT * FROM godwit.problems"},
@@ -70,6 +76,22 @@ var panels = map[string][]question{
 		{name: "backups", query: "SHOW BACKUP SCHEDULES"},
 		{name: "epochs", query: "SELECT node, region, state, view_number, applied_epoch, lag_epochs, committed, conflicts, " +
 			"resubmitted, why FROM godwit.epochs"},
+	},
+	"node": {
+		{name: "health", query: "SELECT * FROM godwit.health WHERE node = ?"},
+		{name: "clock", query: "SELECT * FROM godwit.clock WHERE node = ?"},
+		{name: "changes", query: "SELECT * FROM godwit.health_history WHERE node = ? ORDER BY at DESC LIMIT 5"},
+	},
+	"table": {
+		{name: "locality"}, // SHOW LOCALITY takes no placeholder
+		{name: "homes", query: "SELECT home_region, COUNT(*) AS hot_rows, SUM(heat) AS heat, SUM(home_heat) AS home_heat, SUM(pinned) AS pinned_rows " +
+			"FROM godwit.heat WHERE table_name = ? GROUP BY home_region"},
+		{name: "moves", query: "SELECT at, row_name, from_region, to_region, why, dry_run FROM godwit.moves WHERE table_name = ? " +
+			"ORDER BY at DESC LIMIT 50"},
+		{name: "statements", query: "SELECT region, digest_text, statements, p50_ms, p99_ms, total_ms, wan_round_trips FROM godwit.statements " +
+			"WHERE digest_text LIKE CONCAT('%`', SUBSTRING_INDEX(?, '.', -1), '`%') ORDER BY total_ms DESC LIMIT 50"},
+		{name: "advice", query: "SELECT kind, why, do_this, saves_s, region, statement_kind, p50_ms, p50_ms_after FROM godwit.advice WHERE table_name = ?"},
+		{name: "splits", query: "SELECT * FROM godwit.splits WHERE table_name = ? ORDER BY at DESC LIMIT 20"},
 	},
 	"elsewhere": {
 		{name: "elsewhere", query: "SELECT * FROM godwit.elsewhere WHERE digest = ? ORDER BY region, avg_ms_there"},
@@ -103,6 +125,52 @@ type shown struct {
 	Places map[string]Place `json:"places,omitempty"`
 }
 
+// bind puts into the questions of a page what the viewer asks for; then it is for that one viewer.
+// why says what is wrong with that.
+func bind(name string, questions []question, q url.Values) (asked bool, why string) {
+	value := ""
+	switch name {
+	case "row":
+		if value = q.Get("name"); value == "" || len(value) > maxRowName {
+			return true, "name a row, such as shop.carts(7), in 1024 bytes at most"
+		}
+	case "table":
+		db, table, _ := strings.Cut(q.Get("name"), ".")
+		if value = q.Get("name"); db == "" || table == "" || len(value) > maxRowName {
+			return true, "name a table, such as shop.carts, in 1024 bytes at most"
+		}
+		questions[0].query = "SHOW LOCALITY FROM " + quote(db) + "." + quote(table)
+	case "node":
+		if n, err := strconv.ParseUint(q.Get("id"), 10, 16); err != nil || n == 0 {
+			return true, "name a node by its number, as id=2"
+		}
+		value = q.Get("id")
+	case "elsewhere":
+		if value = q.Get("digest"); len(value) != maxDigest {
+			return true, "name a digest of 64 digits, as godwit.statements has them"
+		}
+	case "then":
+		at, err := time.Parse(time.RFC3339, q.Get("at"))
+		if err != nil {
+			return true, "name a time as at=2006-01-02T15:04:05Z"
+		}
+		value = at.UTC().Format("2006-01-02 15:04:05.000000")
+	default:
+		return false, ""
+	}
+	for i, x := range questions {
+		for range strings.Count(x.query, "?") {
+			if i > 0 || name != "table" { // a name may have a question mark
+				questions[i].args = append(questions[i].args, value)
+			}
+		}
+	}
+	return true, ""
+}
+
+// quote writes a name as SQL has it.
+func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
+
 // panel answers what a page shows.
 func (c *Console) panel(w http.ResponseWriter, r *http.Request, s *session) {
 	name := r.PathValue("panel")
@@ -111,37 +179,11 @@ func (c *Console) panel(w http.ResponseWriter, r *http.Request, s *session) {
 		fail(w, http.StatusNotFound, "the console has no such page")
 		return
 	}
-	if name == "row" {
-		row := r.URL.Query().Get("name")
-		if row == "" || len(row) > maxRowName {
-			fail(w, http.StatusBadRequest, "name a row, such as shop.carts(7), in 1024 bytes at most")
-			return
-		}
-		for i := range questions {
-			questions[i].args = []any{row}
-		}
+	asked, why := bind(name, questions, r.URL.Query())
+	if why != "" {
+		fail(w, http.StatusBadRequest, why)
+		return
 	}
-	if name == "elsewhere" {
-		digest := r.URL.Query().Get("digest")
-		if len(digest) != maxDigest {
-			fail(w, http.StatusBadRequest, "name a digest of 64 digits, as godwit.statements has them")
-			return
-		}
-		questions[0].args = []any{digest}
-	}
-	if name == "then" {
-		at, err := time.Parse(time.RFC3339, r.URL.Query().Get("at"))
-		if err != nil {
-			fail(w, http.StatusBadRequest, "name a time as at=2006-01-02T15:04:05Z")
-			return
-		}
-		for i, q := range questions {
-			for range strings.Count(q.query, "?") {
-				questions[i].args = append(questions[i].args, at.UTC().Format("2006-01-02 15:04:05.000000"))
-			}
-		}
-	}
-	asked := name == "row" || name == "then" || name == "elsewhere" // it is for one viewer
 	select {
 	case s.asked <- struct{}{}:
 		defer func() { <-s.asked }()

@@ -254,6 +254,8 @@ var bad = []struct{ method, path, kind, body string }{
 	{"POST", "api/none", "", ""},
 	{"GET", "api/panel/row?name=" + strings.Repeat("x", maxRowName+1), "", ""},
 	{"GET", "api/panel/elsewhere?digest=short", "", ""},
+	{"GET", "api/panel/node?id=two", "", ""},
+	{"GET", "api/panel/table?name=noplace", "", ""},
 	{"GET", "api/login", "", ""},
 	{"GET", "api/session?x=1", "", ""},
 	{"CONNECT", "", "", ""},

@@ -314,6 +314,7 @@ var allowed = map[string][]string{
 	"node/bundle": {"obs/audit"},
 	// certs, waits and moments put together what the node has asked for
 	"node/certs": {"mechanism/ident", "sql/server"}, "node/waits": {"owner", "sql/server"},
+	"node/decided": {"cluster", "sql/server", "txn/multimaster"},
 	"node/moments": {"mechanism/wan", "sql/server", "sql/statements"},
 	// meter shows figures that it is told
 	"node/meter": {"obs", "sql/digest"},
@@ -337,7 +338,7 @@ var allowed = map[string][]string{
 	"node/web": {"cluster", "cluster/join", "mechanism/ident", "mechanism/wan", "node/console", "obs/audit"},
 	"node": append([]string{"txn/bounds", "txn/mover", "node/spare",
 		"sql/describe", "sql/recorded", "sql/recording", "sql/schema", "node/adviser",
-		"node/bundle", "node/console", "node/early", "node/evacuate", "node/knobs", "node/memory", "node/meter", "node/moments", "node/certs", "node/waits", "node/residency", "node/room", "node/shards", "node/web",
+		"node/bundle", "node/console", "node/decided", "node/early", "node/evacuate", "node/knobs", "node/memory", "node/meter", "node/moments", "node/certs", "node/waits", "node/residency", "node/room", "node/shards", "node/web",
 		"sql/ddl/sharding", "owner", "owner/gauge", "owner/homing", "owner/rewind", "owner/view", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "cluster/placed", "cluster/replace", "cluster/upgrade", "obs/audit", "obs/otlp",
 		"cluster/join", "kv/hold", "sql/admit", "sql/backup", "sql/backup/place", "sql/changefeed/sink", "sql/digest", "sql/server", "policy/advice", "policy/epoch", "policy/placement", "policy/plan", "policy/split",
 		"mechanism/wan/overlay", "mechanism/ident",

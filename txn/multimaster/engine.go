@@ -3,6 +3,7 @@ package multimaster
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -120,6 +121,7 @@ type Engine struct {
 	submissions // guarded by mu
 	comparison  // guarded by mu
 	planner     // guarded by mu, but for its own mutex
+	replans     []Replan
 	lifecycle   // guarded by mu, but for its channels
 }
 
@@ -215,6 +217,8 @@ type Status struct {
 	Plan          string
 	Planned, Flat time.Duration
 	Why           string // it has stopped
+	// Replans are the newest plans that this node has made for all, the oldest of them first.
+	Replans []Replan `json:",omitempty"`
 }
 
 // States of a node.
@@ -246,6 +250,7 @@ func (e *Engine) Status() Status {
 	if p := e.inForce; p != nil && e.active {
 		st.Plan, st.Planned, st.Flat = describe(p, st.Members), p.Makespan, p.Flat
 	}
+	st.Replans = slices.Clone(e.replans)
 	return st
 }
 

@@ -83,8 +83,33 @@ func (e *Engine) planAnew(comm *collective.Comm, members []base.NodeID, keeper *
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.active && e.comm == comm && text != e.chosen {
+		e.remember(Replan{At: time.Now(), View: e.place.View.Number, From: e.chosen, To: text, Planned: p.Makespan, Flat: p.Flat,
+			Bytes: p.Cost.WANBytes, Messages: p.Cost.Messages})
 		e.chosen, e.next = text, p.Encode()
 	}
+}
+
+// maxReplans is how many decisions a node remembers, the newest.
+const maxReplans = 64
+
+// Replan is the decision that rounds travel in another way from then on.
+type Replan struct {
+	At       time.Time
+	View     uint64
+	From, To string // as Status has them; From is empty for the first plan of a view
+	// Planned and Flat are what a round is predicted to take, so and directly; Bytes what it sends
+	// between regions, in Messages.
+	Planned, Flat time.Duration
+	Bytes         float64
+	Messages      int
+}
+
+// remember keeps a decision. The caller holds mu.
+func (e *Engine) remember(r Replan) {
+	if len(e.replans) == maxReplans {
+		e.replans = slices.Delete(e.replans, 0, 1)
+	}
+	e.replans = append(e.replans, r)
 }
 
 // planLead is how many epochs after the one that tells it a plan holds, so that all members follow

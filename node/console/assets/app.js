@@ -107,6 +107,9 @@ function refused(t) {
   return 'SQL says' + (t.code ? ' (' + t.code + ')' : '') + ': ' + t.error;
 }
 
+// picks are what a click on a value of a column does, on any page.
+const picks = { row_name: (v) => whyRow(v), table_name: (v) => whyTable(v), node: (v) => whyNode(v), peer: (v) => whyNode(v), leader: (v) => whyNode(v) };
+
 // Grid is a table that is refreshed in place: what has not changed stays, with its focus.
 class Grid {
   constructor(opt) {
@@ -140,7 +143,7 @@ class Grid {
         td.dataset.v = v;
         td.className = r[j] === null ? 'null' : !raw && c.endsWith('state') && sickWords.has(v) ? 'sick'
           : isNumber(r[j]) && !(yesNo.has(c) && !raw) ? 'num' : v.length > 40 ? 'long' : v.length < 28 ? 'short' : '';
-        const pick = raw || r[j] === null ? null : c === 'row_name' ? () => whyRow(v) : this.opt.pick?.[c];
+        const pick = raw || r[j] === null ? null : this.opt.pick?.[c] || picks[c];
         if (pick) {
           td.replaceChildren(make('button', { type: 'button', class: 'plain', on: { click: () => pick(v) } }, v));
         } else {
@@ -268,15 +271,23 @@ const noteHere = () => `As node ${here.node} (${here.region}) sees it.`;
 let world = null;
 const pages = {
   map() {
-    let chosen = here.region, latest = null, before = null, newest = null, arrived = 0;
+    let chosen = pages.map.chosen || here.region, latest = null, before = null, newest = null, arrived = 0;
     const seen = new Set();
     let first = true;
     let past = null; // what is shown of another moment
     const again = () => (past ? showPast(past) : latest && show(latest));
-    const map = new WorldMap($('world'), (region) => {
-      chosen = region;
+    let picked = pages.map.picked || null; // a link, or a node, that is told of instead of the region
+    pages.map.picked = null;
+    const pick = (what, region) => {
+      picked = what;
+      chosen = pages.map.chosen = region;
       again();
-    });
+    };
+    const map = new WorldMap($('world'), (region) => pick(null, region), (a, b) => pick({ link: [a, b] }, chosen));
+    pages.map.show = (what) => {
+      pick(what, chosen);
+      $('chosen').scrollIntoView({ block: 'nearest' });
+    };
     const colour = $('colour');
     colour.value = pages.map.colour || 'rtt';
     const recolour = () => {
@@ -322,7 +333,9 @@ const pages = {
       if (seen.size > 5000) seen.clear();
       first = false;
       showProblems(t.problems);
-      showChosen(chosen, nodes, groups, rate(nodes.filter((n) => n.region === chosen), out.at),
+      if (picked?.link) showLink(picked.link, links(regions, t, before, out), t);
+      else if (picked?.node) showNode(picked.node, nodes, groups);
+      else showChosen(chosen, nodes, groups, rate(nodes.filter((n) => n.region === chosen), out.at),
         answered(chosen, perSecond(before, out).answers, t.answers));
       tables(t);
     };
@@ -349,7 +362,8 @@ const pages = {
       for (const m of objects(t.leader_moves)) if (of.get(m.from_node) !== of.get(m.to_node)) map.fly(of.get(m.from_node), of.get(m.to_node), true);
       const rates = perSecond(earlier, then);
       const mine = [...rates.answers].filter(([key]) => key.startsWith(chosen + '\n')).reduce((n, [, x]) => n + x, 0);
-      showLines(chosen, [...(rates.seconds ? [`Its clients made ${shown('', String(mine))} statements a second.`] : []),
+      if (picked?.link) showLink(picked.link, links(spots(latest?.places, nodes, sum), t, earlier, then), t);
+      else showLines(chosen, [...(rates.seconds ? [`Its clients made ${shown('', String(mine))} statements a second.`] : []),
         ...[answered(chosen, rates.answers, t.answers, true)].filter(Boolean),
         ...nodes.filter((n) => n.region === chosen).map((n) => `Node ${n.node} was ${n.state}` +
           (n.state === 'live' ? `, and led ${n.leads} group${n.leads === '1' ? '' : 's'}.` : '.'))]);
@@ -418,6 +432,8 @@ const pages = {
     return refresh('statements', 5000, (out) => {
       latest = objects(out.tables.statements);
       tables(out.tables);
+      if (pages.statements.next) whySlow(pages.statements.next, latest);
+      pages.statements.next = '';
     });
   },
 
@@ -435,7 +451,8 @@ const pages = {
   why() {
     $('row').addEventListener('submit', (e) => {
       e.preventDefault();
-      lookUp(e.target.elements.name.value.trim());
+      const name = e.target.elements.name.value.trim();
+      (name.includes('(') ? lookUp : tellTable)(name);
     });
     const led = 'In the groups that this node leads; ask another node for its own.';
     const tables = grids({
@@ -447,7 +464,11 @@ const pages = {
       splits: { title: 'Tables that got more shards, and why', empty: 'None.' },
       consistency: { title: 'How transactions cross regions', note: noteHere(), empty: 'No decision yet.' },
       clock_history: { title: 'Changes of the clock mode', empty: 'None.' },
+      plan_history: { title: 'How rounds of multi-master tables travel, and why', note: 'Nodes of a group are joined by +, ' +
+        'the one that speaks for it has a star, and A>B>C goes over B.', empty: 'No plan has been made.' },
+      health_history: { title: 'Nodes that were judged sick, and well again', empty: 'None.' },
       locks: { title: 'Locks', note: led, empty: 'None.', yesNo: ['granted'] },
+      tables: { title: 'Tables', note: 'Choose one to see where its rows live, what moves and what it costs.', empty: 'There is none that you may see.' },
     });
     return refresh('why', 5000, (out) => tables(out.tables));
   },
@@ -477,6 +498,7 @@ const pages = {
   sql() {
     const form = $('sql'), box = $('statement');
     box.value = pages.sql.text || '';
+    form.elements.database.value = pages.sql.database || '';
     let running = false;
     const run = async (explain) => {
       if (running) return;
@@ -485,7 +507,8 @@ const pages = {
       $('stop').disabled = false;
       $('result').replaceChildren(make('p', { class: 'note' }, 'Running …'));
       try {
-        const out = await api('sql', { statement: box.value, explain, changes: form.elements.changes.checked });
+        const out = await api('sql', { statement: box.value, database: form.elements.database.value.trim(), explain,
+          changes: form.elements.changes.checked });
         if (page.name === 'sql') showResult(out);
       } catch (e) {
         if (e.status === 401) return loggedOut(e.message);
@@ -512,7 +535,7 @@ const pages = {
     });
     if (pages.sql.explain) run(true);
     pages.sql.explain = false;
-    return () => { pages.sql.text = box.value; };
+    return () => { [pages.sql.text, pages.sql.database] = [box.value, form.elements.database.value]; };
   },
 };
 
@@ -570,7 +593,7 @@ async function whySlow(text, statements) {
     make('h3', {}, 'What it would cost from other regions'), ...elsewhere(others.elsewhere, statements),
     make('h3', {}, 'What to do'),
     ...(todo.length ? todo : [make('p', { class: 'note' }, 'The adviser has nothing for its tables.')]),
-    make('p', {}, make('button', { type: 'button', on: { click: () => toSQL(text.replace(/\?(, \.\.\.)?|\.\.\./g, '1'), true) } },
+    make('p', {}, make('button', { type: 'button', on: { click: () => toSQL(explainable(mine), true, mine[0].schema_name || '') } },
       'Show its plan'))));
 
   function names(digest, table) {
@@ -578,6 +601,13 @@ async function whySlow(text, statements) {
     if (low.includes(q(db) + ' . ' + q(t)) || low.includes(q(db) + '.' + q(t))) return true;
     return low.includes(q(t)) && mine.some((s) => s.schema_name?.toLowerCase() === db);
   }
+}
+
+// explainable is a statement of a digest with something in the place of its literals: a plan needs them. The sample has
+// one for each, where the digest has dots for several.
+function explainable(mine) {
+  const sample = mine.map((s) => s.sample).find((x) => x && x.length < 1000) || mine[0].digest_text;
+  return sample.replace(/\?(, \.\.\.)?|\.\.\./g, '1');
 }
 
 // elsewhere is what a statement would cost in other regions, whether their clients have executed it or not.
@@ -631,9 +661,11 @@ function advised(rows, mine) {
     make('p', {}, make('button', { type: 'button', on: { click: () => toSQL(a.do_this, false) } }, 'Take it to the SQL page')));
 }
 
-// toSQL opens the page SQL with a statement; explain: its plan is asked for at once.
-function toSQL(text, explain) {
+// toSQL opens the page SQL with a statement; explain: its plan is asked for at once. Names without a database are
+// those of the one that is given.
+function toSQL(text, explain, database = '') {
   pages.sql.text = text;
+  pages.sql.database = database;
   pages.sql.explain = explain;
   location.hash = '#sql';
 }
@@ -770,7 +802,55 @@ function showChosen(region, nodes, groups, perSecond, answers) {
   showLines(region, lines);
 }
 
-// showLines tells of the chosen region.
+// showLink tells of a link that is chosen.
+function showLink([a, b], all, t) {
+  const l = all.find((x) => x.a === a && x.b === b);
+  if (!l) return showLines(`${a} – ${b}`, ['There is no such link now.']);
+  const moved = (rows) => objects(rows).filter((m) => (m.from_region === a && m.to_region === b) || (m.from_region === b && m.to_region === a)).length;
+  const peers = objects(t.links).filter((x) => (here.region === a && x.region === b) || (here.region === b && x.region === a));
+  showLines(`${a} – ${b}`, [
+    l.ms === null ? 'No round trip is known.' : `A round trip takes ${l.ms} ms.`,
+    l.loss === null ? 'Loss is not known.' : `${texts.loss(l.loss)} of the packets were lost in the last minute.`,
+    l.rate === null ? 'Bytes a second are not known yet.' : `${texts.bytes(l.rate)} go over it, in both directions.`,
+    ...(l.asked === null ? [] : [`${texts.asked(l.asked)} statements of clients at one end are answered at the other.`]),
+    ...peers.map((p) => `Node ${p.peer} there is ${p.connected === '1' ? 'connected with this node' : 'not connected with this node'}` +
+      (p.detour !== null ? `, over node ${p.detour} as the direct way is cut.` : p.relay !== null ? `, and is reached faster over node ${p.relay}.` : '.')),
+    `Of the newest moves of rows ${moved(t.moves)} went over it.`]);
+}
+
+// showNode tells of a node that is chosen: what it is doing at once, what it finds of itself when it is asked.
+async function showNode(id, nodes, groups) {
+  const n = nodes.find((x) => x.node === id);
+  if (!n) return showLines('Node ' + id, ['There is no such node.']);
+  const leads = groups.filter((g) => g.leader === id).map((g) => g.name);
+  const lines = [`It is ${n.state}, in ${n.region}, at ${n.address}; SQL clients find it at ${n.sql_address || 'no address'}.`,
+    ...(n.state !== 'live' ? [] : [`It has been up for ${duration(Number(n.uptime_s))}, with version ${n.version}.`,
+      leads.length ? `It leads ${leads.join(', ')}, and holds ${n.replicas} replicas.` : `It leads nothing, and holds ${n.replicas} replicas.`,
+      `${shown('sessions', n.sessions)} sessions, ${bytes(Number(n.disk_bytes))} on disk, ${bytes(Number(n.mem_bytes))} of memory.`])];
+  if (showNode.last?.id !== id || Date.now() - showNode.last.at > 5000) {
+    showNode.last = { id, at: Date.now(), lines: showNode.last?.id === id ? showNode.last.lines : [] };
+    const mine = showNode.last;
+    api('panel/node?id=' + encodeURIComponent(id)).then(({ tables: t }) => {
+      const sick = objects(t.health).filter((h) => h.state !== 'well'), [c] = objects(t.clock);
+      mine.lines = [
+        t.health?.error ? refused(t.health) : !t.health?.rows?.length ? 'It does not say how it is.'
+          : sick.length ? sick.map((h) => `Its ${h.organ} is ${h.state}: ${h.why}. ${h.what_to_do || ''}`).join(' ') : 'All of its organs are well.',
+        ...(c ? [`Its clock (${c.source}) is at most ${shown('', c.bound_ms)} ms off, as it says itself.`] : []),
+        ...objects(t.changes).slice(0, 5).map((h) => `${h.at}: its ${h.organ} went from ${h.from_state} to ${h.to_state}: ${h.why}.`)];
+      if (page?.name === 'map' && $('chosen').dataset.region === 'Node ' + id) showLines('Node ' + id, [...lines, ...mine.lines]);
+    }, (e) => { mine.lines = [e.message]; });
+  }
+  showLines('Node ' + id, [...lines, ...showNode.last.lines]);
+}
+
+// whyNode shows on the map a node that was chosen on any page.
+function whyNode(id) {
+  if (page?.name === 'map') return pages.map.show({ node: id });
+  pages.map.picked = { node: id };
+  location.hash = '#map';
+}
+
+// showLines tells of what is chosen.
 function showLines(region, lines) {
   const box = $('chosen');
   const key = region + JSON.stringify(lines);
@@ -861,8 +941,47 @@ function waitGraph(waits) {
 
 function whyRow(name) {
   whyRow.next = name;
+  whyTable.next = '';
   if (page?.name === 'why') lookUp(name);
   else location.hash = '#why';
+}
+
+function whyTable(name) {
+  [whyTable.next, whyRow.next] = [name, ''];
+  if (page?.name === 'why') tellTable(name);
+  else location.hash = '#why';
+}
+
+// tellTable tells what is known of a table: where its rows live, who uses them, what statements on it cost.
+async function tellTable(name) {
+  whyTable.next = '';
+  const box = $('row-out');
+  $('row').elements.name.value = name;
+  box.replaceChildren(make('p', { class: 'note' }, 'Asking …'));
+  box.scrollIntoView({ block: 'nearest' });
+  try {
+    const { tables: t } = await api('panel/table?name=' + encodeURIComponent(name));
+    const [l] = objects(t.locality), out = [make('h3', {}, 'Table ' + name)];
+    if (l) out.push(make('p', {}, Object.entries(l).filter(([c, v]) => v !== null && c !== 'table').map(([c, v]) => `${title(c)}: ${v}`).join('; ') + '.'));
+    else out.push(make('p', { class: 'warn' }, t.locality?.error ? refused(t.locality) : 'Its locality is not known.'));
+    for (const [key, opt] of Object.entries({
+      homes: { title: 'Where its hot rows live, and who uses them', note: 'Those that this node owns.', empty: 'This node owns none that are hot.' },
+      moves: { title: 'Where its rows have moved', empty: 'None has moved that this region has seen.' },
+      statements: { title: 'Statements that name it', pick: { digest_text: (text) => {
+        pages.statements.next = text;
+        location.hash = '#statements';
+      } }, empty: 'None has been counted.' },
+      advice: { title: 'Advice on it', empty: 'There is none.' },
+      splits: { title: 'Its shards', empty: 'It has got none by itself.' } })) {
+      const g = new Grid(opt);
+      g.set(t[key]);
+      out.push(g.root);
+    }
+    box.replaceChildren(...out);
+  } catch (e) {
+    if (e.status === 401) return loggedOut(e.message);
+    box.replaceChildren(make('p', { class: 'bad' }, e.message));
+  }
 }
 
 // lookUp tells the life of a row.
@@ -960,6 +1079,7 @@ function go() {
   $('main').focus({ preventScroll: true });
   scrollTo(0, 0);
   if (name === 'why' && whyRow.next) lookUp(whyRow.next);
+  if (name === 'why' && whyTable.next) tellTable(whyTable.next);
 }
 
 function loggedIn(id) {

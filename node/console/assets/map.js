@@ -67,11 +67,23 @@ function stepOf(colour, v) {
   return v === null ? 'r0' : scales[colour].find(([most]) => v < most)[1];
 }
 
+// press has a part of the map be a button.
+function press(g, pick) {
+  g.addEventListener('click', pick);
+  g.addEventListener('keydown', (e) => {
+    if (e.key === 'Enter' || e.key === ' ') {
+      e.preventDefault();
+      pick();
+    }
+  });
+}
+
 export class WorldMap {
-  // choose is called with the name of a region that the user picks.
-  constructor(svg, choose) {
+  // choose is called with the name of a region that the user picks, link with the two of a link.
+  constructor(svg, choose, link) {
     this.svg = svg;
     this.choose = choose;
+    this.link = link;
     this.colour = 'rtt'; // a key of scales
     this.land = node('g');
     this.arcs = node('g');
@@ -113,8 +125,8 @@ export class WorldMap {
     for (const l of links) this.ways.set(l.a + '\n' + l.b, arc(this.place(regions, l.a), this.place(regions, l.b)));
     this.fit(width, links);
     const k = this.box[2] / width; // units a pixel
+    const { region: focus, link: line } = document.activeElement?.dataset || {};
     this.arcs.replaceChildren(...links.map((l) => this.drawLink(l, k)));
-    const focus = document.activeElement?.dataset?.region;
     this.taken = regions.map((r) => { // no label covers a region
       const [x, y] = this.at.get(r.name);
       return [x - 14 * k, y - 14 * k, x + 14 * k, y + 14 * k];
@@ -125,6 +137,7 @@ export class WorldMap {
     }
     this.spots.replaceChildren(...marks);
     if (focus) this.spots.querySelector(`[data-region="${CSS.escape(focus)}"]`)?.focus();
+    if (line) this.arcs.querySelector(`[data-link="${CSS.escape(line)}"]`)?.focus();
   }
 
   place(regions, name) {
@@ -156,9 +169,13 @@ export class WorldMap {
     if (l.loss !== null) facts.push(texts.loss(l.loss) + ' of the packets lost');
     if (l.rate !== null) facts.push(texts.bytes(l.rate));
     if (l.asked !== null) facts.push(texts.asked(l.asked) + ' statements answered at the other end');
-    return node('path', { class: 'arc ' + stepOf(this.colour, l[fields[this.colour]]) + (l.cut ? ' cut' : ''), 'stroke-width': wide.toFixed(2),
-      d: this.ways.get(l.a + '\n' + l.b).map(path).join('') },
-      node('title', {}, `${l.a} – ${l.b}: ${facts.join(', ')}`));
+    const d = this.ways.get(l.a + '\n' + l.b).map(path).join(''), text = `${l.a} – ${l.b}: ${facts.join(', ')}`;
+    // A line is thin: what lies beside it counts as it.
+    const g = node('g', { class: 'link', tabindex: 0, role: 'button', 'data-link': l.a + ' – ' + l.b, 'aria-label': 'Link ' + text },
+      node('path', { class: 'arc ' + stepOf(this.colour, l[fields[this.colour]]) + (l.cut ? ' cut' : ''), 'stroke-width': wide.toFixed(2), d }),
+      node('path', { class: 'near', 'stroke-width': (16 * k).toFixed(2), d }), node('title', {}, text));
+    press(g, () => this.link(l.a, l.b));
+    return g;
   }
 
   // label writes on a link what its colour shows, where nothing else is.
@@ -212,14 +229,7 @@ export class WorldMap {
       'stroke-width': 3 * k }, r.name));
     if (two) g.append(node('text', { class: 'sub', x: sx, y: sy + 25 * k, 'text-anchor': anchor, 'font-size': 11 * k,
       'stroke-width': 3 * k }, sub));
-    const pick = () => this.choose(r.name);
-    g.addEventListener('click', pick);
-    g.addEventListener('keydown', (e) => {
-      if (e.key === 'Enter' || e.key === ' ') {
-        e.preventDefault();
-        pick();
-      }
-    });
+    press(g, () => this.choose(r.name));
     return g;
   }
 
