@@ -321,8 +321,10 @@ func (f *Facts) why(t *Table, uses []*Use, p Place) string {
 	case p.Locality == MultiMaster:
 		return fmt.Sprintf("%.0f %% of its statements wait for the WAN, from %d regions", share(far, all), count(reads, writes))
 	case p.In != nil:
-		return fmt.Sprintf("%.0f %% of its statements are writes, and %.0f %% of all come from %s, where copies would be", share(w, all),
-			share(p.In.of(reads)+p.In.of(writes), all), f.names(slices.Concat(p.In.Regions, p.In.Readers), ""))
+		home := p.In.Regions[0]
+		return fmt.Sprintf("%.0f %% of its statements are writes, and %.0f %% of all come from %s, where copies would be; a majority is "+
+			"%.0f ms away from %s, and would be %.0f", share(w, all), share(p.In.of(reads)+p.In.of(writes), all),
+			f.names(slices.Concat(p.In.Regions, p.In.Readers), ""), f.quorum(t.Place, home), f.Regions[home], f.quorum(p, home))
 	case p.Async && !t.Async:
 		return fmt.Sprintf("%.0f %% of its statements are writes, which wait for a majority of the regions", share(w, all))
 	}

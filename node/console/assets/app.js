@@ -553,8 +553,7 @@ function showAdvice(t) {
       make('h2', {}, a.advice + '. ' + a.table_name + ': ' + a.kind),
       make('p', {}, 'It would have saved ' + duration(Number(a.saves_s)) + ': ' + a.why + '.'),
       a.gives_up === null ? '' : make('p', { class: 'warn' }, 'It gives up ' + a.gives_up + '.'),
-      make('pre', {}, a.do_this),
-      make('p', {}, make('button', { type: 'button', on: { click: () => toSQL(a.do_this, false) } }, 'Take it to the SQL page')),
+      ...steps(a.do_this, {}),
       make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'What advice ' + a.advice + ' would do' },
         make('table', {}, make('thead', {}, make('tr', {}, ...head.map((h) => make('th', { scope: 'col' }, h)))),
           make('tbody', {}, ...lines))));
@@ -655,10 +654,16 @@ function advised(rows, mine) {
   const regions = new Set(mine.map((s) => s.region)), kind = /^\s*select/i.test(mine[0].digest_text) ? 'read' : 'write';
   const effects = rows.filter((r) => regions.has(r.region) && r.statement_kind === kind).map((r) =>
     `${r.region}: the median of ${kind}s goes from ${shown('p50_ms', r.p50_ms)} to ${shown('p50_ms', r.p50_ms_after)} ms`);
-  return make('div', { class: 'advised' }, make('p', {}, a.why + '.'), make('pre', { tabindex: 0 }, a.do_this),
+  return make('div', { class: 'advised' }, make('p', {}, a.why + '.'),
     make('p', {}, effects.join('; ') + (effects.length ? '.' : '')),
-    a.gives_up === null ? '' : make('p', { class: 'warn' }, 'It gives up ' + a.gives_up + '.'),
-    make('p', {}, make('button', { type: 'button', on: { click: () => toSQL(a.do_this, false) } }, 'Take it to the SQL page')));
+    a.gives_up === null ? '' : make('p', { class: 'warn' }, 'It gives up ' + a.gives_up + '.'), ...steps(a.do_this, { tabindex: 0 }));
+}
+
+// steps are the statements of an advice, each with a button: the page SQL executes one at a time.
+function steps(text, attributes) {
+  const all = (text.match(/(?:`[^`]*`|'(?:[^'\\]|\\.)*'|[^;`'])+/g) || [text]).map((q) => q.trim()).filter(Boolean);
+  return all.flatMap((q, i) => [make('pre', attributes, q), make('p', {}, make('button', { type: 'button', on: { click: () => toSQL(q, false) } },
+    all.length > 1 ? `Take step ${i + 1} of ${all.length} to the SQL page` : 'Take it to the SQL page'))]);
 }
 
 // toSQL opens the page SQL with a statement; explain: its plan is asked for at once. Names without a database are
