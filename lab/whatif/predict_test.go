@@ -171,7 +171,7 @@ var scenarios = []scenario{
 			return []stmt{q("INSERT INTO queue VALUES (?, ?, ?, ?)", region, client, round, strings.Repeat("x", 1+mix(round)%10)),
 				q("DELETE FROM queue WHERE region = ? AND client = ? AND n = ?", region, client, round-30)}
 		},
-		rounds: 60, think: 30 * time.Millisecond, change: Change{Do: []string{"ALTER TABLE d.queue SET REPLICATION ASYNC"}},
+		rounds: 60, longer: 4, think: 100 * time.Millisecond, change: Change{Do: []string{"ALTER TABLE d.queue SET REPLICATION ASYNC"}},
 	},
 	{
 		name: "a region is added where a part of the clients is", long: true, regions: three,

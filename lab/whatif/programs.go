@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/godwitdb/godwit/sql/program"
@@ -105,12 +106,46 @@ func onceWithin(f *recording.File, text, db string, within []string) bool {
 // maxCalls is how deep procedures that call each other are looked into.
 const maxCalls = 8
 
-// statements are the texts of the INSERTs, DELETEs and CALLs of a program.
+// starts reports whether a statement begins at a token: it is no event of a trigger, and no
+// function.
+func starts(ts []token.Token, i int) bool {
+	if i == 0 || i+1 >= len(ts) || ts[i+1].Is("on", "(") || ts[i-1].Is("or", ".") {
+		return false
+	}
+	return ts[i].Is("insert", "replace", "delete", "call")
+}
+
+// filled are the tables, as database.table, that programs insert into. What is new there was made
+// by statements that are played.
+func (p *plan) filled() map[string]bool {
+	out := map[string]bool{}
+	for i := range p.f.Programs {
+		x := &p.f.Programs[i]
+		for _, s := range statements(x) {
+			m := reInto.FindStringSubmatch(s)
+			if m == nil {
+				continue
+			}
+			db, table, ok := strings.Cut(strings.ReplaceAll(m[1], "`", ""), ".")
+			if !ok {
+				db, table = x.DB, db
+			}
+			out[strings.ToLower(strings.TrimSpace(db)+"."+strings.TrimSpace(table))] = true
+		}
+	}
+	return out
+}
+
+var reInto = regexp.MustCompile("(?is)^(?:INSERT|REPLACE)\\s+(?:(?:IGNORE|LOW_PRIORITY|HIGH_PRIORITY|DELAYED|INTO)\\s+)*" +
+	"((?:`[^`]+`|[\\w$]+)(?:\\s*\\.\\s*(?:`[^`]+`|[\\w$]+))?)")
+
+// statements are the texts of the INSERTs, REPLACEs, DELETEs and CALLs of a program.
 func statements(p *recording.Program) (out []string) {
 	from := -1
-	for _, t := range token.Scan(p.Create, token.ModeOf(p.SQLMode)) {
+	ts := token.Scan(p.Create, token.ModeOf(p.SQLMode))
+	for i, t := range ts {
 		switch {
-		case from < 0 && t.Is("insert", "delete", "call"):
+		case from < 0 && starts(ts, i):
 			from = t.From
 		case from >= 0 && (t.Is(";") || t.Kind == token.End):
 			out = append(out, p.Create[from:t.From])

@@ -1,6 +1,9 @@
 package whatif
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,6 +29,12 @@ func TestCalls(t *testing.T) {
 		if got := once(f, &recording.Text{Schema: "d", Text: q}); got != want {
 			t.Errorf("%s can be done once only: %v", q, got)
 		}
+	}
+	f.Programs = append(f.Programs, recording.Program{DB: "D", Kind: "trigger", Name: "tr", Create: "CREATE TRIGGER tr AFTER INSERT ON v FOR EACH ROW BEGIN " +
+		"REPLACE LOW_PRIORITY INTO `other`.`w` SELECT replace(NEW.a, 'a', 'b'); INSERT IGNORE x SET a = 1; END"})
+	p := plan{f: f}
+	if got := fmt.Sprint(slices.Sorted(maps.Keys(p.filled()))); got != "[d.t d.x other.w]" {
+		t.Errorf("programs insert into %s", got)
 	}
 	all, db := insertedBy(f, "CALL add(5, 'it''s')", "d")
 	if want := "INSERT INTO t (id, v) VALUES (5, length('it''s')), (7, t.a)"; db != "d" || len(all) != 1 || all[0] != want {

@@ -174,13 +174,13 @@ func (w *world) fill(ctx context.Context) error {
 		}
 	}
 	time.Sleep(settle)
-	fresh := w.p.inserted()
+	fresh, filled := w.p.inserted(), w.p.filled()
 	for i := range w.p.f.Tables {
 		t := &w.p.f.Tables[i]
 		if t.Left != "" {
 			continue
 		}
-		if err := w.rows(ctx, t, fresh); err != nil {
+		if err := w.rows(ctx, t, fresh, filled[strings.ToLower(t.DB+"."+t.Name)]); err != nil {
 			return fmt.Errorf("rows of %s.%s: %w", t.DB, t.Name, err)
 		}
 	}
@@ -208,11 +208,12 @@ func run(ctx context.Context, c *sql.Conn, all ...string) error {
 }
 
 // rows inserts those of a table where they are at home, but those that the recording inserts.
-func (w *world) rows(ctx context.Context, t *recording.Table, fresh map[string]bool) error {
+// filled: programs insert into it, so what is new there is of the recording.
+func (w *world) rows(ctx context.Context, t *recording.Table, fresh map[string]bool, filled bool) error {
 	byHome := make([][]recording.Row, len(w.regions))
 	pinned := 0
 	for _, r := range t.Rows {
-		if fresh[rowName(t, r.Values)] {
+		if filled && r.New || fresh[rowName(t, r.Values)] {
 			continue
 		}
 		h := w.p.instead(r.Home)

@@ -9,7 +9,8 @@ import (
 	"github.com/godwitdb/godwit/sql/recording"
 )
 
-// This file finds rows that statements meet at their beginning, and that are gone since.
+// This file finds rows that statements meet at their beginning, and that are gone since, and tells
+// which of those that there are were not there then.
 
 // beganAt is when the first statement that was kept began; zero: there is none.
 func beganAt(parts []recording.Part) (first time.Time, err error) {
@@ -46,5 +47,11 @@ func (r *reader) deleted(ctx context.Context, at time.Time) {
 	r.past = true
 	if r.read(ctx) != nil {
 		r.out.Rows, r.out.Home, r.out.Pinned = r.out.Rows[:n], r.out.Home[:n], r.out.Pinned[:n]
+		return
+	}
+	if !r.out.Cut {
+		for _, k := range r.keys {
+			r.out.New = append(r.out.New, !r.had[k])
+		}
 	}
 }

@@ -164,7 +164,7 @@ func (s *Sources) tables(ctx context.Context, named map[string]bool, began time.
 			}
 			src := s.table(ctx, t)
 			if src.Left == "" {
-				r := reader{s: s, t: t, txn: txn, named: named, out: &src, have: map[string]bool{}}
+				r := reader{s: s, t: t, txn: txn, named: named, out: &src, have: map[string]bool{}, had: map[string]bool{}}
 				if err := r.read(ctx); err != nil {
 					return nil, err
 				}
@@ -210,9 +210,11 @@ type reader struct {
 	txn   kv.Txn
 	named map[string]bool
 	out   *recording.Source
-	// past: rows are read that were there, and only those count whose keys are not in have.
-	past bool
-	have map[string]bool
+	// have are the keys of rows that were read, keys those of rows that were taken. past: rows are
+	// read that were there, had are their keys, and only those are taken that are not in have.
+	past      bool
+	have, had map[string]bool
+	keys      []string
 }
 
 func (r *reader) read(ctx context.Context) error {
@@ -224,9 +226,10 @@ func (r *reader) read(ctx context.Context) error {
 			return err
 		}
 		for _, kr := range res.Rows {
-			if key := string(kr.Key); !r.past {
+			key := string(kr.Key)
+			if !r.past {
 				r.have[key] = true
-			} else if r.have[key] {
+			} else if r.had[key] = true; r.have[key] {
 				continue
 			}
 			values, named, err := r.values(ctx, kr)
@@ -243,7 +246,7 @@ func (r *reader) read(ctx context.Context) error {
 			if home == 0 {
 				home = r.t.HomeFor(kr.Key.Shard(), kv.HomeRegion(r.s.DB))
 			}
-			r.out.Rows = append(r.out.Rows, values)
+			r.out.Rows, r.keys = append(r.out.Rows, values), append(r.keys, key)
 			r.out.Home = append(r.out.Home, r.s.Topology.RegionName(home))
 			r.out.Pinned = append(r.out.Pinned, kr.Label.Pinned())
 		}

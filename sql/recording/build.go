@@ -23,6 +23,8 @@ type Source struct {
 	Rows   [][]Literal
 	Home   []string
 	Pinned []bool
+	// New are those that were made since the first statement; nil: that is not known.
+	New []bool
 	// Values are those that the placement names: ? stands for them there.
 	Values []Literal
 }
@@ -208,7 +210,7 @@ func (b *builder) table(t *Source) Table {
 	}
 	out.Placement = Fill(t.Placement, values)
 	for i, row := range t.Rows {
-		r := Row{Home: t.Home[i], Pinned: t.Pinned[i]}
+		r := Row{Home: t.Home[i], Pinned: t.Pinned[i], New: t.New != nil && t.New[i]}
 		for _, v := range row {
 			r.Values = append(r.Values, b.mask.Show(v))
 		}

@@ -63,6 +63,8 @@ type Row struct {
 	Values []string `json:"v"`
 	Home   string   `json:"home,omitempty"`
 	Pinned bool     `json:"pinned,omitempty"`
+	// New: it was made since the first statement of the recording.
+	New bool `json:"new,omitempty"`
 }
 
 // Session is one client's statements, in their order.
