@@ -125,7 +125,7 @@ func TestConsoleIsAccessible(t *testing.T) {
 	needTime(t)
 	source := axeSource(t)
 	b := openTab(t)
-	console, dbs := startDemo(t, "--workload", "none")
+	console, dbs := startDemo(t, 3, "--workload", "none")
 	for _, q := range []string{"CREATE DATABASE shop", "CREATE TABLE shop.prices (id INT PRIMARY KEY, cents INT)",
 		"INSERT INTO shop.prices VALUES (1, 100), (2, 200)", "UPDATE shop.prices__homes SET pinned = TRUE",
 		"CREATE TABLE shop.carts (id INT PRIMARY KEY, n INT)", "INSERT INTO shop.carts VALUES (1, 0)"} {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -554,7 +555,7 @@ func TestShots(t *testing.T) {
 func TestAdviceInABrowser(t *testing.T) {
 	needTime(t)
 	b := openTab(t)
-	console, dbs := startDemo(t, "--workload", "none")
+	console, dbs := startDemo(t, 3, "--workload", "none")
 	for _, q := range []string{"CREATE DATABASE shop", "CREATE TABLE shop.prices (id INT PRIMARY KEY, cents INT)",
 		"INSERT INTO shop.prices VALUES (1, 100), (2, 200)", "UPDATE shop.prices__homes SET pinned = TRUE"} {
 		exec1(t, dbs[0], q)
@@ -578,11 +579,7 @@ func TestAdviceInABrowser(t *testing.T) {
 		t.Errorf("the page shows %q, SQL %q", got, want)
 	}
 	b.fits("advice")
-	const do = "ALTER TABLE `shop`.`prices` SET LOCALITY GLOBAL"
-	b.do(chromedp.Evaluate(fmt.Sprintf("[...document.querySelectorAll('#advice section')].find(s => s.querySelector('pre').textContent "+
-		"=== %q).querySelector('button').click()", do), nil), chromedp.WaitVisible("#statement"), chromedp.Click("input[name=changes]"),
-		chromedp.Click("#run"))
-	b.await("!document.getElementById('run').disabled && document.querySelector('#result .fine, #result .bad') !== null")
+	b.take("ALTER TABLE `shop`.`prices` SET LOCALITY GLOBAL")
 	var table, locality string
 	if err := dbs[1].QueryRow("SHOW LOCALITY FROM shop.prices").Scan(&table, &locality); err != nil || locality != "GLOBAL" {
 		t.Errorf("after the advice was taken the locality is %q, %v", locality, err)
@@ -592,11 +589,49 @@ func TestAdviceInABrowser(t *testing.T) {
 	}
 }
 
-// startDemo starts a demo of three regions, and gives its console's address and a client in each
+// TestPlacementAdviceInABrowser: an advice of two statements is taken one by one, as the page SQL
+// executes one at a time.
+func TestPlacementAdviceInABrowser(t *testing.T) {
+	needTime(t)
+	b := openTab(t)
+	console, dbs := startDemo(t, 5, "--workload", "none")
+	for _, q := range []string{"CREATE DATABASE shop", "CREATE TABLE shop.stock (id INT PRIMARY KEY, v INT) LOCALITY REGIONAL BY TABLE IN 'sa-east-1'",
+		"INSERT INTO shop.stock VALUES (1, 0), (2, 0)"} {
+		exec1(t, dbs[0], q)
+	}
+	for i := range 60 {
+		exec1(t, dbs[4], fmt.Sprintf("UPDATE shop.stock SET v = v + 1 WHERE id = %d", 1+i%2))
+	}
+	b.login(console, "root", "")
+	b.await("document.querySelectorAll('#world .region').length === 5")
+	b.open("advice")
+	b.take("CREATE PLACEMENT `near_sa_east_1` REGIONS ('sa-east-1', 'us-east-1', 'us-west-2')")
+	b.open("advice") // the first step is done, and no more in the advice
+	b.take("ALTER TABLE `shop`.`stock` SET PLACEMENT `near_sa_east_1`")
+	var table, create string
+	if err := dbs[1].QueryRow("SHOW CREATE TABLE shop.stock").Scan(&table, &create); err != nil || !strings.Contains(create, "PLACEMENT `near_sa_east_1`") {
+		t.Errorf("after the advice was taken the table is %s, %v", create, err)
+	}
+	if said := b.said(); len(said) > 0 {
+		t.Errorf("the browser complains: %q", said)
+	}
+}
+
+// take takes a statement of the page Advice to the page SQL, and executes it there.
+func (b *tab) take(do string) {
+	b.await(fmt.Sprintf("[...document.querySelectorAll('#advice pre')].some(p => p.textContent === %q)", do))
+	b.do(chromedp.Evaluate(fmt.Sprintf("[...document.querySelectorAll('#advice pre')].find(p => p.textContent === %q)"+
+		".nextElementSibling.querySelector('button').click()", do), nil), chromedp.WaitVisible("#statement"),
+		chromedp.Evaluate("document.querySelector('input[name=changes]').checked || document.querySelector('input[name=changes]').click()", nil),
+		chromedp.Click("#run"))
+	b.await("!document.getElementById('run').disabled && document.querySelector('#result .fine, #result .bad') !== null")
+}
+
+// startDemo starts a demo of some regions, and gives its console's address and a client in each
 // region.
-func startDemo(t *testing.T, args ...string) (console string, dbs []*sql.DB) {
+func startDemo(t *testing.T, regions int, args ...string) (console string, dbs []*sql.DB) {
 	t.Helper()
-	demo := command(append([]string{"demo", "--regions", "3", "--sql-port", "0", "--http", "127.0.0.1:0", "--for", "5m"}, args...)...)
+	demo := command(append([]string{"demo", "--regions", strconv.Itoa(regions), "--sql-port", "0", "--http", "127.0.0.1:0", "--for", "5m"}, args...)...)
 	var out output
 	demo.Stdout, demo.Stderr = &out, &out
 	if err := demo.Start(); err != nil {
@@ -609,7 +644,7 @@ func startDemo(t *testing.T, args ...string) (console string, dbs []*sql.DB) {
 			t.Log(out.String())
 		}
 	})
-	console, ports := demoAddresses(t, &out)
+	console, ports := demoAddresses(t, &out, regions)
 	for _, port := range ports {
 		db, err := sql.Open("mysql", "root@tcp(127.0.0.1:"+port+")/")
 		if err != nil {
@@ -622,7 +657,7 @@ func startDemo(t *testing.T, args ...string) (console string, dbs []*sql.DB) {
 }
 
 // demoAddresses are what a demo prints: the console's address, and the MySQL port of each region.
-func demoAddresses(t *testing.T, out *output) (console string, ports []string) {
+func demoAddresses(t *testing.T, out *output, regions int) (console string, ports []string) {
 	t.Helper()
 	url, port := regexp.MustCompile(`https?://\S+/console/`), regexp.MustCompile(`-P (\d+)`)
 	for began := time.Now(); time.Since(began) < patience; time.Sleep(50 * time.Millisecond) {
@@ -630,8 +665,8 @@ func demoAddresses(t *testing.T, out *output) (console string, ports []string) {
 		for _, m := range port.FindAllStringSubmatch(out.String(), -1) {
 			ports = append(ports, m[1])
 		}
-		if console != "" && len(ports) >= 3 {
-			return console, ports[:3]
+		if console != "" && len(ports) >= regions {
+			return console, ports[:regions]
 		}
 	}
 	t.Fatalf("the demo has printed no addresses, but %q", out.String())

@@ -47,7 +47,7 @@ func (b *tab) press(expr string) {
 
 func rowsFollow(t *testing.T) {
 	b := openTab(t)
-	console, dbs := startDemo(t, "--workload", "travel", "--users", "12", "--clients", "2", "--stay", "8s")
+	console, dbs := startDemo(t, 3, "--workload", "travel", "--users", "12", "--clients", "2", "--stay", "8s")
 	begin := time.Now()
 	b.login(console, "root", "")
 	b.await("document.querySelectorAll('#world .region').length === 3")
@@ -98,7 +98,7 @@ func sell(t *testing.T, db *sql.DB, each int) {
 
 func slowestStatement(t *testing.T) {
 	b := openTab(t)
-	console, dbs := startDemo(t, "--workload", "none")
+	console, dbs := startDemo(t, 3, "--workload", "none")
 	var rows []string
 	for i := range 40 {
 		rows = append(rows, fmt.Sprintf("(%d, 1000)", i))

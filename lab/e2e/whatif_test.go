@@ -89,7 +89,7 @@ func TestWhatIfOnProcesses(t *testing.T) {
 }
 
 func (x *whatIf) run(t *testing.T) {
-	console, dbs := startDemo(t, "--workload", "none")
+	console, dbs := startDemo(t, 3, "--workload", "none")
 	addr := regexp.MustCompile(`//([^/]+)/`).FindStringSubmatch(console)[1]
 	exec1(t, dbs[0], "CREATE DATABASE w")
 	for _, q := range x.create {
