@@ -139,6 +139,7 @@ func TestPrometheus(t *testing.T) {
 	db := n.open(t, "")
 	exec1(t, db, "CREATE DATABASE d")
 	exec1(t, db, "CREATE TABLE d.t (id INT PRIMARY KEY)")
+	checkMetrics(t, n.addr)
 	p := startPrometheus(t, n.addr)
 	row := 0
 	p.until("the rules are evaluated, and the node is scraped", func() bool {
@@ -161,6 +162,21 @@ func TestPrometheus(t *testing.T) {
 	p.until("the alert of a node that does not serve", func() bool {
 		return slices.ContainsFunc(p.rules(), func(r ruleState) bool { return r.Name == "GodwitNodeDoesNotServe" && r.State != "inactive" })
 	})
+}
+
+// checkMetrics has promtool judge what a node exports.
+func checkMetrics(t *testing.T, addr string) {
+	t.Helper()
+	res, err := http.Get("http://" + addr + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	c := exec.Command(needPrometheus(t, "promtool"), "check", "metrics")
+	c.Stdin = res.Body
+	if out, err := c.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("promtool check metrics: %v\n%s", err, out)
+	}
 }
 
 // dashboard evaluates what the panels show.

@@ -105,7 +105,7 @@ func newGateway(cfg Config) *gateway {
 		settingsTurn: make(chan struct{}, 1),
 	}
 	g.audit = &audited.Recorder{Log: cfg.Audit, Wording: g.wording, Address: g.addressOf}
-	g.statements = statements.New(cfg.Logger, func(s *session.Session) string { return g.DB.Topology().RegionName(s.Region()) })
+	g.statements = statements.New(cfg.Logger, func(s *session.Session) string { return g.DB.Topology().RegionName(s.Region()) }, g.addressOf)
 	g.statements.Tracer, g.statements.Here = cfg.Tracer, g.DB.Region()
 	g.perf = &perfschema.Env{Statements: g.statements, Processes: func() []sql.Process { return g.engine.ProcessList.Processes() }, Rights: g.rights,
 		Cluster: cfg.Cluster}

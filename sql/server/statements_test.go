@@ -200,7 +200,7 @@ func TestSlowLog(t *testing.T) {
 		_ = SetVariables(map[string]any{session.SlowLogVar: int8(0), session.LiteralsVar: int8(0), "long_query_time": float64(10)})
 	})
 	lines := func() []string {
-		return log.take(t, "slow statement", "text", "user", "database", "rows_sent", "rows_affected", "error", "statement")
+		return log.take(t, "slow statement", "text", "user", "host", "database", "rows_sent", "rows_affected", "error", "statement")
 	}
 	want := func(what string, want ...string) {
 		t.Helper()
@@ -217,13 +217,13 @@ func TestSlowLog(t *testing.T) {
 	lines()
 	expect(t, c, "SELECT id FROM t WHERE v = 'secret'", "1")
 	expectErr(t, c, 1062, "INSERT INTO t VALUES (1, 'secret')")
-	want("it is on", "SELECT `id` FROM `t` WHERE `v` = ?|root|test|1|0|0|<nil>", "INSERT INTO `t` VALUES (...)|root|test|0|0|1062|<nil>")
+	want("it is on", "SELECT `id` FROM `t` WHERE `v` = ?|root|127.0.0.1|test|1|0|0|<nil>", "INSERT INTO `t` VALUES (...)|root|127.0.0.1|test|0|0|1062|<nil>")
 	exec(t, c, "SET GLOBAL godwit_statement_literals = ON")
 	lines()
 	exec(t, c, "DELETE FROM t WHERE v = 'secret'")
 	exec(t, c, "CREATE USER u IDENTIFIED BY 'hunter2'")
-	want("literals are shown", "DELETE FROM `t` WHERE `v` = ?|root|test|0|1|0|DELETE FROM t WHERE v = 'secret'",
-		"CREATE USER `u` IDENTIFIED BY ?|root|test|0|0|0|CREATE USER u IDENTIFIED BY '***'")
+	want("literals are shown", "DELETE FROM `t` WHERE `v` = ?|root|127.0.0.1|test|0|1|0|DELETE FROM t WHERE v = 'secret'",
+		"CREATE USER `u` IDENTIFIED BY ?|root|127.0.0.1|test|0|0|0|CREATE USER u IDENTIFIED BY '***'")
 	exec(t, c, "SET long_query_time = 1000")
 	query(t, c, "SELECT 1")
 	lines()
@@ -239,12 +239,19 @@ func TestSlowLog(t *testing.T) {
 	}
 	defer fresh.Close()
 	query(t, fresh, "SELECT 5")
-	want("new sessions have the global one", "SELECT ?|root||1|0|0|SELECT 5")
+	want("new sessions have the global one", "SELECT ?|root|127.0.0.1||1|0|0|SELECT 5")
 	expect(t, c, "SELECT @@global.slow_query_log, @@global.long_query_time, @@session.long_query_time", "1|0|1000")
 	expectErr(t, c, 1229, "SET SESSION slow_query_log = ON")
 	expectErr(t, c, 1235, "SET GLOBAL general_log = ON")
 	if n := s.Statements().Slow.Load(); n == 0 {
 		t.Error("no statement was slow")
+	} else if got := query(t, conn(t, db), "SHOW GLOBAL STATUS LIKE 'Slow_queries'"); len(got) != 1 || got[0] == "Slow_queries|0" {
+		t.Errorf("%d statements were slow, and the status is %q", n, got)
+	}
+	query(t, fresh, "SELECT 6 /*traceparent='00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'*/")
+	if got := log.take(t, "slow statement", "text", "elapsed_ms"); len(got) == 0 || !strings.HasPrefix(got[len(got)-1], "SELECT ?|") ||
+		strings.HasSuffix(got[len(got)-1], "<nil>") {
+		t.Errorf("the log has %q", got)
 	}
 }
 

@@ -37,6 +37,7 @@ var modes = []string{
 
 // InitSystemVariables adds Godwit's variables to the engine's, which are global to the process.
 func InitSystemVariables() {
+	hideUnloaded()
 	sysVarsOnce.Do(func() {
 		addMySQLVariables()
 		session := func(name string, t sql.Type, def any) sql.SystemVariable {

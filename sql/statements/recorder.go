@@ -2,7 +2,9 @@ package statements
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
+	"net"
 	"sync/atomic"
 	"time"
 
@@ -34,12 +36,16 @@ type Recorder struct {
 	// Slow counts statements that were slow, logged or not.
 	Slow atomic.Int64
 
+	// Address is where the client of a session is; nil: that is not known.
+	Address func(*session.Session) net.Addr
+
 	ledger ledger
 }
 
-// New makes a recorder that has counted nothing.
-func New(log *slog.Logger, region func(*session.Session) string) *Recorder {
-	r := &Recorder{Table: digest.New(digest.MaxDigests, func() bool { return on(session.LiteralsVar) }), Log: log, Region: region}
+// New makes a recorder that has counted nothing. region and address say where a session's client
+// is; a nil address is one that is not known.
+func New(log *slog.Logger, region func(*session.Session) string, address func(*session.Session) net.Addr) *Recorder {
+	r := &Recorder{Address: address, Table: digest.New(digest.MaxDigests, func() bool { return on(session.LiteralsVar) }), Log: log, Region: region}
 	r.Kept.Keep(true)
 	return r
 }
@@ -118,7 +124,7 @@ func (b *Began) End(s *session.Session, query string, c *session.StatementCost, 
 	b.to.keep(s, b, &st, err)
 	b.to.Answers.note(s.Region(), b.to.Here, s.Trace.Regions(), c.Elapsed)
 	if c.Elapsed > s.LongQuery {
-		b.to.slow(s, &st, err)
+		b.to.slow(s, &st, err, b.span)
 	}
 	if err != nil {
 		s.NoteError(err)
@@ -153,21 +159,39 @@ func on(name string) bool {
 
 // slow counts and writes a statement that took longer than its session's long_query_time. Texts of
 // errors are left out: literals stand in them.
-func (r *Recorder) slow(s *session.Session, st *digest.Statement, err error) {
+func (r *Recorder) slow(s *session.Session, st *digest.Statement, err error, span *obs.Span) {
 	r.Slow.Add(1)
+	if sql.StatusVariables != nil { // there is a server
+		sql.StatusVariables.IncrementGlobal("Slow_queries", 1)
+		s.IncrementStatusVariable(nil, "Slow_queries", 1)
+	}
 	if !on(session.SlowLogVar) {
 		return
 	}
 	text := digest.Text(st.Text, st.Mode)
-	client := s.Client()
-	args := []any{"digest", digest.Hash(text), "text", text, "user", client.User, "host", client.Address, "connection", s.ID(),
-		"region", r.Region(s), "database", st.Schema, "elapsed", st.Elapsed, "rows_sent", st.Sent, "rows_affected", st.Affected,
+	args := []any{"digest", digest.Hash(text), "text", text, "user", s.Client().User, "host", r.hostOf(s), "connection", s.ID(),
+		"region", r.Region(s), "database", st.Schema, "elapsed_ms", float64(st.Elapsed.Microseconds()) / 1000, "rows_sent", st.Sent, "rows_affected", st.Affected,
 		"wan_round_trips", float64(st.Hops) / 2, "wan_bytes", st.Bytes, "rows_moved", st.Moves, "retries", st.Retries,
 		"warnings", st.Warnings, "error", numberOf(err)}
+	if span != nil {
+		args = append(args, "trace_id", fmt.Sprintf("%x", span.Trace), "span_id", fmt.Sprintf("%x", span.SpanContext.Span))
+	}
 	if on(session.LiteralsVar) {
 		args = append(args, "statement", digest.Sample(st.Text, st.Mode))
 	}
 	r.Log.Warn("slow statement", args...)
+}
+
+// hostOf is where a session's client is; empty: that is not known.
+func (r *Recorder) hostOf(s *session.Session) string {
+	addr := r.Address(s)
+	if addr == nil {
+		return ""
+	}
+	if host, _, err := net.SplitHostPort(addr.String()); err == nil {
+		return host
+	}
+	return addr.String()
 }
 
 // numberOf is MySQL's number of an error; 0: there is none.

@@ -3,6 +3,7 @@ package statements
 import (
 	"errors"
 	"log/slog"
+	"net"
 	"slices"
 	"testing"
 	"time"
@@ -19,7 +20,8 @@ func newSession() (*Recorder, *session.Session) {
 	session.InitSystemVariables()
 	s := session.New(sql.NewBaseSession(), &session.Env{DB: memkv.New(1, "eu")})
 	s.LongQuery = time.Hour
-	return New(slog.New(slog.DiscardHandler), func(*session.Session) string { return "eu" }), s
+	return New(slog.New(slog.DiscardHandler), func(*session.Session) string { return "eu" },
+		func(*session.Session) net.Addr { return nil }), s
 }
 
 // TestEnd: what a session has spent since a statement began is the statement's, and nothing of the
