@@ -4,6 +4,7 @@ Material for MkDocs fetches it from another site unless the page has it already.
 release that the Makefile names into dist/mermaid.
 """
 import pathlib
+import re
 
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
@@ -18,3 +19,10 @@ def on_files(files, config):
             raise PluginError(f"{path} is missing: build the site by 'make site'")
         files.append(File.generated(config, name, abs_src_path=str(path)))
     return files
+
+
+def on_post_page(output, page, config):
+    """Leave the script, which is large, out of pages that draw nothing."""
+    if 'class="mermaid"' in output:
+        return output
+    return re.sub(r'<script src="[^"]*assets/mermaid\.min\.js"></script>', "", output)
