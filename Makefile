@@ -4,7 +4,7 @@ GO    := go
 BIN   := bin/godwit
 SEEDS ?= 100
 
-.PHONY: build release packages test-packages site etcd demo test e2e race lint fmt soak soak-all bench pgo proto console clean
+.PHONY: build release reproduce packages image test-packages site etcd demo test e2e race lint fmt soak soak-all bench pgo proto console clean
 
 build: ## the one binary
 	$(GO) build -tags $(TAGS) -o $(BIN) ./cmd/godwit
@@ -14,27 +14,42 @@ ARCHS   ?= amd64 arm64
 STAMP   := -X github.com/godwitdb/godwit/obs.stamp=$(VERSION)
 
 # Without cgo, paths and the state of the checkout in it, the binary depends on source, Go and VERSION only.
-release: ## static binaries for Linux in dist/, stamped with VERSION, with man pages, completion, what is in them, and sums
-	rm -rf dist
+release: ## static binaries for Linux in dist/, stamped with VERSION, with man pages, completion, what is in them (CycloneDX), and sums
+	rm -rf dist/linux-* dist/man dist/completion dist/host dist/SHA256SUMS
 	for arch in $(ARCHS); do \
 	  CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -buildid= $(STAMP)' \
 	    -tags $(TAGS) -o dist/linux-$$arch/godwit ./cmd/godwit || exit 1; done
-	for arch in $(ARCHS); do $(GO) version -m dist/linux-$$arch/godwit > dist/linux-$$arch/modules.txt || exit 1; done
-	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(STAMP)' -tags $(TAGS) -o dist/host ./cmd/godwit
+	cd tools/package && CGO_ENABLED=0 $(GO) build -o ../../dist/host .
+	for arch in $(ARCHS); do \
+	  (cd tools/package && ../../dist/host -sbom dist/linux-$$arch/godwit -version $(VERSION) -out dist/linux-$$arch/godwit.cdx.json) && \
+	  $(GO) version -m dist/linux-$$arch/godwit > dist/linux-$$arch/modules.txt || exit 1; done
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -buildid= $(STAMP)' -tags $(TAGS) -o dist/host ./cmd/godwit
 	dist/host man dist/man
 	mkdir -p dist/completion
 	dist/host completion bash > dist/completion/godwit.bash
 	dist/host completion zsh > dist/completion/_godwit
 	dist/host completion fish > dist/completion/godwit.fish
 	rm dist/host
-	cd dist && sha256sum linux-*/godwit > SHA256SUMS
+	cd dist && sha256sum linux-*/godwit linux-*/godwit.cdx.json > SHA256SUMS
+
+reproduce: ## build the release once more, in another folder and with a cache of its own, and compare it with the one in dist/
+	dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && mkdir "$$dir/another" && \
+	  git ls-files -z | tar c --null -T - | tar x -C "$$dir/another" && \
+	  GOCACHE="$$dir/cache" $(MAKE) -C "$$dir/another" release VERSION=$(VERSION) ARCHS="$(ARCHS)" && \
+	  cd dist && (cd "$$dir/another/dist" && cat SHA256SUMS) | sha256sum -c -
 
 packages: ## deb and rpm of what 'make release' has made
 	for arch in $(ARCHS); do \
 	  cp -r dist/man dist/completion dist/linux-$$arch/ && \
 	  (cd tools/package && CGO_ENABLED=0 $(GO) run . -version $(VERSION) -arch $$arch -dist dist/linux-$$arch) || exit 1; done
 
-test-packages: ## deb and rpm with their files, systemd's unit, the image's recipe and Kubernetes' manifest; modules of their own
+comma := ,
+space := $(subst ,, )
+
+image: ## an image of what 'make release' has made, for all of ARCHS, as an OCI layout in dist/image
+	cd tools/package && CGO_ENABLED=0 $(GO) run . -image $(subst $(space),$(comma),$(strip $(ARCHS))) -version $(VERSION) -dist dist -out dist/image
+
+test-packages: ## deb, rpm, image and bill of materials with what is in them, systemd's unit, Kubernetes' manifest; modules of their own
 	cd tools/package && CGO_ENABLED=0 $(GO) test ./...
 
 # What draws the diagrams of the documents, in the browser.

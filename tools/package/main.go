@@ -1,5 +1,5 @@
-// Command package makes deb and rpm of what `make release` has built. It is a module of its own, so
-// that Godwit itself does not depend on what it takes.
+// Command package makes deb, rpm and images of what `make release` has built, and writes down what is
+// in its binaries. It is a module of its own, so that Godwit itself does not depend on what it takes.
 package main
 
 import (
@@ -18,11 +18,27 @@ func main() {
 	version := flag.String("version", "", "version of the packages")
 	arch := flag.String("arch", "amd64", "amd64 or arm64")
 	dist := flag.String("dist", "", "folder with godwit, man and completion, relative to the module's folder")
-	out := flag.String("out", "dist", "folder for the packages, relative to the module's folder")
+	out := flag.String("out", "dist", "folder for the packages, or file, relative to the module's folder")
+	bom := flag.String("sbom", "", "write what is in this binary, as CycloneDX, to the file -out; make nothing else")
+	images := flag.String("image", "", "write an image for these processors (amd64,arm64) into the folder -out; make nothing else")
 	root := flag.String("root", "../..", "the module's folder")
 	flag.Parse()
 	if err := os.Chdir(*root); err != nil {
 		fail(err)
+	}
+	if *bom != "" {
+		if err := writeSBOM(*bom, *version, *out); err != nil {
+			fail(err)
+		}
+		return
+	}
+	if *images != "" {
+		digest, err := image(*version, *dist, *out, strings.Split(*images, ","))
+		if err != nil {
+			fail(err)
+		}
+		fmt.Println(*out, digest)
+		return
 	}
 	for _, kind := range []string{"deb", "rpm"} {
 		path, err := build(kind, *version, *arch, *dist, *out)
