@@ -11,9 +11,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestSite opens the first page of the site that `make site` has built, and all that have pictures or
-// drawings, in a browser that can ask nobody but the server of these files: all pictures are there,
-// all drawings are drawn, and nothing complains.
+// TestSite opens the first page of the site that `make site` has built, and all that have pictures
+// or drawings, in a browser that can ask nobody but the server of these files: all pictures are
+// there, all drawings are drawn, and nothing complains.
 func TestSite(t *testing.T) {
 	needTime(t)
 	root := "../../dist/site"

@@ -23,7 +23,7 @@ var (
 )
 
 // otherLabels begin like labels and are none.
-var otherLabels = []string{"UTF", "FNV", "PL", "SHA", "AES"}
+var otherLabels = []string{"UTF", "FNV", "PL", "SHA", "AES", "BSD"}
 
 // rules collects where labels are defined and mentioned.
 type rules struct {

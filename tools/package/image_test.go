@@ -30,8 +30,8 @@ func distOf(t *testing.T, archs ...string) string {
 	return dir
 }
 
-// TestImage: an image has one part for each processor, runs as nobody, has the files, and is the same
-// when it is made again.
+// TestImage: an image has one part for each processor, runs as nobody, has the files, and is the
+// same when it is made again.
 func TestImage(t *testing.T) {
 	archs := []string{"amd64", "arm64"}
 	dist, out := distOf(t, archs...), filepath.Join(t.TempDir(), "image")

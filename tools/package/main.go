@@ -1,5 +1,6 @@
-// Command package makes deb, rpm and images of what `make release` has built, and writes down what is
-// in its binaries. It is a module of its own, so that Godwit itself does not depend on what it takes.
+// Command package makes deb, rpm and images of what `make release` has built, and writes down what
+// is in its binaries. It is a module of its own, so that Godwit itself does not depend on what it
+// takes.
 package main
 
 import (

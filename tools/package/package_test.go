@@ -189,7 +189,8 @@ func TestUnit(t *testing.T) {
 	if err != nil && strings.Contains(string(out), "godwit.service") {
 		t.Error(err)
 	}
-	// 0 is the least exposed, 10 the most. What is left is what the node needs: the network, and the clock.
+	// 0 is the least exposed, 10 the most. What is left is what the node needs: the network, and
+	// the clock.
 	if out, err := exec.Command("systemd-analyze", "security", "--offline=true", "--threshold=35", unit).CombinedOutput(); err != nil {
 		t.Errorf("the unit has rights that it does not need: %v %s", err, out[max(0, len(out)-300):])
 	}

@@ -23,9 +23,9 @@ var unread = map[string]string{
 }
 
 // sbom is what a binary consists of, as CycloneDX: the modules that the linker wrote into it, with
-// their licences and who needs whom. It reads the binary, the cache of modules, and the graph of the
-// module in the present folder; two calls give the same. A module without a licence that can be told
-// is an error.
+// their licences and who needs whom. It reads the binary, the cache of modules, and the graph of
+// the module in the present folder; two calls give the same. A module without a licence that can
+// be told is an error.
 func sbom(binary, version string) (*cdx.BOM, error) {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
