@@ -49,12 +49,7 @@ func (n *Node) tableName(k base.Key) any {
 // show makes the rows of SHOW GODWIT and of the database godwit. It implements server.Cluster.
 type show struct{ n *Node }
 
-func columns(kind server.TopicKind, names ...string) (out []server.TopicColumn) {
-	for _, n := range names {
-		out = append(out, server.TopicColumn{Name: n, Kind: kind})
-	}
-	return out
-}
+var columns = server.TopicColumns
 
 // topics are the states and events of the cluster. The names of columns say whether durations are
 // in milliseconds or seconds.

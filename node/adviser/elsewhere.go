@@ -19,12 +19,7 @@ var ElsewhereTopic = server.Topic{Name: "elsewhere",
 		columns(server.TopicFloat, "p50_ms_there", "p99_ms_there", "avg_ms_there", "wan_round_trips_there", "wan_bytes_there"),
 		columns(server.TopicText, "why_not"))}
 
-func columns(kind server.TopicKind, names ...string) (out []server.TopicColumn) {
-	for _, n := range names {
-		out = append(out, server.TopicColumn{Name: n, Kind: kind})
-	}
-	return out
-}
+var columns = server.TopicColumns
 
 // Elsewhere are the rows of that table. leader is the node that leads a group; 0: none is known.
 func Elsewhere(f *advice.Facts, t *base.Topology, leader func(base.GroupID) base.NodeID) (rows [][]any) {

@@ -27,12 +27,7 @@ var Topics = []server.Topic{
 		columns(server.TopicFloat, "planned_ms", "flat_ms"), columns(server.TopicInt, "wan_bytes", "messages"))},
 }
 
-func columns(kind server.TopicKind, names ...string) (out []server.TopicColumn) {
-	for _, n := range names {
-		out = append(out, server.TopicColumn{Name: n, Kind: kind})
-	}
-	return out
-}
+var columns = server.TopicColumns
 
 // Health are the rows of godwit.health_history, the newest first.
 func Health(t *base.Topology, all []cluster.NodeHealth) (rows [][]any) {

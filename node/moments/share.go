@@ -75,12 +75,7 @@ func merge[T any, K cmp.Ordered](all []T, key func(T) K, add func(*T, T)) (out [
 	return out
 }
 
-func columns(kind server.TopicKind, names ...string) (out []server.TopicColumn) {
-	for _, n := range names {
-		out = append(out, server.TopicColumn{Name: n, Kind: kind})
-	}
-	return out
-}
+var columns = server.TopicColumns
 
 // Topics are what the database godwit shows of shares.
 var Topics = []server.Topic{

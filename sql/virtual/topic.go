@@ -22,6 +22,14 @@ type TopicColumn struct {
 	Kind TopicKind
 }
 
+// TopicColumns are columns of one kind.
+func TopicColumns(kind TopicKind, names ...string) (out []TopicColumn) {
+	for _, n := range names {
+		out = append(out, TopicColumn{Name: n, Kind: kind})
+	}
+	return out
+}
+
 // TopicKind is the type of a column.
 type TopicKind uint8
 
