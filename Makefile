@@ -40,7 +40,7 @@ reproduce: ## build the release once more, in another folder and with a cache of
 
 packages: ## deb and rpm of what 'make release' has made
 	for arch in $(ARCHS); do \
-	  cp -r dist/man dist/completion dist/linux-$$arch/ && \
+	  rm -rf dist/linux-$$arch/man && cp -r dist/man dist/completion dist/linux-$$arch/ && gzip -9n dist/linux-$$arch/man/*.1 && \
 	  (cd tools/package && CGO_ENABLED=0 $(GO) run . -version $(VERSION) -arch $$arch -dist dist/linux-$$arch) || exit 1; done
 
 comma := ,

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 // wanted are the files of a package and their modes.
 var wanted = map[string]int64{
 	"/usr/bin/godwit": 0o755, "/usr/lib/systemd/system/godwit.service": 0o644, "/etc/godwit/godwit.yaml": 0o644,
-	"/usr/share/man/man1/godwit.1": 0o644, "/usr/share/man/man1/godwit-start.1": 0o644,
+	"/usr/share/man/man1/godwit.1.gz": 0o644, "/usr/share/man/man1/godwit-start.1.gz": 0o644,
 	"/usr/share/bash-completion/completions/godwit": 0o644, "/usr/share/zsh/vendor-completions/_godwit": 0o644,
 	"/usr/share/fish/vendor_completions.d/godwit.fish": 0o644, "/usr/share/godwit/grafana/godwit.json": 0o644,
 	"/usr/share/godwit/prometheus/alerts.yaml": 0o644, "/usr/share/doc/godwit/copyright": 0o644,
@@ -42,7 +42,7 @@ var wanted = map[string]int64{
 // fakeDist is what `make release` makes, with words for a binary.
 func fakeDist(t *testing.T) string {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"godwit": "the binary", "godwit.cdx.json": "{}", "man/godwit.1": ".TH GODWIT 1", "man/godwit-start.1": ".TH START 1",
+	for name, text := range map[string]string{"godwit": "the binary", "godwit.cdx.json": "{}", "man/godwit.1.gz": ".TH GODWIT 1", "man/godwit-start.1.gz": ".TH START 1",
 		"completion/godwit.bash": "# bash", "completion/_godwit": "# zsh", "completion/godwit.fish": "# fish"} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
