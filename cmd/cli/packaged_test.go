@@ -97,13 +97,24 @@ func TestMan(t *testing.T) {
 	each(newRoot())
 }
 
-// TestCompletion: the scripts for shells are made from the commands.
+// TestCompletion: the scripts for shells are made from the commands, and those shells that are
+// installed can read them.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		var out bytes.Buffer
 		if status := run(context.Background(), []string{"completion", shell}, nil, &out, os.Stderr); status != 0 || !strings.Contains(out.String(), "godwit") {
 			t.Errorf("%s: status %d, %d bytes", shell, status, out.Len())
+		}
+		if _, err := exec.LookPath(shell); err != nil {
+			continue
+		}
+		file := filepath.Join(t.TempDir(), "godwit."+shell)
+		if err := os.WriteFile(file, out.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if said, err := exec.Command(shell, "-n", file).CombinedOutput(); err != nil || len(said) > 0 {
+			t.Errorf("%s -n: %v %s", shell, err, said)
 		}
 	}
 }
