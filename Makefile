@@ -64,8 +64,10 @@ site: ## the documents as a site in dist/site, which needs no other one; needs p
 etcd: ## a peer of 'godwit bench peers'
 	cd tools/etcd && $(GO) build -o ../../bin/etcd .
 
-demo: build ## five regions on emulated oceans, TPC-C; until Ctrl-C on a terminal, else one minute
-	@if [ -t 1 ]; then $(BIN) demo --workload tpcc; else $(BIN) demo --workload tpcc --for 60s; fi
+DEMO := $(BIN) demo --workload tpcc --beside travel --users 50 --stay 20s --think 100ms
+
+demo: build ## five regions on emulated oceans, TPC-C and travellers; until Ctrl-C on a terminal, else one minute
+	@if [ -t 1 ]; then $(DEMO); else $(DEMO) --for 60s; fi
 
 # One package more than there are processors at once, as some wait for timers; those that take longest begin first.
 # The timeout is for a busy machine. New goroutines begin with stacks of the usual size: a simulation begins many.

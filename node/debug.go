@@ -29,7 +29,8 @@ const (
 // have values of rows, or statements.
 var bundled = []string{"nodes", "groups", "health", "problems", "clock", "replicas", "links", "round_trips", "epochs", "jobs",
 	"decisions/moves", "decisions/heat", "decisions/leader_moves", "decisions/leaders", "decisions/clock_history",
-	"decisions/splits", "decisions/consistency", "decisions/health_history", "decisions/plan_history", "decisions/promotions", "decisions/advice", "decisions/transactions", "decisions/locks"}
+	"decisions/splits", "decisions/consistency", "decisions/health_history", "decisions/plan_history", "decisions/promotions",
+	"decisions/advice", "decisions/transactions", "decisions/locks"}
 
 func (n *Node) bundles(cfg Config) http.Handler {
 	parts := []bundle.Part{

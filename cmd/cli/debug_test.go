@@ -153,7 +153,7 @@ var filesOfNode = []string{"version.json", "config.json", "ready.txt", "log.json
 	"settings.json", "nodes.json", "groups.json", "health.json", "problems.json", "clock.json", "replicas.json", "links.json",
 	"round_trips.json", "epochs.json", "jobs.json", "decisions/moves.json", "decisions/heat.json", "decisions/leader_moves.json",
 	"decisions/leaders.json", "decisions/clock_history.json", "decisions/consistency.json", "decisions/promotions.json", "decisions/splits.json",
-	"decisions/advice.json", "decisions/transactions.json", "decisions/locks.json", "schema.sql", "log-files.txt",
+	"decisions/health_history.json", "decisions/plan_history.json", "decisions/advice.json", "decisions/transactions.json", "decisions/locks.json", "schema.sql", "log-files.txt",
 	"profiles/heap.pprof", "profiles/goroutines.txt", "profiles/cpu.pprof"}
 
 // TestDebugZip: of three nodes one is dead and one does not answer. All of the third is there, the

@@ -29,6 +29,7 @@ type demoFlags struct {
 	regions  int
 	cfg      node.LocalConfig
 	workload string
+	beside   string
 	opts     workload.Options
 	clients  int
 	duration time.Duration
@@ -63,7 +64,7 @@ Ctrl-C ends the run, checks it and reports; a second one ends at once. The exit 
 client saw an error that is not retryable. Workloads: tpcc (order entry, the five transactions of TPC-C), ycsb (single
 rows), ycsb-t (several rows a transaction), bank (transfers; the total must not change), travel (users who travel
 between regions, and whose rows follow them: a table of latencies at home, just after an arrival and later), none
-(only your own clients).`,
+(only your own clients). --beside has one client in each region run a second one.`,
 		Example: `  godwit demo
   godwit demo --workload bank --regions 3 --nodes-per-region 2 --for 30s
   godwit demo --workload travel --clients 8
@@ -84,6 +85,7 @@ func (f *demoFlags) register(fs *pflag.FlagSet) {
 	fs.IntVar(&f.cfg.Shards, "shards", 0, "number of shards; 0 takes one for each node of a region, at least two")
 	fs.StringVar(&f.concurrency, "concurrency", "locking", "how transactions are ordered: locking, timestamp or timestamp-relay")
 	fs.StringVar(&f.workload, "workload", "tpcc", strings.Join(workload.Names(), ", ")+" or none")
+	fs.StringVar(&f.beside, "beside", "", "another workload, which one client in each region runs beside it")
 	fs.IntVar(&f.clients, "clients", 4, "clients of the workload in each region, each with a connection of its own")
 	fs.DurationVar(&f.duration, "for", 0, "how long to measure, e.g. 30s; 0 is until Ctrl-C")
 	fs.DurationVar(&f.warmup, "warmup", 0, "run the workload for so long before measuring")
@@ -113,6 +115,7 @@ func (f *demoFlags) register(fs *pflag.FlagSet) {
 	fs.IntVar(&o.Bank.Accounts, "accounts", 1000, "bank: accounts to open, over all regions")
 	fs.IntVar(&o.Travel.Users, "users", o.Travel.Users, "travel: users to load, over all regions")
 	fs.Float64Var(&o.Travel.Travellers, "travellers", o.Travel.Travellers, "travel: share of users who travel, 0 to 1")
+	fs.DurationVar(&o.Travel.Think, "think", o.Travel.Think, "travel: how long a client waits after each statement")
 	fs.DurationVar(&o.Travel.Stay, "stay", o.Travel.Stay, "travel: how long a traveller stays at a place")
 	fs.Float64Var(&o.Bank.Cross, "cross", o.Bank.Cross, "bank, ycsb-t: share of transactions over several regions, 0 to 1")
 }
@@ -172,7 +175,14 @@ func (f *demoFlags) validateWorkload() error {
 	}
 	f.opts.YCSBT.Records, f.opts.YCSBT.Cross = f.opts.YCSB.Records, f.opts.Bank.Cross
 	f.opts.YCSB.Mix = strings.ToUpper(f.opts.YCSB.Mix)
-	if f.workload == "none" {
+	switch {
+	case f.beside != "" && (f.workload == "none" || f.beside == f.workload):
+		return usagef("--beside %s: --workload has to name another one", f.beside)
+	case f.beside != "":
+		if _, err := workload.New(f.beside, f.opts); err != nil {
+			return usagef("--beside %s: %w", f.beside, err)
+		}
+	case f.workload == "none":
 		return nil
 	}
 	if _, err := workload.New(f.workload, f.opts); err != nil {
@@ -284,7 +294,7 @@ func runDemo(c *cobra.Command, f *demoFlags) (err error) {
 	cl := clusterOf{local}
 	writeConnect(out, cl, local.HTTPAddr(), local.ConsoleURL())
 
-	o := demo.Options{Workload: f.workload, Work: f.opts, Clients: f.clients, Duration: f.duration, Warmup: f.warmup,
+	o := demo.Options{Workload: f.workload, Beside: f.beside, Work: f.opts, Clients: f.clients, Duration: f.duration, Warmup: f.warmup,
 		Interval: f.interval, Screen: screen}
 	var report *demo.Report
 	if f.workload == "none" {
@@ -324,14 +334,18 @@ func terminal(out, errs io.Writer) (*demo.Screen, io.Writer) {
 // loadAndRun loads what the store does not hold yet, then runs.
 func loadAndRun(ctx context.Context, cl demo.Cluster, o demo.Options, state *demoState, out io.Writer) (*demo.Report, error) {
 	var took time.Duration
-	if !state.loaded(o.Workload) {
-		fmt.Fprintf(out, "loading %s\n", o.Workload)
+	for _, name := range []string{o.Workload, o.Beside} {
+		if name == "" || state.loaded(name) {
+			continue
+		}
+		fmt.Fprintf(out, "loading %s\n", name)
 		o.Work.Drop = true // drop the tables of an interrupted load
-		var err error
-		if took, err = demo.Load(ctx, cl, o); err != nil {
+		t, err := demo.Load(ctx, cl, name, o)
+		if err != nil {
 			return nil, err
 		}
-		if err := state.setLoaded(o.Workload); err != nil {
+		took += t
+		if err := state.setLoaded(name); err != nil {
 			return nil, err
 		}
 	}

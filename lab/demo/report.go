@@ -24,6 +24,8 @@ type Report struct {
 	Regions []Figures        `json:"regions"`
 	All     Figures          `json:"all"`
 	Run     *workload.Report `json:"run,omitempty"`
+	// Beside is what the clients of Options.Beside saw.
+	Beside *workload.Report `json:"beside,omitempty"`
 	// Checks are the workload's invariants, evaluated after the run.
 	Checks       []workload.CheckResult `json:"checks"`
 	ChecksPassed bool                   `json:"checks_passed"`

@@ -15,6 +15,7 @@ import (
 type Options struct {
 	Workload string           // a name that workload.New knows
 	Work     workload.Options // its parameters
+	Beside   string           // another one, which one client in each region runs; empty: none
 	Clients  int              // connections a region
 	Duration time.Duration    // 0 runs until the context is cancelled
 	Warmup   time.Duration    // run before, not measured
@@ -52,18 +53,18 @@ func targets(c Cluster, name string) []workload.Target {
 	return out
 }
 
-// Load creates the workload's tables and loads every region's part through
+// Load creates the tables of a workload and loads every region's part through
 // that region's nodes. It reports a line a second on the screen and returns how long it took.
-func Load(ctx context.Context, c Cluster, o Options) (time.Duration, error) {
+func Load(ctx context.Context, c Cluster, name string, o Options) (time.Duration, error) {
 	o.fill()
 	o.Work.LoadProgress = o.Screen
-	w, err := workload.New(o.Workload, o.Work)
+	w, err := workload.New(name, o.Work)
 	if err != nil {
 		return 0, err
 	}
 	begin := time.Now()
-	if err := w.Init(ctx, targets(c, o.Workload)); err != nil {
-		return 0, fmt.Errorf("load %s: %w", o.Workload, err)
+	if err := w.Init(ctx, targets(c, name)); err != nil {
+		return 0, fmt.Errorf("load %s: %w", name, err)
 	}
 	return time.Since(begin), nil
 }
@@ -82,8 +83,13 @@ func Run(ctx context.Context, c Cluster, o Options) (*Report, error) {
 	ro := workload.RunOptions{Duration: o.Duration, Warmup: o.Warmup, ClientsPerTarget: o.Clients, Interval: o.Interval,
 		Progress: func(s workload.Snapshot) { live.tick(&s) }}
 	live.begin()
+	also, err := startBeside(ctx, c, &o)
+	if err != nil {
+		return nil, err
+	}
 	run, runErr := w.Run(ctx, to, ro)
 	rows := live.whole()
+	also.stop()
 	o.Screen.Leave()
 	if run == nil {
 		return nil, runErr
@@ -102,8 +108,9 @@ func Run(ctx context.Context, c Cluster, o Options) (*Report, error) {
 	_, _ = fmt.Fprintf(o.Screen, "checking %s\n", o.Workload) // failing to print a note is no error
 	begin := time.Now()
 	checks, err := w.Check(checking, to[0])
-	r.CheckSeconds = time.Since(begin).Seconds()
 	r.judge(checks, err)
+	also.check(checking, r)
+	r.CheckSeconds = time.Since(begin).Seconds()
 	return r, nil
 }
 
@@ -188,8 +195,13 @@ func (l *live) title(now time.Time, s *workload.Snapshot) string {
 	if s.Warmup {
 		at = "warm-up " + at
 	}
-	return fmt.Sprintf("%s %s: %s txn/s, p50 %s p99 %s ms, %d retries, %d errors", l.o.Workload, at, number(s.Total.Rate),
+	text := fmt.Sprintf("%s %s: %s txn/s, p50 %s p99 %s ms, %d retries, %d errors", l.o.Workload, at, number(s.Total.Rate),
 		number(milliseconds(s.Total.P50)), number(milliseconds(s.Total.P99)), s.Total.Retries, s.Total.Errors)
+	if l.o.Beside == "travel" {
+		rows := l.whole()
+		text += fmt.Sprintf("; %d rows have moved to their users", rows[len(rows)-1].MovedIn)
+	}
+	return text
 }
 
 // whole evaluates everything since the end of the warm-up.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,6 +18,7 @@ type demoReport struct {
 	Regions  []struct {
 		Region     string  `json:"region"`
 		Statements int     `json:"statements"`
+		MovedIn    int     `json:"rows_moved_in"`
 		RoundTrips float64 `json:"wan_round_trips_per_transaction"`
 		Kinds      []struct {
 			Kind  string  `json:"kind"`
@@ -24,16 +26,23 @@ type demoReport struct {
 			P99   float64 `json:"p99_ms"`
 		} `json:"kinds"`
 	} `json:"regions"`
-	Run struct {
-		Total struct {
-			Count int `json:"count"`
-		} `json:"total"`
-	} `json:"run"`
-	Checks       []struct{ OK bool } `json:"checks"`
-	ChecksPassed bool                `json:"checks_passed"`
-	ClientErrors int                 `json:"client_errors"`
-	OK           bool                `json:"ok"`
-	Failures     []string            `json:"failures"`
+	Run    demoRun `json:"run"`
+	Beside demoRun `json:"beside"`
+	Checks []struct {
+		Name string
+		OK   bool
+	} `json:"checks"`
+	ChecksPassed bool     `json:"checks_passed"`
+	ClientErrors int      `json:"client_errors"`
+	OK           bool     `json:"ok"`
+	Failures     []string `json:"failures"`
+}
+
+// demoRun is what the clients of a workload saw.
+type demoRun struct {
+	Total struct {
+		Count int `json:"count"`
+	} `json:"total"`
 }
 
 func demo(t *testing.T, args ...string) demoReport {
@@ -65,6 +74,27 @@ func TestDemoOfEveryWorkload(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What runs beside a workload is loaded, run and checked as well, and its rows move.
+func TestDemoBeside(t *testing.T) {
+	needTime(t)
+	r := demo(t, "--regions", "3", "--workload", "bank", "--accounts", "300", "--clients", "1", "--for", "12s",
+		"--beside", "travel", "--users", "9", "--stay", "5s", "--think", "50ms")
+	moved := 0
+	for _, reg := range r.Regions {
+		moved += reg.MovedIn
+	}
+	if r.Beside.Total.Count == 0 || r.Run.Total.Count == 0 || moved == 0 {
+		t.Errorf("%d and %d transactions, %d rows moved", r.Run.Total.Count, r.Beside.Total.Count, moved)
+	}
+	var names []string
+	for _, c := range r.Checks {
+		names = append(names, c.Name)
+	}
+	if !slices.Contains(names, "travel counters") || len(names) < 3 {
+		t.Errorf("checks of both are due, not %v", names)
 	}
 }
 
@@ -131,6 +161,9 @@ func TestDemoRefusesNonsense(t *testing.T) {
 		"--regions 99":                 "--regions",
 		"--nodes-per-region 0":         "--nodes-per-region",
 		"--workload nonesuch":          "unknown workload",
+		"--beside nonesuch":            "unknown workload",
+		"--beside tpcc":                "has to name another one",
+		"--think -1s --beside travel":  "think is -1s",
 		"--scale 7":                    "scale is 7",
 		"--for -1s":                    "must not be negative",
 		"--matrix " + bad:              bad,

@@ -121,6 +121,8 @@ type TravelOptions struct {
 	Settle time.Duration
 	// Reads is the share of statements that only read.
 	Reads float64
+	// Think is how long a client waits after each statement.
+	Think time.Duration
 }
 
 // RunOptions configures one run.
@@ -250,6 +252,7 @@ func (b BankOptions) validate(c *complaints) {
 func (t TravelOptions) validate(c *complaints) {
 	c.bad(t.Users < 1 || t.Users > 1e6, "users is %d: give 1 to 1000000", t.Users)
 	c.bad(t.Stay < time.Second, "stay is %v: give at least 1s", t.Stay)
+	c.bad(t.Think < 0 || t.Think > time.Hour, "think is %v: give a time up to 1h", t.Think)
 	c.bad(t.Settle < 0 || t.Settle > t.Stay, "settle is %v: give a time up to stay, %v", t.Settle, t.Stay)
 	c.share("travellers", t.Travellers)
 	c.share("reads", t.Reads)

@@ -207,7 +207,7 @@ func (c *travelClient) next() txn {
 	if u == nil { // no user is here
 		return txn{single: true, idle: true, thinking: 100 * time.Millisecond}
 	}
-	x := txn{kind: 2 * group, single: true}
+	x := txn{kind: 2 * group, single: true, thinking: t.opts.Think}
 	update := !chance(c.rng, t.opts.Reads)
 	if update {
 		x.kind++
