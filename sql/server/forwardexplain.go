@@ -136,7 +136,7 @@ func (b *builder) explain(ctx *sql.Context, s *session.Session, n *plan.Describe
 			where += b.g.fast.Shipped(ctx, s, explainedText(ctx))
 		}
 	}
-	if where == "" && !(n.Format.Analyze && n.Format.Plan) {
+	if where == "" && n.Format.Plan && !n.Format.Analyze {
 		return nil, nil
 	}
 	s.Stmt.Explained = n
@@ -157,7 +157,9 @@ func (b *builder) explain(ctx *sql.Context, s *session.Session, n *plan.Describe
 					r[i] = nil
 				}
 			}
-			r[1], r[len(r)-1] = strings.ToUpper(bound.Kind(explainedText(ctx))), "Execution: "+where
+			if r[1] = strings.ToUpper(bound.Kind(explainedText(ctx))); where != "" {
+				r[len(r)-1] = "Execution: " + where
+			}
 		}
 	case n.Format.Analyze:
 		for _, line := range after() {
