@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -75,6 +76,15 @@ func rowsFollow(t *testing.T) {
 		!strings.Contains(name, "travel.carts") && !strings.Contains(name, "travel.ledger") {
 		t.Errorf("row %s, of which SQL knows %s moves", name, n)
 	}
+	// A lead is a diamond.
+	b.press("document.querySelector('#nav a[href=\"#map\"]')")
+	b.await("document.querySelectorAll('#world .region').length === 3")
+	addr := regexp.MustCompile(`//([^/]+)/`).FindStringSubmatch(console)[1]
+	if status, _, errs := godwit(t, "leader", "move", "s1@r1", "2", "--insecure", "--addr", addr); status != 0 {
+		t.Fatalf("status %d: %s", status, errs)
+	}
+	b.await("document.querySelector('#world path.move[transform]') !== null")
+	b.picture("lead-moves")
 	if said := b.said(); len(said) > 0 {
 		t.Errorf("the browser complains: %q", said)
 	}
