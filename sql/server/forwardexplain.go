@@ -151,6 +151,7 @@ func (b *builder) explain(ctx *sql.Context, s *session.Session, n *plan.Describe
 	}
 	switch {
 	case !n.Format.Plan: // the engine knows nothing for this format, but says so in words that do not fit the columns
+		ctx.ClearWarnings() // that it is a placeholder
 		for _, r := range rows {
 			for i := range r {
 				if r[i] == "NULL" {
