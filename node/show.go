@@ -20,6 +20,7 @@ import (
 	"github.com/godwitdb/godwit/policy/home"
 	"github.com/godwitdb/godwit/sql/backup"
 	"github.com/godwitdb/godwit/sql/server"
+	"github.com/godwitdb/godwit/sql/virtual"
 )
 
 // maxShown bounds the rows of SHOW GODWIT LOCKS and TRANSACTIONS.
@@ -49,7 +50,7 @@ func (n *Node) tableName(k base.Key) any {
 // show makes the rows of SHOW GODWIT and of the database godwit. It implements server.Cluster.
 type show struct{ n *Node }
 
-var columns = server.TopicColumns
+var columns = virtual.TopicColumns
 
 // topics are the states and events of the cluster. The names of columns say whether durations are
 // in milliseconds or seconds.

@@ -7,6 +7,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/policy/advice"
 	"github.com/godwitdb/godwit/sql/server"
+	"github.com/godwitdb/godwit/sql/virtual"
 )
 
 // ElsewhereTopic is what the database godwit shows of what statements would cost in other regions.
@@ -19,7 +20,7 @@ var ElsewhereTopic = server.Topic{Name: "elsewhere",
 		columns(server.TopicFloat, "p50_ms_there", "p99_ms_there", "avg_ms_there", "wan_round_trips_there", "wan_bytes_there"),
 		columns(server.TopicText, "why_not"))}
 
-var columns = server.TopicColumns
+var columns = virtual.TopicColumns
 
 // Elsewhere are the rows of that table. leader is the node that leads a group; 0: none is known.
 func Elsewhere(f *advice.Facts, t *base.Topology, leader func(base.GroupID) base.NodeID) (rows [][]any) {

@@ -12,6 +12,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/cluster"
 	"github.com/godwitdb/godwit/sql/server"
+	"github.com/godwitdb/godwit/sql/virtual"
 	"github.com/godwitdb/godwit/txn/multimaster"
 )
 
@@ -27,7 +28,7 @@ var Topics = []server.Topic{
 		columns(server.TopicFloat, "planned_ms", "flat_ms"), columns(server.TopicInt, "wan_bytes", "messages"))},
 }
 
-var columns = server.TopicColumns
+var columns = virtual.TopicColumns
 
 // Health are the rows of godwit.health_history, the newest first.
 func Health(t *base.Topology, all []cluster.NodeHealth) (rows [][]any) {

@@ -9,6 +9,7 @@ import (
 	"github.com/godwitdb/godwit/mechanism/wan"
 	"github.com/godwitdb/godwit/sql/server"
 	"github.com/godwitdb/godwit/sql/statements"
+	"github.com/godwitdb/godwit/sql/virtual"
 )
 
 // Share is what one node has counted since it started, in the form in which nodes send it.
@@ -75,7 +76,7 @@ func merge[T any, K cmp.Ordered](all []T, key func(T) K, add func(*T, T)) (out [
 	return out
 }
 
-var columns = server.TopicColumns
+var columns = virtual.TopicColumns
 
 // Topics are what the database godwit shows of shares.
 var Topics = []server.Topic{

@@ -133,7 +133,7 @@ func (b *builder) explain(ctx *sql.Context, s *session.Session, n *plan.Describe
 	where := ""
 	if !n.Format.Analyze {
 		if where = b.g.explained(ctx, s); where != "" {
-			where += b.g.fast.Shipped(ctx, s, explainedText(ctx))
+			where = "Execution: " + where + b.g.fast.Shipped(ctx, s, explainedText(ctx))
 		}
 	}
 	if where == "" && n.Format.Plan && !n.Format.Analyze {
@@ -152,22 +152,19 @@ func (b *builder) explain(ctx *sql.Context, s *session.Session, n *plan.Describe
 	switch {
 	case !n.Format.Plan: // the engine knows nothing for this format, but says so in words that do not fit the columns
 		ctx.ClearWarnings() // that it is a placeholder
-		for _, r := range rows {
-			for i := range r {
-				if r[i] == "NULL" {
-					r[i] = nil
-				}
-			}
-			if r[1] = strings.ToUpper(bound.Kind(explainedText(ctx))); where != "" {
-				r[len(r)-1] = "Execution: " + where
+		r := rows[0]        // of one row
+		for i := range r {
+			if r[i] == "NULL" {
+				r[i] = nil
 			}
 		}
+		r[1], r[len(r)-1] = strings.ToUpper(bound.Kind(explainedText(ctx))), where
 	case n.Format.Analyze:
 		for _, line := range after() {
 			rows = append(rows, sql.Row{line})
 		}
 	default:
-		rows = append(rows, sql.Row{"Execution: " + where})
+		rows = append(rows, sql.Row{where})
 	}
 	return sql.RowsToRowIter(rows...), nil
 }

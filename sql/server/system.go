@@ -25,9 +25,6 @@ type Topic = virtual.Topic
 // TopicColumn is a column of a topic.
 type TopicColumn = virtual.TopicColumn
 
-// TopicColumns are columns of one kind.
-var TopicColumns = virtual.TopicColumns
-
 // TopicKind is the type of a column.
 type TopicKind = virtual.TopicKind
 

@@ -314,8 +314,8 @@ var allowed = map[string][]string{
 	"node/bundle": {"obs/audit"},
 	// certs, waits and moments put together what the node has asked for
 	"node/certs": {"mechanism/ident", "sql/server"}, "node/waits": {"owner", "sql/server"},
-	"node/decided": {"cluster", "sql/server", "txn/multimaster"},
-	"node/moments": {"mechanism/wan", "sql/server", "sql/statements"},
+	"node/decided": {"cluster", "sql/server", "sql/virtual", "txn/multimaster"},
+	"node/moments": {"mechanism/wan", "sql/server", "sql/virtual", "sql/statements"},
 	// meter shows figures that it is told
 	"node/meter": {"obs", "sql/digest"},
 	// evacuate looks through the rows of a group for a mover, and is told the tables
@@ -331,13 +331,13 @@ var allowed = map[string][]string{
 	"node/early": nil,
 	// adviser makes facts of what is counted, and asks nobody
 	"node/adviser": {"cluster", "policy/advice", "policy/crossing", "policy/leader", "sql/bind/tree", "sql/digest", "sql/recording", "sql/rowuse", "sql/schema",
-		"sql/server"},
+		"sql/server", "sql/virtual"},
 	// spare tunes the scheduler while statements wait
 	"node/spare": nil,
 	// who may ask a node for what over HTTP, at which port
 	"node/web": {"cluster", "cluster/join", "mechanism/ident", "mechanism/wan", "node/console", "obs/audit"},
 	"node": append([]string{"txn/bounds", "txn/mover", "node/spare",
-		"sql/describe", "sql/recorded", "sql/recording", "sql/schema", "node/adviser",
+		"sql/describe", "sql/recorded", "sql/recording", "sql/schema", "sql/virtual", "node/adviser",
 		"node/bundle", "node/console", "node/decided", "node/early", "node/evacuate", "node/knobs", "node/memory", "node/meter", "node/moments", "node/certs", "node/waits", "node/residency", "node/room", "node/shards", "node/web",
 		"sql/ddl/sharding", "owner", "owner/gauge", "owner/homing", "owner/rewind", "owner/view", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "cluster/placed", "cluster/replace", "cluster/upgrade", "obs/audit", "obs/otlp",
 		"cluster/join", "kv/hold", "sql/admit", "sql/backup", "sql/backup/place", "sql/changefeed/sink", "sql/digest", "sql/server", "policy/advice", "policy/epoch", "policy/placement", "policy/plan", "policy/split",
