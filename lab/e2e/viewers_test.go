@@ -107,7 +107,7 @@ func (v *viewer) get(path string) int {
 }
 
 // spent is how many seconds of a processor the first node takes while viewers look at its map, each
-// asking every 2 s as the page does.
+// asking every 3 s as the page does.
 func spent(t *testing.T, c *processes, length time.Duration, viewers []*viewer) float64 {
 	t.Helper()
 	before, end := cpuOf(t, c.nodes[0].cmd.Process.Pid), time.Now().Add(length)
@@ -118,7 +118,7 @@ func spent(t *testing.T, c *processes, length time.Duration, viewers []*viewer) 
 			time.Sleep(time.Duration(i) * 400 * time.Millisecond)
 			for time.Now().Before(end) {
 				v.get("api/panel/map")
-				time.Sleep(2 * time.Second)
+				time.Sleep(3 * time.Second)
 			}
 		}()
 	}

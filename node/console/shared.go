@@ -8,7 +8,7 @@ import (
 // sharedFor is how long what one session has been shown is shown to others of the same account,
 // too: less than the time after which a page asks again. What the account may not see any more may
 // be seen for so much longer.
-const sharedFor = 1500 * time.Millisecond
+const sharedFor = 2500 * time.Millisecond
 
 // shared keeps the newest answer to each page by account, so that many viewers cost what one does.
 type shared struct {

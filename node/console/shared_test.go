@@ -23,7 +23,7 @@ func TestShared(t *testing.T) {
 			t.Errorf("%s of %s after %v: %v", c.page, c.account, c.after, ok)
 		}
 	}
-	s.put("map", "bob@%", shown{At: at.Add(2 * time.Second)})
+	s.put("map", "bob@%", shown{At: at.Add(3 * time.Second)})
 	if len(s.all) != 2 { // ann's map is too old
 		t.Errorf("%d answers are kept", len(s.all))
 	}

@@ -404,7 +404,7 @@ const pages = {
     const resize = () => again();
     addEventListener('resize', resize);
     (world ? Promise.resolve(world) : fetch('world.json').then((r) => r.json())).then((w) => map.setLand(world = w));
-    const stop = refresh('map', 2000, (out) => {
+    const stop = refresh('map', 3000, (out) => {
       arrived = Date.now();
       show(out);
     }, () => Number(slider.value) < 0);
