@@ -33,6 +33,7 @@ release: ## static binaries for Linux in dist/, stamped with VERSION, with man p
 	cd dist && sha256sum linux-*/godwit linux-*/godwit.cdx.json > SHA256SUMS
 
 reproduce: ## build the release once more, in another folder and with a cache of its own, and compare it with the one in dist/
+	@test -f dist/SHA256SUMS || (echo "there is nothing to compare with: run make release first" >&2; exit 1)
 	dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && mkdir "$$dir/another" && \
 	  git ls-files -z | tar c --null -T - | tar x -C "$$dir/another" && \
 	  GOCACHE="$$dir/cache" $(MAKE) -C "$$dir/another" release VERSION=$(VERSION) ARCHS="$(ARCHS)" && \
