@@ -311,23 +311,25 @@ func TestAdviceComesTrue(t *testing.T) {
 	}
 }
 
-func (x trial) run(t *testing.T) {
-	l := startLocal(t, cmp.Or(x.regions, 3), 1)
-	var cs []*sql.Conn
+// sessionsIn are a client at each node, in a database that the first one makes after it has set
+// something, and with what it makes in there.
+func sessionsIn(t *testing.T, l *Local, set, create []string) (cs []*sql.Conn) {
 	for i, n := range l.Nodes() {
 		c := openSQL(t, n, "")
 		if i == 0 {
-			mustExec(t, c, "SET CLUSTER SETTING transaction.tier = '"+cmp.Or(x.tier, "strict")+"'")
-			mustExec(t, c, "CREATE DATABASE d")
-		}
-		mustExec(t, c, "USE d")
-		if i == 0 {
-			for _, q := range x.create {
+			for _, q := range slices.Concat(set, []string{"CREATE DATABASE d", "USE d"}, create) {
 				mustExec(t, c, q)
 			}
 		}
+		mustExec(t, c, "USE d")
 		cs = append(cs, c)
 	}
+	return cs
+}
+
+func (x trial) run(t *testing.T) {
+	l := startLocal(t, cmp.Or(x.regions, 3), 1)
+	cs := sessionsIn(t, l, []string{"SET CLUSTER SETTING transaction.tier = '" + cmp.Or(x.tier, "strict") + "'"}, x.create)
 	time.Sleep(10 * time.Second) // leads and definitions have settled
 	x.play(t, cs, 0)
 	x.forget(t, l)

@@ -129,24 +129,11 @@ func TestElsewhereComesTrue(t *testing.T) {
 
 func (x journey) run(t *testing.T) {
 	l := startLocal(t, cmp.Or(x.regions, 3), 1)
-	var cs []*sql.Conn
-	for i, n := range l.Nodes() {
-		c := openSQL(t, n, "")
-		if i == 0 {
-			mustExec(t, c, "SET CLUSTER SETTING transaction.tier = 'strict'")
-			mustExec(t, c, "CREATE DATABASE d")
-			if !x.follow {
-				mustExec(t, c, "SET CLUSTER SETTING leader.mode = 'off'")
-			}
-		}
-		mustExec(t, c, "USE d")
-		if i == 0 {
-			for _, q := range x.create {
-				mustExec(t, c, q)
-			}
-		}
-		cs = append(cs, c)
+	set := []string{"SET CLUSTER SETTING transaction.tier = 'strict'"}
+	if !x.follow {
+		set = append(set, "SET CLUSTER SETTING leader.mode = 'off'")
 	}
+	cs := sessionsIn(t, l, set, x.create)
 	time.Sleep(10 * time.Second) // leads and definitions have settled
 	for i := range 1 + 4*btoi(x.follow) {
 		x.play(t, cs[x.from], -i*x.rounds)

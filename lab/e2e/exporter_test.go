@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,14 +17,7 @@ func TestMySQLExporter(t *testing.T) {
 	if err != nil {
 		t.Skip("no prometheus-mysqld-exporter is installed (apt-get install prometheus-mysqld-exporter): it does not read performance_schema")
 	}
-	n := &node{region: "here", dir: filepath.Join(t.TempDir(), "n"), addr: port(t), sql: port(t)}
-	n.join = n.addr
-	c := &processes{regions: []string{n.region}, nodes: []*node{n}}
-	n.start(t)
-	defer c.kill()
-	n.awaitLine(t, "listens at")
-	c.init(t)
-	n.awaitSQL(t)
+	n := alone(t)
 	exec1(t, n.open(t, ""), "CREATE DATABASE d")
 	db := n.open(t, "d") // the exporter leaves out statements of no database
 	for _, q := range []string{"CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (2)"} {

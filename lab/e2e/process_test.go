@@ -239,6 +239,20 @@ func port(t testing.TB) string {
 	return ""
 }
 
+// alone starts a node that is a cluster of its own; args are more arguments of godwit start.
+func alone(t *testing.T, args ...string) *node {
+	t.Helper()
+	n := &node{region: "here", dir: filepath.Join(t.TempDir(), "n"), addr: port(t), sql: port(t), args: args}
+	n.join = n.addr
+	c := &processes{regions: []string{n.region}, nodes: []*node{n}}
+	n.start(t)
+	t.Cleanup(c.kill)
+	n.awaitLine(t, "listens at")
+	c.init(t)
+	n.awaitSQL(t)
+	return n
+}
+
 // startCluster starts regions x perRegion processes and makes a cluster of them; init are more
 // arguments of godwit init.
 func startCluster(t testing.TB, dir string, regions, perRegion int, init ...string) *processes {

@@ -128,14 +128,7 @@ func (p *prometheus) rules() (out []ruleState) {
 // something. When the node ends, the first alert is pending.
 func TestPrometheus(t *testing.T) {
 	needPrometheus(t, "prometheus")
-	n := &node{region: "here", dir: filepath.Join(t.TempDir(), "n"), addr: port(t), sql: port(t), args: []string{"--open-metrics"}}
-	n.join = n.addr
-	c := &processes{regions: []string{n.region}, nodes: []*node{n}}
-	n.start(t)
-	defer c.kill()
-	n.awaitLine(t, "listens at")
-	c.init(t)
-	n.awaitSQL(t)
+	n := alone(t, "--open-metrics")
 	db := n.open(t, "")
 	exec1(t, db, "CREATE DATABASE d")
 	exec1(t, db, "CREATE TABLE d.t (id INT PRIMARY KEY)")

@@ -11,8 +11,9 @@ import (
 	"github.com/godwitdb/godwit/sql/session"
 )
 
-var reIfNotExists = regexp.MustCompile("(?is)^(\\s*CREATE\\s+(?:DEFINER\\s*=\\s*\\S+(?:\\s*@\\s*\\S+)?\\s+)?" +
-	"(?:TRIGGER|PROCEDURE)\\s+)IF\\s+NOT\\s+EXISTS\\s+")
+// Comments may stand before a statement, and it may be one that MySQL executes.
+var reIfNotExists = regexp.MustCompile("(?i)^((?:\\s|/\\*!\\d*|/\\*[^!*][^*]*\\*+(?:[^/*][^*]*\\*+)*/|--\\s[^\\n]*\\n|#[^\\n]*\\n)*" +
+	"CREATE\\s+(?:DEFINER\\s*=\\s*\\S+(?:\\s*@\\s*\\S+)?\\s+)?(?:TRIGGER|PROCEDURE)\\s+)IF\\s+NOT\\s+EXISTS\\s+")
 
 // withoutIfNotExists leaves out IF NOT EXISTS of a trigger or procedure, which the parser does not
 // know there. What makes one asks ifNotExists.
