@@ -82,8 +82,10 @@ type Record struct {
 	Total      int64           `json:"total,omitempty"` // 0: nobody knows
 	State      State           `json:"state"`
 	Error      string          `json:"error,omitempty"`
-	Cancel     bool            `json:"cancel,omitempty"` // somebody has asked for its end
-	Pause      bool            `json:"pause,omitempty"`  // somebody has asked that it stands still
+	// Result is what a job leaves for others when it has succeeded, in the words of its kind.
+	Result json.RawMessage `json:"result,omitempty"`
+	Cancel bool            `json:"cancel,omitempty"` // somebody has asked for its end
+	Pause  bool            `json:"pause,omitempty"`  // somebody has asked that it stands still
 
 	Node  base.NodeID    `json:"node"` // which holds the lease, or held it last
 	Term  uint64         `json:"term"`
@@ -212,6 +214,18 @@ func (l *Lease) Checkpoint(v any) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.rec.Checkpoint = b
+	return nil
+}
+
+// Result notes what the job leaves when it has ended. Finish stores it.
+func (l *Lease) Result(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rec.Result = b
 	return nil
 }
 

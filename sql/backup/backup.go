@@ -39,11 +39,15 @@ type taking struct {
 	parent *volume // nil: the backup stands alone
 	// parts is how far others have come with streams, by their names; nil: nobody has begun.
 	parts map[string]*archive.Part
+	by    *sorting // nil: all rows go to one place
 }
 
 // backup runs BACKUP.
 func (g *Env) backup(ctx *sql.Context, s *session.Session, st *Statement, l *library) (rows []sql.Row, err error) {
 	o := st.order()
+	if err := g.settle(o); err != nil {
+		return nil, err
+	}
 	if _, err = l.keys.New(); err != nil {
 		return nil, err
 	}
@@ -101,6 +105,11 @@ func (w *work) backup(ctx context.Context) (end outcome) {
 		return outcome{err: err}
 	case v != nil: // the node before has not come to say so
 		t.m = v.Manifest
+		if w.o.Part != nil {
+			if err := w.again(ctx, t); err != nil {
+				return outcome{err: err}
+			}
+		}
 	default:
 		if err := t.run(ctx); err != nil {
 			if c := context.Cause(ctx); !errors.Is(c, job.ErrLost) && !errors.Is(c, errClosing) {
@@ -110,13 +119,16 @@ func (w *work) backup(ctx context.Context) (end outcome) {
 		}
 	}
 	t.tidy(ctx)
-	if w.o.Keep > 0 {
+	if w.o.Keep > 0 && w.o.Part == nil {
 		if err := w.retain(ctx); err != nil {
 			return outcome{err: fmt.Errorf("the backup is complete, but older ones could not be removed: %w", err)}
 		}
 	}
 	files := 0
 	t.m.Files(func(archive.File) { files++ })
+	for _, p := range t.m.Places {
+		files += int(p.Files)
+	}
 	return outcome{ts: w.o.Moment, rows: []sql.Row{{t.m.ID, moment(w.o.Moment), int64(len(t.m.Tables)), t.m.Rows(),
 		int64(files), t.m.Bytes(), strings.Join(t.m.Skipped, ", ")}}}
 }
@@ -191,6 +203,9 @@ func (l *library) parent(ctx context.Context, g *Env, o *order) (*volume, error)
 	case v.Target != o.target():
 		return nil, schema.Invalid("the newest backup in that place is of " + v.Target + ", this one would be of " + o.target() +
 			": keep them in places of their own")
+	case !v.samePlaces(o):
+		return nil, schema.Invalid("the newest backup in that place has other places of regions: an incremental one has the same, so " +
+			"take a full one first")
 	case v.Cluster != g.DB.Topology().ClusterID:
 		return nil, schema.Invalid("the newest backup in that place is of another cluster: take a full backup first")
 	}
@@ -208,6 +223,13 @@ func (t *taking) take(ctx context.Context) error {
 			moment(t.o.Moment) + ": an incremental backup is of a later moment")
 	}
 	snap, err := schema.LoadSnapshot(ctx, t.g.DB, nil, t.o.Moment)
+	if err != nil {
+		return err
+	}
+	if t.by, err = t.g.sorting(t.o); err != nil {
+		return err
+	}
+	kids, err := t.dispatch(ctx)
 	if err != nil {
 		return err
 	}
@@ -230,12 +252,18 @@ func (t *taking) take(ctx context.Context) error {
 		estimate += int64(t.g.Stats.Rows(d))
 	}
 	t.job.Total(estimate)
-	if err := t.state(ctx, tables); err != nil {
+	if t.o.Part != nil { // the main place has what is not in rows
+		t.m.Region, t.m.Main, t.m.Databases, t.m.Objects = t.o.Part.Region, t.o.Part.Main, nil, nil
+	} else if err := t.state(ctx, tables); err != nil {
 		return err
 	}
 	if err := t.streams(ctx, tables); err != nil {
 		return err
 	}
+	if err := kids.await(ctx, true); err != nil {
+		return err
+	}
+	t.m.Places = kids.places()
 	t.job.Total(t.m.Rows())
 	if !t.o.SkipVerify {
 		v := &volume{Manifest: t.m, l: t.l, key: t.key}
@@ -248,7 +276,19 @@ func (t *taking) take(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return t.write(ctx, archive.ManifestName, b)
+	if err := t.write(ctx, archive.ManifestName, b); err != nil || t.o.Part == nil {
+		return err
+	}
+	return t.finish(ctx, b)
+}
+
+// again tells the result of a part that a node before has written.
+func (w *work) again(ctx context.Context, t *taking) error {
+	b, err := w.l.place.Read(ctx, t.m.ID+"/"+archive.ManifestName, mostManifestFile)
+	if err != nil {
+		return err
+	}
+	return t.finish(ctx, b)
 }
 
 // choose fills the manifest with the definitions of what is backed up, and returns its tables.
@@ -257,7 +297,7 @@ func (t *taking) choose(snap *schema.Snapshot) ([]*schema.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !t.o.SkipMultiMaster {
+	if c.by = t.by; !t.o.SkipMultiMaster {
 		c.here = t.g.DB.Region()
 	}
 	tables, multi := c.tables()
@@ -274,9 +314,9 @@ func (t *taking) choose(snap *schema.Snapshot) ([]*schema.Table, error) {
 
 func noMultiMaster(tables []string) error {
 	return schema.Invalid("MULTI MASTER tables have no reads of the past, and so no backup: " + strings.Join(tables, ", ") +
-		". (Tables with a placement are read by a BACKUP at a node of its regions alone, by no schedule and no log; " +
-		"those with PLACEMENT BY by none.) " +
-		"Leave them out: WITH SKIP_MULTI_MASTER")
+		". (Tables with a placement get into a backup in which a region of each of their placements has a place of its own: " +
+		"INTO 'place' PLACES ('region' = 'place', ...). Without PLACES a BACKUP at a node that is in all of these placements reads " +
+		"them, and no schedule and no log does.) Or leave them out: WITH SKIP_MULTI_MASTER")
 }
 
 // stored is a descriptor without what is under way.
@@ -294,6 +334,7 @@ type choice struct {
 	// here is the region of the node that reads rows; 0: none that may read tables with a
 	// placement.
 	here  base.RegionID
+	by    *sorting // nil: all rows go to one place
 	snap  *schema.Snapshot
 	whole map[string]bool            // databases, by lower name
 	parts map[string]map[string]bool // tables of others
@@ -358,7 +399,7 @@ func (c *choice) tables() (out []*schema.Table, multi []string) {
 		for _, tn := range slices.Sorted(maps.Keys(db.Tables)) {
 			switch t := db.Tables[tn]; {
 			case !c.whole[name] && !c.parts[name][tn]:
-			case t.Desc.Locality.Kind == schema.MultiMaster, t.Desc.Locality.Parts != nil, t.Desc.Locality.Sets != nil, !t.Desc.Locality.Placed.Allows(c.here):
+			case t.Desc.Locality.Kind == schema.MultiMaster, slices.ContainsFunc(placements(t.Desc), c.unreadable):
 				multi = append(multi, unread(t.Desc))
 			default:
 				out = append(out, t)
@@ -366,6 +407,14 @@ func (c *choice) tables() (out []*schema.Table, multi []string) {
 		}
 	}
 	return out, multi
+}
+
+// unreadable reports whether rows of a placement have no place to go to.
+func (c *choice) unreadable(p base.Placed) bool {
+	if c.by != nil {
+		return p.ID != 0 && c.by.deputy(p) == 0
+	}
+	return !p.Allows(c.here)
 }
 
 // unread names a table that is left out.

@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,13 +40,16 @@ const logMark = "log-job-"
 // startLog runs BACKUP LOG: it makes the job, and does not wait for it.
 func (g *Env) startLog(ctx *sql.Context, s *session.Session, st *Statement, l *library) ([]sql.Row, error) {
 	o := st.order()
+	if err := g.settle(o); err != nil {
+		return nil, err
+	}
 	all, err := job.List(ctx, g.DB)
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range all {
 		was := new(order)
-		if r.State == job.Running && r.Kind == string(verbLog) && json.Unmarshal(r.Spec, was) == nil && was.Place == o.Place {
+		if r.State == job.Running && r.Kind == string(verbLog) && json.Unmarshal(r.Spec, was) == nil && was.Place == o.Place && was.Part == nil {
 			return nil, schema.Invalid(fmt.Sprintf("job %d writes a log of changes to that place already", r.ID))
 		}
 	}
@@ -61,6 +65,9 @@ func (g *Env) startLog(ctx *sql.Context, s *session.Session, st *Statement, l *l
 	}
 	c, err := chosen(o, snap)
 	if err != nil {
+		return nil, err
+	}
+	if c.by, err = g.sorting(o); err != nil {
 		return nil, err
 	}
 	if _, multi := c.tables(); len(multi) > 0 && !o.SkipMultiMaster {
@@ -80,6 +87,7 @@ type logging struct {
 	from base.Timestamp // all before is in segments
 	last map[base.TableID]*schema.Table
 	held time.Time // when the hold was renewed
+	by   *sorting  // nil: all rows go to one place
 }
 
 // logTo is the checkpoint of a log.
@@ -96,7 +104,10 @@ func (w *work) log(ctx context.Context) (end outcome) {
 	} else if ok {
 		l.from = at.From
 	}
-	err := l.run(ctx)
+	err := error(nil)
+	if l.by, err = w.g.sorting(w.o); err == nil {
+		err = l.run(ctx)
+	}
 	if c := context.Cause(ctx); !errors.Is(c, job.ErrLost) && !errors.Is(c, errClosing) {
 		off, cancel := afterwards(ctx)
 		defer cancel()
@@ -112,6 +123,13 @@ func (l *logging) run(ctx context.Context) error {
 		return err
 	}
 	defer l.g.release(ctx, h)
+	kids, err := l.dispatch(ctx)
+	if err == nil {
+		err = kids.await(ctx, false)
+	}
+	if err != nil {
+		return err
+	}
 	l.held = time.Now()
 	tick := time.NewTicker(logEvery)
 	defer tick.Stop()
@@ -120,6 +138,12 @@ func (l *logging) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-tick.C:
+		}
+		if kids != nil && time.Since(kids.last) > hold.Every {
+			kids.last = time.Now()
+			if _, _, err := kids.look(ctx); base.CodeOf(err) == base.CodeInvalid {
+				return err // the log would have a gap
+			}
 		}
 		err := l.segment(ctx)
 		if err != nil && ctx.Err() == nil {
@@ -158,7 +182,9 @@ func (l *logging) segment(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		tables, _ := lenient(l.o, snap).tables()
+		c := lenient(l.o, snap)
+		c.by = l.by
+		tables, _ := c.tables()
 		l.last = byID(tables)
 	}
 	topo := l.g.DB.Topology()
@@ -168,7 +194,10 @@ func (l *logging) segment(ctx context.Context) error {
 		s.m.Regions[r.ID] = r.Name
 	}
 	now, err := s.states(ctx)
-	if err == nil {
+	if l.o.Part != nil {
+		s.m.Region, s.m.States, s.m.Defs, s.m.Skipped = l.o.Part.Region, nil, nil, nil
+	} else if err == nil {
+		s.m.Places = slices.Sorted(maps.Keys(l.o.Places))
 		err = s.counters(ctx)
 	}
 	if err == nil {
@@ -253,6 +282,7 @@ func (s *segmentOf) states(ctx context.Context) (now map[base.TableID]*schema.Ta
 			return nil, err
 		}
 		c := lenient(s.l.o, snap)
+		c.by = s.l.by
 		tables, multi := c.tables()
 		s.m.Skipped, now = multi, byID(tables)
 		x := archive.State{At: at}
@@ -263,6 +293,12 @@ func (s *segmentOf) states(ctx context.Context) (now map[base.TableID]*schema.Ta
 			x.Tables = append(x.Tables, s.def(schema.Marshal(stored(t.Desc))))
 			if s.l.last[t.Desc.ID] == nil {
 				s.fresh[t.Desc.ID] = t
+				if s.l.by != nil && s.m.Fresh[t.Desc.ID] == 0 {
+					if s.m.Fresh == nil {
+						s.m.Fresh = map[base.TableID]base.Timestamp{}
+					}
+					s.m.Fresh[t.Desc.ID] = at
+				}
 			}
 		}
 		for _, o := range c.objects() {
@@ -341,13 +377,13 @@ func (s *segmentOf) versions(ctx context.Context) error {
 	shards := map[base.ShardID]*shard{}
 	add := func(tables map[base.TableID]*schema.Table, fresh bool) {
 		for _, id := range slices.Sorted(maps.Keys(tables)) {
-			for _, sh := range tables[id].Shards() {
+			for _, sh := range s.l.by.shards(tables[id]) {
 				x := shards[sh]
 				if x == nil {
 					x = &shard{id: sh}
 					shards[sh] = x
 				}
-				p := base.IndexPrefix(sh, id, 0, 0)
+				p := tables[id].Prefix(sh, 0, 0)
 				span := base.Span{Start: p, End: p.PrefixEnd()}
 				if fresh {
 					x.fresh = append(x.fresh, span)
@@ -392,7 +428,11 @@ func (p *logPiece) add(ctx context.Context, r *kv.Row) error {
 			return err
 		}
 	}
-	p.last = r.Key
+	id := r.Key.Table()
+	of := cmp.Or(p.s.old[id], p.s.fresh[id])
+	if p.last = r.Key; !p.s.l.by.mineIs(of, p.shard, r.Home) {
+		return nil
+	}
 	p.e.Add(&archive.Record{PK: archive.LogKey(p.shard, r.Key.Table(), r.Key[base.IndexPrefixLen:], r.TS), TS: r.TS, Home: r.Home,
 		Pinned: r.Label.Pinned(), Deleted: r.Value == nil, Value: r.Value})
 	p.s.l.job.Did(1)

@@ -20,6 +20,11 @@
 // job whose node is gone. Two may work at once for a moment; the names of files have the term of
 // the lease in them, and all writes of a restore can be repeated.
 //
+// # Places of regions
+//
+// With PLACES each region that has a place gets a part of the backup: a job of its own, done by a
+// node of the region, which writes a backup of its rows alone to its place (places.go).
+//
 // # The log of changes
 //
 // A segment has all versions of a period, from the stores' own order of commits (kv.DB.Changes),

@@ -2,10 +2,12 @@ package backup
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -67,8 +69,8 @@ func (g *Env) Run(ctx *sql.Context, st *Statement) ([]sql.Row, error) {
 	if err != nil {
 		return nil, schema.Invalid(err.Error())
 	}
-	defer p.Close()
-	l := &library{place: p, keys: archive.NewKeyring(st.passphrase)}
+	l := &library{g: g, place: p, keys: archive.NewKeyring(st.passphrase), name: st.place, given: st.places}
+	defer l.close()
 	var rows []sql.Row
 	switch st.verb {
 	case verbBackup:
@@ -110,15 +112,24 @@ func clientError(err error) error {
 
 // library is the backups of one place.
 type library struct {
+	g     *Env
 	place place.Place
 	keys  *archive.Keyring // nil: no passphrase was given
+	name  string           // of the place
+	// region is the one whose rows are there; "": it is the main place, or there is no other.
+	region string
+	parts  map[string]*library // of regions, as far as they were opened
+	// given are places of regions, by their names in lower case, that a statement names in the
+	// place of those that backups name.
+	given map[string]string
 }
 
 // volume is one backup of a library.
 type volume struct {
 	*archive.Manifest
 	l   *library
-	key *archive.Key // of its files; nil: they are not encrypted
+	key *archive.Key      // of its files; nil: they are not encrypted
+	sum [sha256.Size]byte // of the file of the manifest
 	// live: the rows are old versions of the cluster's own tables; there are no files.
 	live bool
 	// byID are the tables by their ids, once index was called.
@@ -152,7 +163,18 @@ func (l *library) volume(ctx context.Context, id string) (*volume, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &volume{Manifest: m, l: l, key: key}, nil
+	if !strings.EqualFold(m.Region, l.region) {
+		return nil, &archive.FileError{File: id + "/" + archive.ManifestName, Why: otherRegion(m.Region, m.Main)}
+	}
+	return &volume{Manifest: m, l: l, key: key, sum: sha256.Sum256(b)}, nil
+}
+
+// otherRegion says why a file is of no use in a place.
+func otherRegion(region, main string) string {
+	if region == "" {
+		return "it is not that of one region's rows: give each region a place of its own"
+	}
+	return "it has the rows of region " + region + " only, of the backup in '" + main + "': name that place"
 }
 
 // newest is the newest complete backup; nil if there is none. torn are newer ones that are not
@@ -211,7 +233,7 @@ func (c *cursor) next(ctx context.Context) error {
 		if c.dec != nil {
 			ok, err := c.dec.Next(&c.rec)
 			if err != nil {
-				return err
+				return c.v.l.in(err)
 			}
 			if ok {
 				if c.last != nil && string(c.rec.PK) <= string(c.last) {
@@ -228,7 +250,7 @@ func (c *cursor) next(ctx context.Context) error {
 		}
 		var err error
 		if c.dec, err = c.v.read(ctx, c.left[0], c.kind); err != nil {
-			return err
+			return c.v.l.in(err)
 		}
 		c.left = c.left[1:]
 	}

@@ -48,7 +48,14 @@ type Log struct{ l *logging }
 
 // NewLog begins a log as a statement says, without a job that goes on by itself.
 func (g *Env) NewLog(ctx *sql.Context, text string) *Log {
-	st := Parse(text)
+	l := g.newLog(ctx, Parse(text))
+	if err := g.settle(l.l.o); err != nil {
+		panic(err)
+	}
+	return l.sort()
+}
+
+func (g *Env) newLog(ctx *sql.Context, st *Statement) *Log {
 	p, err := g.openPlace(ctx, st.place, true)
 	if err != nil {
 		panic(err)
@@ -63,7 +70,7 @@ func (g *Env) NewLog(ctx *sql.Context, text string) *Log {
 	if err != nil {
 		panic(err)
 	}
-	w := &work{g: g, o: o, l: &library{place: p, keys: keys}, lease: lease, job: g.Jobs.Resume(lease.ID(), "test", "", 0)}
+	w := &work{g: g, o: o, l: &library{g: g, place: p, keys: keys}, lease: lease, job: g.Jobs.Resume(lease.ID(), "test", "", 0)}
 	ts := g.DB.Clock() + 999
 	return &Log{&logging{work: w, key: key, from: ts - ts%1000}}
 }
@@ -74,4 +81,27 @@ func (l *Log) Segment(t *testing.T) {
 	if err := l.l.segment(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// NewLogOf begins the log of a region's rows that a statement orders.
+func (g *Env) NewLogOf(ctx *sql.Context, text, region string) *Log {
+	st := Parse(text)
+	o := st.order()
+	if err := g.settle(o); err != nil {
+		panic(err)
+	}
+	st.place = o.Places[region]
+	l := g.newLog(ctx, st)
+	o.Part = &partOrder{Region: region, Main: o.Place}
+	l.l.o, l.l.work.l.region = o, region
+	return l.sort()
+}
+
+// sort has the log of an order with places of regions take its own rows.
+func (l *Log) sort() *Log {
+	var err error
+	if l.l.by, err = l.l.g.sorting(l.l.o); err != nil {
+		panic(err)
+	}
+	return l
 }

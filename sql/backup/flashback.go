@@ -65,11 +65,15 @@ func (g *Env) replace(ctx context.Context, o *order) error {
 			return noMultiMaster([]string{o.Tables[0].String()})
 		}
 		if t.Begun() {
-			return schema.Invalid("table " + o.Tables[0].String() + " has PLACEMENT BY, or is spread over a placement in which not " +
-				"all regions vote: read it AS OF a time instead, with INSERT ... SELECT")
+			return errParted(o)
 		}
 	}
 	return nil
+}
+
+func errParted(o *order) error {
+	return schema.Invalid("table " + o.Tables[0].String() + " has PLACEMENT BY, or is spread over a placement in which not " +
+		"all regions vote: read it AS OF a time instead, with INSERT ... SELECT")
 }
 
 // beforeDrop is the last moment at which there was a table.
@@ -108,6 +112,9 @@ func (g *Env) flashPlan(ctx context.Context, o *order, user string) (*plan, erro
 	if len(tables) != 1 {
 		return nil, schema.Invalid("table " + o.Tables[0].String() + " has a full-text index: restore it from a backup")
 	}
+	if tables[0].Begun() {
+		return nil, errParted(o)
+	}
 	if err := t.state(ctx, tables); err != nil {
 		return nil, err
 	}
@@ -116,7 +123,7 @@ func (g *Env) flashPlan(ctx context.Context, o *order, user string) (*plan, erro
 	for _, s := range tables[0].Shards() {
 		m.Streams = append(m.Streams, archive.Stream{Shard: s})
 	}
-	p, err := g.plan(o, []*volume{{Manifest: t.m, live: true}}, nil, user)
+	p, err := g.plan(o, []*source{{chain: []*volume{{Manifest: t.m, live: true}}}}, user)
 	if err != nil {
 		return nil, err
 	}

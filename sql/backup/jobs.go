@@ -21,12 +21,17 @@ import (
 // order is what a job has to do, as its record keeps it: a statement whose choices have been made,
 // with keys in the place of a passphrase.
 type order struct {
-	Verb      verb             `json:"verb"`
-	Databases []string         `json:"databases,omitempty"`
-	Tables    []name           `json:"tables,omitempty"`
-	Place     string           `json:"place"`
-	As        *name            `json:"as,omitempty"`
-	Secrets   []archive.Secret `json:"secrets,omitempty"`
+	Verb      verb     `json:"verb"`
+	Databases []string `json:"databases,omitempty"`
+	Tables    []name   `json:"tables,omitempty"`
+	Place     string   `json:"place"`
+	// Places are those of regions, by their names. Main is Place in the record of such a job.
+	Places map[string]string `json:"places,omitempty"`
+	Main   string            `json:"main,omitempty"`
+	// Part makes the order that of the rows of one region; nil: it is none.
+	Part    *partOrder       `json:"part,omitempty"`
+	As      *name            `json:"as,omitempty"`
+	Secrets []archive.Secret `json:"secrets,omitempty"`
 	// Backup is the folder of the backup that is taken, or the last one that is restored.
 	Backup string `json:"backup,omitempty"`
 	Parent string `json:"parent,omitempty"`
@@ -46,7 +51,7 @@ type order struct {
 
 // order is what the statement orders.
 func (st *Statement) order() *order {
-	return &order{Verb: st.verb, Databases: st.databases, Tables: st.tables, Place: st.place, As: st.as,
+	return &order{Verb: st.verb, Databases: st.databases, Tables: st.tables, Place: st.place, Places: st.places, As: st.as,
 		SkipMultiMaster: st.skipMultiMaster, SkipForeignKeys: st.skipForeignKeys, SkipVerify: st.skipVerify}
 }
 
@@ -173,19 +178,33 @@ func (w *work) perform(ctx context.Context) (end outcome) {
 	if err != nil {
 		return outcome{err: schema.Invalid(err.Error())}
 	}
-	defer p.Close()
-	w.l = &library{place: p, keys: archive.KeyringOf(w.o.Secrets)}
+	w.l = &library{g: w.g, place: p, keys: archive.KeyringOf(w.o.Secrets), name: w.o.Place}
+	defer w.l.close()
+	if w.o.Verb == verbRestore {
+		w.l.given = w.o.Places
+	}
+	if w.o.Part != nil {
+		w.l.region = w.o.Part.Region
+	}
 	switch w.o.Verb {
 	case verbBackup:
-		end = w.backup(ctx)
+		end = w.either(ctx, w.backup)
 	case verbRestore:
 		end = w.restore(ctx)
 	case verbLog:
-		end = w.log(ctx)
+		end = w.either(ctx, w.log)
 	default:
 		end.err = schema.Invalid("this release knows no job of the kind " + string(w.o.Verb) + ": upgrade this node")
 	}
 	return end
+}
+
+// either does the work of an order, or of a region's part of it.
+func (w *work) either(ctx context.Context, fn func(context.Context) outcome) outcome {
+	if w.o.Part != nil {
+		return w.part(ctx, fn)
+	}
+	return fn(ctx)
 }
 
 // session is a context of the engine for work that no client's session is there for.
@@ -246,7 +265,16 @@ func (g *Env) adopt(ctx context.Context, rec job.Record) {
 		return
 	}
 	if !rec.Cancel { // to end one takes nothing
-		if err := g.reaches(ctx, o); err != nil {
+		err := error(nil)
+		switch {
+		case o.Part != nil && o.Part.Region != g.region():
+			return
+		case o.Part != nil && rec.Term == 1: // nobody has begun
+			err = g.reachesPart(ctx, o)
+		default:
+			err = g.reaches(ctx, o)
+		}
+		if err != nil {
 			g.Log.Info("this node cannot go on with a job", "job", rec.ID, "type", rec.Kind, "err", err)
 			return
 		}
@@ -272,10 +300,14 @@ func (g *Env) reaches(ctx context.Context, o *order) error {
 	if err != nil {
 		return err
 	}
-	defer p.Close()
-	l := &library{place: p, keys: archive.KeyringOf(o.Secrets)}
+	l := &library{g: g, place: p, keys: archive.KeyringOf(o.Secrets), name: o.Place}
+	defer l.close()
 	if o.Verb == verbRestore {
+		l.given = o.Places
 		v, err := l.volume(ctx, o.Backup)
+		if err == nil && v != nil {
+			_, err = l.sources(ctx, v)
+		}
 		if err == nil && v == nil {
 			err = errors.New("the backup is not in " + o.Place + " of this node")
 		}

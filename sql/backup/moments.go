@@ -64,6 +64,9 @@ func (l *library) segment(ctx context.Context, folder, id string) (*segment, err
 	if err != nil {
 		return nil, err
 	}
+	if !strings.EqualFold(s.Region, l.region) {
+		return nil, &archive.FileError{File: file, Why: otherRegion(s.Region, "another place")}
+	}
 	return &segment{s, l, folder, key}, nil
 }
 
@@ -88,17 +91,18 @@ func (l *library) log(ctx context.Context, v *volume, upTo base.Timestamp) (out 
 	return out, to, err
 }
 
-// reach finds the backup and the segments that lead to a moment; 0: to the latest that there is.
-func (l *library) reach(ctx context.Context, ts base.Timestamp) (v *volume, log []*segment, at base.Timestamp, err error) {
+// reach finds the backup that leads, with the segments behind it, to a moment; 0: to the latest
+// that there is.
+func (l *library) reach(ctx context.Context, ts base.Timestamp) (v *volume, at base.Timestamp, err error) {
 	ids, err := l.ids(ctx)
 	if err != nil {
-		return nil, nil, 0, err
+		return nil, 0, err
 	}
 	var torn, moments []string
 	for _, id := range slices.Backward(ids) {
 		v, err := l.volume(ctx, id)
 		if err != nil {
-			return nil, nil, 0, err
+			return nil, 0, err
 		}
 		if v == nil {
 			torn = append(torn, id)
@@ -108,7 +112,7 @@ func (l *library) reach(ctx context.Context, ts base.Timestamp) (v *volume, log 
 			moments = append(moments, "'"+moment(v.Timestamp)+"'")
 		}
 		if ts == v.Timestamp {
-			return v, nil, ts, nil
+			return v, ts, nil
 		}
 		if ts != 0 && v.Timestamp > ts {
 			continue
@@ -117,28 +121,32 @@ func (l *library) reach(ctx context.Context, ts base.Timestamp) (v *volume, log 
 		if ts == 0 {
 			upTo = base.MaxTimestamp
 		}
-		log, to, err := l.log(ctx, v, upTo)
+		_, to, short, err := l.logs(ctx, v, upTo)
 		switch {
 		case err != nil:
-			return nil, nil, 0, err
+			return nil, 0, err
 		case ts == 0:
-			return v, log, to, nil
+			return v, to, nil
 		case to < ts:
-			return nil, nil, 0, schema.Invalid("there is no backup of " + moment(ts) + " in that place, and the log of changes leads from " +
+			of := ""
+			if short.region != "" {
+				of = " of region " + short.region
+			}
+			return nil, 0, schema.Invalid("there is no backup of " + moment(ts) + " in that place, and the log of changes" + of + " leads from " +
 				"the one of " + moment(v.Timestamp) + " to " + moment(to) + " only; the newest are of " + strings.Join(moments, ", ") +
 				" (SHOW BACKUP lists all)")
 		}
-		return v, log, ts, nil
+		return v, ts, nil
 	}
 	switch {
 	case len(moments) > 0:
-		return nil, nil, 0, schema.Invalid("there is no complete backup of " + moment(ts) + " or before in that place; the newest are of " +
+		return nil, 0, schema.Invalid("there is no complete backup of " + moment(ts) + " or before in that place; the newest are of " +
 			strings.Join(moments, ", ") + " (SHOW BACKUP lists all)")
 	case len(torn) > 0:
-		return nil, nil, 0, &archive.FileError{File: torn[0] + "/" + archive.ManifestName,
+		return nil, 0, &archive.FileError{File: torn[0] + "/" + archive.ManifestName,
 			Why: "it is missing: the backup was never completed"}
 	}
-	return nil, nil, 0, schema.Invalid("there is no backup in that place")
+	return nil, 0, schema.Invalid("there is no backup in that place")
 }
 
 // asOf is a backup as segments make it: what it held at a moment behind it.
@@ -254,7 +262,11 @@ func (l *library) verifyLog(ctx context.Context, note func(error) error) (row sq
 	if err != nil || files == 0 {
 		return nil, err
 	}
-	return sql.Row{"log", "ok", files, records, bytes}, nil
+	name := "log"
+	if l.region != "" {
+		name += ", region " + l.region
+	}
+	return sql.Row{name, "ok", files, records, bytes}, nil
 }
 
 func (s *segment) read(ctx context.Context, f archive.File) ([]byte, error) {

@@ -15,19 +15,20 @@ import (
 
 // Statements:
 //
-//	BACKUP [DATABASE d [, ...] | TABLE [d.]t [, ...]] INTO 'place'
+//	BACKUP [DATABASE d [, ...] | TABLE [d.]t [, ...]] INTO 'place' [places]
 //	   [AS OF [SYSTEM TIME | TIMESTAMP] time] [WITH option [, ...]]
 //	   options: INCREMENTAL, SKIP_MULTI_MASTER, SKIP_VERIFY, DETACHED, ENCRYPTION_PASSPHRASE = 'text'
-//	BACKUP LOG [DATABASE d [, ...] | TABLE [d.]t [, ...]] INTO 'place' [WITH option [, ...]]
+//	   places: PLACES ('region' = 'place' [, ...])
+//	BACKUP LOG [DATABASE d [, ...] | TABLE [d.]t [, ...]] INTO 'place' [places] [WITH option [, ...]]
 //	   options: SKIP_MULTI_MASTER, ENCRYPTION_PASSPHRASE = 'text'
 //	SHOW BACKUP LOG FROM 'place' [WITH ENCRYPTION_PASSPHRASE = 'text']
-//	RESTORE [DATABASE d [, ...] | TABLE [d.]t [, ...]] FROM 'place'
+//	RESTORE [DATABASE d [, ...] | TABLE [d.]t [, ...]] FROM 'place' [places]
 //	   [AS OF [SYSTEM TIME | TIMESTAMP] time] [AS name] [WITH option [, ...]]
 //	   options: SKIP_MISSING_FOREIGN_KEYS, DETACHED, ENCRYPTION_PASSPHRASE = 'text'
 //	SHOW BACKUP FROM 'place' [WITH ENCRYPTION_PASSPHRASE = 'text']
-//	VERIFY BACKUP 'place' [WITH ENCRYPTION_PASSPHRASE = 'text']
+//	VERIFY BACKUP 'place' [places] [WITH ENCRYPTION_PASSPHRASE = 'text']
 //	CANCEL JOB number
-//	CREATE BACKUP SCHEDULE name FOR [DATABASE d [, ...] | TABLE [d.]t [, ...]] INTO 'place'
+//	CREATE BACKUP SCHEDULE name FOR [DATABASE d [, ...] | TABLE [d.]t [, ...]] INTO 'place' [places]
 //	   EVERY n unit [FULL EVERY n unit] [KEEP n unit] [WITH option [, ...]]
 //	   units: MINUTE, HOUR, DAY, WEEK; options: those of BACKUP except INCREMENTAL and DETACHED
 //	FLASHBACK TABLE [d.]t TO TIMESTAMP time [AS name] [WITH option [, ...]]
@@ -75,8 +76,9 @@ type Statement struct {
 	databases []string
 	tables    []name // without DB: of the session's database
 	place     string
-	asOf      any   // a string or a number's text; nil: none is given
-	as        *name // nil: names stay
+	places    map[string]string // of regions, by their names in lower case
+	asOf      any               // a string or a number's text; nil: none is given
+	as        *name             // nil: names stay
 
 	incremental, skipMultiMaster, skipForeignKeys bool
 	detached                                      bool // the client waits for no end
@@ -270,7 +272,14 @@ func (p *reader) place(st *Statement, before string) {
 	if before != "" {
 		p.Must(before)
 	}
-	st.place = p.Text("the place of the backup")
+	if p.Sign('(') {
+		p.list(st)
+	} else {
+		st.place = p.Text("the place of the backup")
+	}
+	if st.verb != verbShow && st.verb != verbShowLog && p.Word("PLACES") {
+		p.regions(st)
+	}
 }
 
 func (p *reader) tail(st *Statement) {
@@ -406,7 +415,7 @@ func (st *Statement) Schema() sql.Schema {
 		return types.OkResultSchema
 	case verbShow:
 		return columns("backup_id", "status", "type", "parent", "moment", "target", "tables#", "rows#", "files#", "bytes#",
-			"skipped")
+			"skipped", "places")
 	case verbVerify:
 		return columns("backup_id", "status", "files#", "records#", "bytes#")
 	case verbFlashback, verbUndrop:

@@ -11,6 +11,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/backup/archive"
+	"github.com/godwitdb/godwit/sql/ddl/placing"
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/schema"
 )
@@ -21,13 +22,12 @@ type plan struct {
 	g     *Env
 	o     *order
 	user  string
-	chain []*volume
+	srcs  []*source // the main place, and those of regions
 	far   *progress
 	// replaced is the table whose place the restored one takes; nil: there is none.
 	replaced *schema.Table
-	log      []*segment // behind the chain
-	base     *volume    // the last of the chain
-	v        *volume    // what there was at the moment: base, as the log has changed it
+	base     *volume // the last of the main place's chain
+	v        *volume // what there was at the moment: base, as the log has changed it
 
 	dbs     []*schema.DatabaseDesc
 	tables  []*planned
@@ -56,15 +56,17 @@ func (p *plan) note(format string, args ...any) {
 }
 
 // plan chooses what is restored, under which names.
-func (g *Env) plan(o *order, chain []*volume, log []*segment, user string) (*plan, error) {
-	p := &plan{g: g, o: o, user: user, chain: chain, log: log, v: chain[len(chain)-1]}
-	for _, v := range chain {
-		if err := v.index(); err != nil {
-			return nil, err
+func (g *Env) plan(o *order, srcs []*source, user string) (*plan, error) {
+	p := &plan{g: g, o: o, user: user, srcs: srcs, v: srcs[0].top()}
+	for _, s := range srcs {
+		for _, v := range s.chain {
+			if err := v.index(); err != nil {
+				return nil, s.l.in(err)
+			}
 		}
 	}
 	p.base = p.v
-	if len(log) > 0 {
+	if log := srcs[0].log; len(log) > 0 {
 		var err error
 		if p.v, err = p.v.asOf(log, o.Moment); err != nil {
 			return nil, err
@@ -192,6 +194,11 @@ func (p *plan) chooseTables(w *wanted) error {
 		}
 		p.tables = append(p.tables, t)
 		p.rows += t.from.Rows
+		for _, s := range p.srcs[1:] {
+			if at := s.top().byID[t.was.ID]; at != nil {
+				p.rows += at.Rows
+			}
+		}
 	}
 	return nil
 }
@@ -205,7 +212,7 @@ func (p *plan) define(t *planned) (err error) {
 	if d.Locality.Kind == schema.ByTable {
 		d.Locality.Region = p.region(d.Locality.Region)
 	}
-	if d.Locality.Placed, err = p.placed(t.was); err != nil {
+	if d.Locality, err = p.located(t.was, d.Locality); err != nil {
 		return err
 	}
 	// Those that it had are another cluster's, or other tables have them by now.
@@ -224,12 +231,36 @@ func (p *plan) define(t *planned) (err error) {
 	return err
 }
 
-// placed is where a table may lie here that had a placement: in one of the same regions.
-func (p *plan) placed(was *schema.TableDesc) (base.Placed, error) {
-	old, topo := was.Locality.Placed, p.g.DB.Topology()
+// behind reports whether the moment lies behind the backup, so that the log of changes is applied.
+func (p *plan) behind() bool { return len(p.srcs[0].log) > 0 }
+
+// located is where the rows of a table may lie here: in placements of the same regions.
+func (p *plan) located(was *schema.TableDesc, l schema.Locality) (_ schema.Locality, err error) {
+	if l.Parts == nil {
+		spread := l.Sets != nil
+		l.Sets = nil
+		if l.Placed, err = p.placed(was, l.Placed, spread); err == nil && spread {
+			placing.Settle(p.g.DB.Topology(), &l)
+		}
+		return l, err
+	}
+	parts := *l.Parts
+	parts.List = slices.Clone(parts.List)
+	for i := range parts.List {
+		if parts.List[i].Placed, err = p.placed(was, parts.List[i].Placed, false); err != nil {
+			return l, err
+		}
+	}
+	l.Parts = &parts
+	return l, nil
+}
+
+// placed is the placement here that is most like one; spread: like all of its copy sets together.
+func (p *plan) placed(was *schema.TableDesc, old base.Placed, spread bool) (best base.Placed, err error) {
 	if old.ID == 0 {
 		return old, nil
 	}
+	topo := p.g.DB.Topology()
 	var names []string
 	var regions base.RegionSet
 	for id := base.RegionID(1); id <= base.MaxRegions; id++ {
@@ -238,13 +269,35 @@ func (p *plan) placed(was *schema.TableDesc) (base.Placed, error) {
 			regions |= base.RegionsOf(topo.HomeByName(p.v.Regions[id]))
 		}
 	}
+	first, most := topo.HomeByName(p.v.Regions[old.First]), -1
 	for i := range topo.Placements {
-		if pl := &topo.Placements[i]; !pl.Dropped && !pl.Opening && pl.Placed().Regions == regions {
-			return pl.Placed(), nil
+		pl := &topo.Placements[i]
+		if pl.Dropped || pl.Opening || spread && pl.Set == nil {
+			continue
+		}
+		here := pl.Placed()
+		if spread {
+			here = pl.Whole()
+		}
+		if here.Regions != regions {
+			continue
+		}
+		like := 0
+		if here.First == first {
+			like++
+		}
+		if (pl.Set != nil) == (spread || old.Homes != 0) {
+			like += 2
+		}
+		if like > most {
+			best, most = here, like
 		}
 	}
-	return base.Placed{}, schema.Invalid("table " + was.DB + "." + was.Name + " had a placement of regions " +
-		strings.Join(names, ", ") + ", and here is none: CREATE PLACEMENT of them first")
+	if most < 0 {
+		return best, schema.Invalid("table " + was.DB + "." + was.Name + " had a placement of regions " + strings.Join(names, ", ") +
+			", and here is none: CREATE PLACEMENT of them first")
+	}
+	return best, nil
 }
 
 // region is the region of the same name here, or else the gateway's.

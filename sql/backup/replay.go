@@ -2,6 +2,7 @@ package backup
 
 import (
 	"context"
+	"slices"
 
 	"github.com/dolthub/go-mysql-server/sql"
 
@@ -42,32 +43,22 @@ func (p *plan) replay(ctx context.Context, homes map[base.RegionID]base.RegionID
 		}
 	}()
 	r.forget()
-	for _, s := range p.log {
-		if s.To <= p.far.Replayed {
+	for _, w := range p.windows() {
+		if w.to <= p.far.Replayed {
 			continue
 		}
-		for _, f := range s.Pieces {
-			err := s.each(ctx, f, func(d *archive.Decoder, rec *archive.Record, shard base.ShardID, table base.TableID, pk []byte) error {
-				t := byID[table]
-				switch {
-				case t == nil, rec.TS > p.o.Moment:
-				case p.base.byID[table] != nil && rec.TS <= p.base.Timestamp: // the backup has it
-				default:
-					r.note(&change{t, shard, pk, *rec, d})
-				}
-				return nil
-			})
-			if err != nil {
-				return err
+		for _, s := range w.segments {
+			if err := r.read(ctx, &w, s, byID); err != nil {
+				return s.l.in(err)
 			}
-			if r.bytes >= replayBytes {
-				if err := r.apply(ctx); err != nil {
-					return err
-				}
+		}
+		if r.bytes >= replayBytes {
+			if err := r.apply(ctx); err != nil {
+				return err
 			}
 		}
 		if r.bytes == 0 {
-			if err := p.replayed(s.To); err != nil {
+			if err := p.replayed(w.to); err != nil {
 				return err
 			}
 		}
@@ -75,7 +66,37 @@ func (p *plan) replay(ctx context.Context, homes map[base.RegionID]base.RegionID
 	if err := r.apply(ctx); err != nil {
 		return err
 	}
-	return p.replayed(p.log[len(p.log)-1].To)
+	log := p.srcs[0].log
+	return p.replayed(log[len(log)-1].To)
+}
+
+// read notes the versions of a segment that belong to a window.
+func (r *replaying) read(ctx context.Context, w *window, s *segment, byID map[base.TableID]*planned) error {
+	p := r.p
+	several := len(p.srcs) > 1
+	for _, f := range s.Pieces {
+		err := s.each(ctx, f, func(d *archive.Decoder, rec *archive.Record, shard base.ShardID, table base.TableID, pk []byte) error {
+			t := byID[table]
+			switch {
+			case t == nil, rec.TS > p.o.Moment, several && !w.has(s, rec.TS, table):
+			case p.base.byID[table] != nil && rec.TS <= p.base.Timestamp: // the backup has it
+			default:
+				r.note(&change{t, shard, pk, *rec, d})
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		// All versions of a row within the window are in one piece, unless it has come from another
+		// region.
+		if !several && r.bytes >= replayBytes {
+			if err := r.apply(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // replayed notes how far the log has been applied.
@@ -149,20 +170,20 @@ func (r *replaying) put(ctx context.Context, list []*change) error {
 			writes = append(writes, write{k, c})
 			bytes += len(k) + len(c.rec.Value)
 		}
-		if !c.rec.Deleted && c.t.def.HomeFor(c.shard, 1) != 0 {
+		if !c.rec.Deleted && c.t.def.HomeFor(where[0].Shard(), 1) != 0 {
 			keys, of = append(keys, where[0]), append(of, c)
 		}
 	}
 	if err := r.p.g.Pace.wait(ctx, bytes); err != nil {
 		return err
 	}
-	home := func(c *change) base.RegionID { return c.t.def.HomeFor(c.shard, r.home(c)) }
+	home := func(c *change, k base.Key) base.RegionID { return c.t.def.HomeFor(k.Shard(), r.home(c)) }
 	err := r.f.write(ctx, func(_ context.Context, k kv.Txn) error {
 		for _, w := range writes {
 			if w.c.rec.Deleted {
 				k.Delete(w.key)
 			} else {
-				k.Put(w.key, w.c.rec.Value, home(w.c))
+				k.Put(w.key, w.c.rec.Value, home(w.c, w.key))
 			}
 		}
 		return nil
@@ -176,7 +197,7 @@ func (r *replaying) put(ctx context.Context, list []*change) error {
 			return err
 		}
 		for i, row := range rows {
-			to, pin := home(of[i]), kv.PinOff
+			to, pin := home(of[i], row.Key), kv.PinOff
 			if of[i].rec.Pinned {
 				pin = kv.PinOn
 			}
@@ -215,11 +236,11 @@ func (c *change) keys(ctx context.Context) ([]base.Key, error) {
 		}
 		return []base.Key{def.RowKey(ref)}, nil
 	}
-	if len(def.PK) <= 1 {
+	if len(def.PK) <= 1 && !def.Begun() {
 		return []base.Key{def.RowKey(schema.RowRef{Shard: def.ShardOf(c.pk), PK: c.pk})}, nil
 	}
 	if c.t.old.Desc.Shards == def.Desc.Shards && c.t.old.Desc.Locality.Async == def.Desc.Locality.Async &&
-		c.t.old.Desc.Locality.Placed == def.Desc.Locality.Placed {
+		slices.Equal(placements(c.t.old.Desc), placements(def.Desc)) {
 		return []base.Key{def.RowKey(schema.RowRef{Shard: c.shard, PK: c.pk})}, nil
 	}
 	var out []base.Key
@@ -267,7 +288,7 @@ func (f *filling) entries(ctx context.Context, ts base.Timestamp) error {
 	}
 	ctx, f.failed = context.WithCancelCause(ctx)
 	defer f.failed(nil)
-	p := base.IndexPrefix(f.shard, f.t.def.Desc.ID, 0, 0)
+	p := f.t.def.Prefix(f.shard, 0, 0)
 	span := base.Span{Start: p, End: p.PrefixEnd()}
 	for span.Start != nil {
 		rows, next, err := f.p.g.page(ctx, ts, span)

@@ -75,21 +75,21 @@ func (l *library) plan(ctx context.Context, g *Env, o *order, user string) (*pla
 	if v == nil {
 		return nil, &archive.FileError{File: o.Backup + "/" + archive.ManifestName, Why: "it is missing"}
 	}
-	chain, err := l.chain(ctx, v)
+	if o.Moment <= v.Timestamp {
+		srcs, err := l.sources(ctx, v)
+		if err != nil {
+			return nil, err
+		}
+		return g.plan(o, srcs, user)
+	}
+	srcs, to, short, err := l.logs(ctx, v, o.Moment)
 	if err != nil {
 		return nil, err
 	}
-	var log []*segment
-	if o.Moment > v.Timestamp {
-		var to base.Timestamp
-		if log, to, err = l.log(ctx, v, o.Moment); err != nil {
-			return nil, err
-		}
-		if to < o.Moment {
-			return nil, &archive.FileError{File: archive.LogFolder(to), Why: "the log of changes ends at " + moment(to) + " now"}
-		}
+	if to < o.Moment {
+		return nil, short.l.in(&archive.FileError{File: archive.LogFolder(to), Why: "the log of changes ends at " + moment(to) + " now"})
 	}
-	return g.plan(o, chain, log, user)
+	return g.plan(o, srcs, user)
 }
 
 // restore does the restore of a job.
@@ -128,8 +128,7 @@ func (l *library) at(ctx *sql.Context, g *Env, st *Statement) (v *volume, ts bas
 		}
 		ts -= ts % 1000
 	}
-	v, _, ts, err = l.reach(ctx, ts)
-	return v, ts, err
+	return l.reach(ctx, ts)
 }
 
 // vacant refuses names that are taken, before anything is written. The transaction that writes the
@@ -360,9 +359,11 @@ func (p *plan) fill(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for i := range t.from.Streams {
-			todo = append(todo, &filling{p: p, t: t, eval: eval, slots: slots, shard: t.from.Streams[i].Shard, at: len(todo),
-				rowsOnly: len(p.log) > 0})
+		for _, src := range p.srcs {
+			for _, s := range src.streams(t.was.ID) {
+				todo = append(todo, &filling{p: p, t: t, src: src, eval: eval, slots: slots, shard: s.Shard, at: len(todo),
+					rowsOnly: p.behind()})
+			}
 		}
 	}
 	// Regions are looked up here: the notes are not for several goroutines.
@@ -370,12 +371,16 @@ func (p *plan) fill(ctx context.Context) error {
 	for r := range p.v.Regions {
 		homes[r] = p.homeOf(r)
 	}
-	atOnce := max(1, min(writeAtOnce, mostPieces/len(p.chain)))
+	longest := 0
+	for _, s := range p.srcs {
+		longest = max(longest, len(s.chain))
+	}
+	atOnce := max(1, min(writeAtOnce, mostPieces/longest))
 	err := each(ctx, len(todo), atOnce, func(ctx context.Context, i int) error {
 		todo[i].homes = homes
 		return todo[i].run(ctx)
 	})
-	if err == nil && len(p.log) > 0 {
+	if err == nil && p.behind() {
 		if err = p.replay(ctx, homes, slots); err == nil {
 			err = p.index(ctx, session, slots, len(todo))
 		}
@@ -401,6 +406,8 @@ type filling struct {
 	p  *plan
 	t  *planned
 	at int // in the order of the plan
+	// src is where the rows are read; nil: they are in the cluster already.
+	src *source
 	// rowsOnly writes no index entries and no pins: there is a log of changes to be applied.
 	rowsOnly bool
 	shard    base.ShardID
@@ -521,7 +528,7 @@ func newest(cursors []*cursor) (best *cursor) {
 // counted compares the rows of the stream with the keys that the newest backup lists.
 func (f *filling) counted() error {
 	want := int64(0)
-	for _, s := range f.t.from.Streams {
+	for _, s := range f.src.streams(f.t.was.ID) {
 		if s.Shard == f.shard {
 			for _, k := range s.Keys {
 				want += k.Records
@@ -529,8 +536,8 @@ func (f *filling) counted() error {
 		}
 	}
 	if f.rows != want {
-		return f.p.v.bad("shard %d of table %s.%s has %d rows, and %d keys: backups that it builds on are not what they were",
-			f.shard, f.t.was.DB, f.t.was.Name, f.rows, want)
+		return f.src.l.in(f.src.top().bad("shard %d of table %s.%s has %d rows, and %d keys: backups that it builds on are not what "+
+			"they were", f.shard, f.t.was.DB, f.t.was.Name, f.rows, want))
 	}
 	return nil
 }
@@ -538,14 +545,14 @@ func (f *filling) counted() error {
 // cursors are those of the newest backup and of those that it builds on, up to one that stands
 // alone for this table, the oldest first, each at its first record.
 func (f *filling) cursors(ctx context.Context) (out []*cursor, err error) {
-	for _, v := range slices.Backward(f.p.chain) {
+	for _, v := range slices.Backward(f.src.chain) {
 		at := v.byID[f.t.was.ID]
 		i := -1
 		if at != nil {
 			i = slices.IndexFunc(at.Streams, func(s archive.Stream) bool { return s.Shard == f.shard })
 		}
 		if i < 0 {
-			return nil, v.bad("table %s.%s, on which a later backup builds, is not in it", f.t.was.DB, f.t.was.Name)
+			return nil, v.l.in(v.bad("table %s.%s, on which a later backup builds, is not in it", f.t.was.DB, f.t.was.Name))
 		}
 		c := v.cursor(&at.Streams[i], archive.RowPiece)
 		if err := c.next(ctx); err != nil {
@@ -557,7 +564,7 @@ func (f *filling) cursors(ctx context.Context) (out []*cursor, err error) {
 			return out, nil
 		}
 	}
-	return nil, f.p.chain[0].bad("it does not have table %s.%s as a whole", f.t.was.DB, f.t.was.Name)
+	return nil, f.src.chain[0].bad("it does not have table %s.%s as a whole", f.t.was.DB, f.t.was.Name)
 }
 
 // row adds a row with its index entries to the batch of its home.
@@ -572,17 +579,13 @@ func (f *filling) row(ctx context.Context, dec *archive.Decoder, r *archive.Reco
 		}
 	}
 	def := f.t.def
-	home := def.HomeFor(0, f.home(r.Home)) // in all shards the same: tables with PLACEMENT BY are in no backup
-	if f.rowsOnly {
-		ref, err := def.RefIn(ctx, row, schema.RowRef{PK: r.PK})
-		if err != nil {
-			return err
-		}
-		return f.add(ctx, home, false, []schema.Write{{Key: def.RowKey(ref), Value: r.Value, Home: home}})
-	}
 	ref, err := def.RefIn(ctx, row, schema.RowRef{PK: r.PK})
 	if err != nil {
 		return err
+	}
+	home := def.HomeFor(ref.Shard, f.home(r.Home))
+	if f.rowsOnly {
+		return f.add(ctx, home, false, []schema.Write{{Key: def.RowKey(ref), Value: r.Value, Home: home}})
 	}
 	ws, err := def.RowWrites(ctx, row, r.Value, ref, home)
 	if err != nil {

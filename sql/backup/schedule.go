@@ -62,6 +62,9 @@ func (g *Env) createSchedule(ctx *sql.Context, st *Statement, l *library) ([]sql
 	if s.Full == 0 {
 		s.Full = 7 * 24 * time.Hour
 	}
+	if err := g.settle(&s.Order); err != nil {
+		return nil, err
+	}
 	switch {
 	case s.Every < leastEvery:
 		return nil, schema.Invalid("a schedule takes a backup every minute at most: EVERY 1 MINUTE, or BACKUP LOG for every change")
@@ -80,6 +83,9 @@ func (g *Env) createSchedule(ctx *sql.Context, st *Statement, l *library) ([]sql
 	}
 	c, err := chosen(&s.Order, snap)
 	if err != nil {
+		return nil, err
+	}
+	if c.by, err = g.sorting(&s.Order); err != nil {
 		return nil, err
 	}
 	if _, multi := c.tables(); len(multi) > 0 && !s.Order.SkipMultiMaster {
@@ -266,8 +272,8 @@ func (g *Env) runSchedule(ctx context.Context, s *schedule) error {
 	if err != nil {
 		return err
 	}
-	defer p.Close()
-	l := &library{place: p, keys: archive.KeyringOf(o.Secrets)}
+	l := &library{g: g, place: p, keys: archive.KeyringOf(o.Secrets), name: o.Place}
+	defer l.close()
 	if _, err := p.Read(ctx, o.Backup+"/"+markName, mostMark); err != nil {
 		return err // a directory of another machine
 	}
@@ -360,7 +366,7 @@ func (l *library) builds(ctx context.Context, g *Env, s *schedule) (bool, error)
 		}
 	}
 	v, _, err := l.newest(ctx)
-	if err != nil || v == nil || v.Target != s.Order.target() || v.Cluster != g.DB.Topology().ClusterID {
+	if err != nil || v == nil || v.Target != s.Order.target() || !v.samePlaces(&s.Order) || v.Cluster != g.DB.Topology().ClusterID {
 		return false, err
 	}
 	chain, err := l.chain(ctx, v)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -52,7 +53,7 @@ func (l *library) show(ctx context.Context) (rows []sql.Row, err error) {
 			return nil, err
 		}
 		if v == nil {
-			rows = append(rows, sql.Row{id, "incomplete", nil, nil, nil, nil, nil, nil, nil, nil, nil})
+			rows = append(rows, sql.Row{id, "incomplete", nil, nil, nil, nil, nil, nil, nil, nil, nil, nil})
 			continue
 		}
 		kind, parent, files := "full", any(nil), int64(0)
@@ -60,8 +61,13 @@ func (l *library) show(ctx context.Context) (rows []sql.Row, err error) {
 			kind, parent = "incremental", v.Parent
 		}
 		v.Files(func(archive.File) { files++ })
+		var places []string
+		for _, p := range v.Places {
+			files += p.Files
+			places = append(places, p.Region+" = "+p.Place)
+		}
 		rows = append(rows, sql.Row{id, "complete", kind, parent, moment(v.Timestamp), v.Target, int64(len(v.Tables)), v.Rows(),
-			files, v.Bytes(), strings.Join(v.Skipped, ", ")})
+			files, v.Bytes(), strings.Join(v.Skipped, ", "), strings.Join(places, ", ")})
 	}
 	return rows, nil
 }
@@ -106,13 +112,25 @@ func (l *library) verify(ctx context.Context) (rows []sql.Row, err error) {
 			return nil, err
 		}
 		rows = append(rows, row)
+		for _, pl := range v.Places {
+			if row, err = l.verifyPart(ctx, v, pl, note); err != nil {
+				return nil, err
+			}
+			if row != nil {
+				rows = append(rows, row)
+			}
+		}
 	}
-	log, err := l.verifyLog(ctx, note)
-	if err != nil {
-		return nil, err
-	}
-	if log != nil {
-		rows = append(rows, log)
+	var log sql.Row
+	for _, x := range l.all() {
+		row, err := x.verifyLog(ctx, func(err error) error { return note(x.in(err)) })
+		if err != nil {
+			return nil, err
+		}
+		if row != nil {
+			log = row
+			rows = append(rows, row)
+		}
 	}
 	switch {
 	case len(ids) == 0 && log == nil && len(wrong) == 0:
@@ -124,6 +142,34 @@ func (l *library) verify(ctx context.Context) (rows []sql.Row, err error) {
 		return nil, schema.Invalid("damaged: " + strings.Join(wrong, "; "))
 	}
 	return rows, nil
+}
+
+// all are the main place, and those of regions that were opened, by their names.
+func (l *library) all() []*library {
+	out := []*library{l}
+	for _, region := range slices.Sorted(maps.Keys(l.parts)) {
+		out = append(out, l.parts[region])
+	}
+	return out
+}
+
+// verifyPart reads the files of a region's part of a backup; nil: it is damaged as a whole.
+func (l *library) verifyPart(ctx context.Context, v *volume, pl archive.Place, note func(error) error) (sql.Row, error) {
+	part, err := l.partOf(ctx, v, pl)
+	if err != nil {
+		return nil, note(err)
+	}
+	wrong := func(err error) error { return note(part.l.in(err)) }
+	if _, err := part.l.chain(ctx, part); err != nil {
+		if err = wrong(err); err != nil {
+			return nil, err
+		}
+	}
+	row, err := part.verify(ctx, wrong)
+	if err == nil {
+		row[0] = v.ID + ", region " + pl.Region
+	}
+	return row, err
 }
 
 // verify reads the files of a backup. note is told what is wrong with files, and returns any other

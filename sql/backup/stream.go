@@ -45,7 +45,7 @@ func (t *taking) streams(ctx context.Context, tables []*schema.Table) error {
 	}
 	var todo []*stream
 	for i, d := range tables {
-		shards := d.Shards()
+		shards := t.by.shards(d)
 		old := was[d.Desc.ID]
 		alone := old == nil || !sameShards(old.Streams, shards)
 		t.m.Tables[i].Alone = alone
@@ -83,7 +83,7 @@ func (x *stream) run(ctx context.Context) error {
 	if err := x.was.next(ctx); err != nil {
 		return err
 	}
-	p := base.IndexPrefix(x.out.Shard, x.of.Desc.ID, 0, 0)
+	p := x.of.Prefix(x.out.Shard, 0, 0)
 	span := base.Span{Start: p, End: p.PrefixEnd()}
 	if done := x.t.parts[x.name()]; done != nil {
 		x.out.Rows, x.out.Keys, x.all = done.Stream.Rows, done.Stream.Keys, done.All
@@ -219,8 +219,11 @@ func (g *Env) page(ctx context.Context, ts base.Timestamp, span base.Span) (rows
 	return rows, next, err
 }
 
-// row writes a row, unless the parent has it as it is.
+// row writes a row, unless the parent has it as it is, or another place gets it.
 func (x *stream) row(ctx context.Context, r *kv.Row) error {
+	if !x.t.by.mineIs(x.of, x.out.Shard, r.Home) {
+		return nil
+	}
 	rec := archive.Record{PK: r.Key[base.IndexPrefixLen:], TS: r.TS, Home: r.Home, Pinned: r.Label.Pinned(), Value: r.Value}
 	for !x.was.done && string(x.was.rec.PK) < string(rec.PK) {
 		if err := x.gone(ctx); err != nil {

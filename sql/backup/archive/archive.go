@@ -21,7 +21,11 @@ import (
 // Version of the format. History:
 //
 //	1: first
-const Version = 1
+//	2: rows of regions in places of their own; only such manifests and segments have it
+const Version = 2
+
+// plain is the version of everything else.
+const plain = 1
 
 // What a file begins with, before the version.
 const (

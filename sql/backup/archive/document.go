@@ -10,12 +10,12 @@ import (
 
 const flagSealed = 1
 
-func encodeDocument(magic, file string, k *Key, v any) ([]byte, error) {
+func encodeDocument(magic string, version byte, file string, k *Key, v any) ([]byte, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
-	b := append([]byte(magic), Version)
+	b := append([]byte(magic), version)
 	if k == nil {
 		b = append(b, 0)
 	} else {
@@ -104,7 +104,7 @@ type Part struct {
 
 // Encode makes the file of a part.
 func (p *Part) Encode(id, name string, k *Key) ([]byte, error) {
-	return encodeDocument(partMagic, id+"/"+name, k, p)
+	return encodeDocument(partMagic, plain, id+"/"+name, k, p)
 }
 
 // DecodePart reads the file of a part of the backup with an id.

@@ -36,6 +36,22 @@ type Manifest struct {
 	Users []byte `json:"users,omitempty"`
 	// Skipped are the tables that are not in the backup.
 	Skipped []string `json:"skipped,omitempty"`
+	// Places are those of the regions whose rows are not here.
+	Places []Place `json:"places,omitempty"`
+	// Region is the one whose rows these are, and Main the place of the backup that has the others,
+	// the definitions and the users; empty: it is this one.
+	Region string `json:"region,omitempty"`
+	Main   string `json:"main,omitempty"`
+}
+
+// Place is where the rows of a region are: in a folder with the id of the backup.
+type Place struct {
+	Region string `json:"region"`
+	Place  string `json:"place"`
+	SHA256 []byte `json:"sha256"` // of the file of the manifest there
+	Rows   int64  `json:"rows"`
+	Files  int64  `json:"files"`
+	Bytes  int64  `json:"bytes"`
 }
 
 // Table is one table of a backup.
@@ -91,18 +107,28 @@ func (m *Manifest) Rows() (n int64) {
 	for _, t := range m.Tables {
 		n += t.Rows
 	}
+	for _, p := range m.Places {
+		n += p.Rows
+	}
 	return n
 }
 
 // Bytes is the size of all pieces.
 func (m *Manifest) Bytes() (n int64) {
 	m.Files(func(f File) { n += f.Size })
+	for _, p := range m.Places {
+		n += p.Bytes
+	}
 	return n
 }
 
 // Encode makes the file of a manifest.
 func (m *Manifest) Encode(k *Key) ([]byte, error) {
-	return encodeDocument(manifestMagic, m.ID+"/"+ManifestName, k, m)
+	version := byte(plain)
+	if m.Region != "" || len(m.Places) > 0 {
+		version = Version
+	}
+	return encodeDocument(manifestMagic, version, m.ID+"/"+ManifestName, k, m)
 }
 
 // DecodeManifest reads the manifest of the backup with an id. It returns the key of the backup's
@@ -124,6 +150,13 @@ func (m *Manifest) check(id, file string) error {
 	}
 	if m.Parent != "" && (!IsID(m.Parent) || m.Parent >= m.ID) {
 		return bad(file, "it builds on backup %q, which cannot be", m.Parent)
+	}
+	regions := map[string]bool{}
+	for _, p := range m.Places {
+		if p.Region == "" || regions[p.Region] || len(p.SHA256) != sha256.Size || p.Rows < 0 || p.Files < 0 || p.Bytes < 0 || m.Region != "" {
+			return bad(file, "what it says of the place of region %q cannot be", p.Region)
+		}
+		regions[p.Region] = true
 	}
 	c := checking{file: file, seen: map[string]bool{}}
 	m.Files(c.look)

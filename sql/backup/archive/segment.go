@@ -30,6 +30,14 @@ type Segment struct {
 	Pieces   []File            `json:"pieces,omitempty"`
 	// Skipped are tables that are not in the log.
 	Skipped []string `json:"skipped,omitempty"`
+	// Region is the one whose versions these are, and Places has those that have logs of their own:
+	// see [Manifest].
+	Region string   `json:"region,omitempty"`
+	Places []string `json:"places,omitempty"`
+	// Fresh are the tables whose definitions the segment is the first to have, with the moments of
+	// these: all versions of their rows are here, also older ones. Only segments with Region or
+	// Places have it.
+	Fresh map[base.TableID]base.Timestamp `json:"fresh,omitempty"`
 }
 
 // State is what was defined at a moment.
@@ -62,7 +70,11 @@ func IsLogFolder(name string) bool {
 
 // Encode makes the file of a segment in a folder.
 func (s *Segment) Encode(folder string, k *Key) ([]byte, error) {
-	return encodeDocument(segmentMagic, folder+"/"+s.ID+SegmentSuffix, k, s)
+	version := byte(plain)
+	if s.Region != "" || len(s.Places) > 0 {
+		version = Version
+	}
+	return encodeDocument(segmentMagic, version, folder+"/"+s.ID+SegmentSuffix, k, s)
 }
 
 // DecodeSegment reads the segment with an id, and returns the key of its pieces.
