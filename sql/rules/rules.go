@@ -12,7 +12,7 @@ var mends = map[string]func(analyzer.RuleFunc) analyzer.RuleFunc{
 	"optimizeJoins":      func(optimize analyzer.RuleFunc) analyzer.RuleFunc { return keepFilters(fewOrders(optimize)) },
 	"simplifyFilters":    keepEscapes,
 	"applyHashIn":        collatedIn,
-	"ResolveAlterColumn": keepChanges,
+	"ResolveAlterColumn": func(r analyzer.RuleFunc) analyzer.RuleFunc { return renameTwice(keepChanges(r)) },
 	// the first of all
 	"applyDefaultSelectLimit": shortNumbers,
 }

@@ -44,7 +44,9 @@ func Prepare(ctx context.Context, stmt sqlparser.Statement, needs Needs, builtin
 	}
 	if n, ok := stmt.(*sqlparser.AlterTable); ok {
 		if t := c.table(n.Table); t != nil {
-			keepNames(n, t.Desc.Comment)
+			if !crossing(t.Desc, n) {
+				keepNames(n, t.Desc.Comment)
+			}
 			return shrink(t.Desc, n)
 		}
 	}
