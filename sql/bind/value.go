@@ -120,7 +120,7 @@ func (x *exprs) variable(n *ast.VariableExpr) (expr.Node, error) {
 	case n.Value != nil:
 		return x.assign(n)
 	case n.IsSystem:
-		return x.q.b.s.SysVar(n.Name, n.IsGlobal)
+		return x.q.b.s.SysVar(n.Name, n.IsGlobal, n.ExplicitScope)
 	}
 	return x.userVar(n.Name)
 }

@@ -1,5 +1,6 @@
-// Package diagnostics has the statements that show what the statement before has left: SHOW
-// WARNINGS and SHOW ERRORS, with LIMIT, and SHOW COUNT(*) of both. They leave it as it is.
+// Package diagnostics has the statements that tell what the statement before has left: SHOW
+// WARNINGS and SHOW ERRORS, with LIMIT, SHOW COUNT(*) of both, and GET DIAGNOSTICS. They leave it
+// as it is.
 package diagnostics
 
 import (
@@ -9,6 +10,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
 
+	"github.com/godwitdb/godwit/sql/program"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/token"
 )
@@ -18,12 +20,17 @@ type Statement struct {
 	errors      bool // errors alone
 	count       bool
 	skip, limit uint64
+	get         *program.Diagnostics
+	wrong       error // of the text of GET DIAGNOSTICS
 }
 
 // Parse reads a statement; nil if it is another one, or one with a LIMIT that is no number. rest is
 // what stands behind its semicolon.
 func Parse(text string, m token.Mode) (st *Statement, rest string) {
 	t := strings.TrimLeft(text, " \t\r\n")
+	if get, rest := parseGet(text, m); get != nil {
+		return get, rest
+	}
 	if len(t) < 5 || !strings.EqualFold(t[:4], "show") {
 		return nil, ""
 	}
@@ -82,6 +89,8 @@ const longest = 1 << 10
 // Name is what the statement is called in lists of statements.
 func (st *Statement) Name() string {
 	switch {
+	case st.gets():
+		return "GET DIAGNOSTICS"
 	case st.count && st.errors:
 		return "SHOW COUNT(*) ERRORS"
 	case st.count:
@@ -98,6 +107,8 @@ func (st *Statement) Schema() sql.Schema {
 		return &sql.Column{Name: name, Type: types.MustCreateStringWithDefaults(types.VarChar.Type(), n)}
 	}
 	switch {
+	case st.gets():
+		return types.OkResultSchema
 	case st.count && st.errors:
 		return sql.Schema{{Name: "@@session.error_count", Type: types.Uint64}}
 	case st.count:
@@ -113,6 +124,9 @@ func (st *Statement) Run(ctx *sql.Context) ([]sql.Row, error) {
 		return nil, nil
 	}
 	s.KeepDiagnostics()
+	if st.gets() {
+		return st.runGet(ctx, s)
+	}
 	all := s.Diagnostics(st.errors)
 	if st.count {
 		return []sql.Row{{uint64(len(all))}}, nil

@@ -185,7 +185,7 @@ func (w *world) bind(text string) (*bind.Query, error) {
 	return bind.Bind(stmt, &bind.Session{
 		Catalog: w, DB: "db", Mode: mode, Collation: gms.Collation_utf8mb4_0900_ai_ci,
 		DefaultCollation: func(string) (gms.CollationID, bool) { return gms.Collation_utf8mb4_0900_ai_ci, true },
-		SysVar:           func(string, bool) (expr.Node, error) { return expr.IntConst(1), nil },
+		SysVar:           func(string, bool, bool) (expr.Node, error) { return expr.IntConst(1), nil },
 		UserVar:          func(string) (expr.Node, error) { return expr.NullConst(), nil },
 	})
 }

@@ -17,7 +17,7 @@ func Facts(ctx *sql.Context, pace context.Context, cat algebra.Catalog, params [
 	return &bind.Session{
 		Catalog: cat, Places: &places, DB: ctx.GetCurrentDatabase(), Mode: bind.ModeOf(mode.String()), Collation: ctx.GetCollation(),
 		DefaultCollation: DefaultCollation, Params: params,
-		SysVar:  func(name string, global bool) (expr.Node, error) { return SysVar(ctx, name, global) },
+		SysVar:  func(name string, global, named bool) (expr.Node, error) { return SysVar(ctx, name, global, named) },
 		UserVar: func(name string) (expr.Node, error) { return UserVar(ctx, name) },
 		Check:   func() error { return bind.Interrupted(pace) },
 	}

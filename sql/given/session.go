@@ -10,8 +10,10 @@ import (
 
 	"github.com/dolthub/go-mysql-server/sql"
 
+	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/zone"
 )
 
@@ -24,8 +26,11 @@ func DefaultCollation(charset string) (sql.CollationID, bool) {
 	return c.DefaultCollation(), true
 }
 
-// SysVar is a system variable as a constant.
-func SysVar(ctx *sql.Context, name string, global bool) (expr.Node, error) {
+// SysVar is a system variable as a constant. named: the statement names its scope.
+func SysVar(ctx *sql.Context, name string, global, named bool) (expr.Node, error) {
+	if err := session.WrongScope(name, global); err != nil && named {
+		return nil, &bind.Refusal{Err: err}
+	}
 	if global {
 		_, v, ok := sql.SystemVariables.GetGlobal(name)
 		if !ok {

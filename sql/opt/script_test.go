@@ -67,7 +67,7 @@ func (c *memCatalog) run(d *datadriven.TestData) (string, error) {
 	q, err := bind.Bind(stmt, &bind.Session{
 		Catalog: c, DB: "db", Mode: mode, Collation: sql.Collation_utf8mb4_0900_ai_ci,
 		DefaultCollation: func(string) (sql.CollationID, bool) { return sql.Collation_utf8mb4_0900_ai_ci, true },
-		SysVar:           func(string, bool) (expr.Node, error) { return expr.IntConst(1), nil },
+		SysVar:           func(string, bool, bool) (expr.Node, error) { return expr.IntConst(1), nil },
 		UserVar:          func(string) (expr.Node, error) { return expr.NullConst(), nil },
 	})
 	if err != nil {

@@ -230,15 +230,15 @@ func (f *Frame) diagnostics(s *Diagnostics) error {
 	}
 	c := area[x.V.I-1]
 	for _, it := range s.Items {
-		if err := f.assign(it.To, c.item(it.Name)); err != nil {
+		if err := f.assign(it.To, c.Item(it.Name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// item is a part of what is known about a condition.
-func (c *Condition) item(name string) Value {
+// Item is a part of what is known about a condition, by its name in upper case.
+func (c *Condition) Item(name string) Value {
 	text := c.Info[name]
 	switch name {
 	case "MYSQL_ERRNO":
@@ -249,9 +249,18 @@ func (c *Condition) item(name string) Value {
 		text = c.Text
 	case "CLASS_ORIGIN", "SUBCLASS_ORIGIN":
 		if text == "" {
-			text = "ISO 9075"
+			text = c.origin(name == "SUBCLASS_ORIGIN")
 		}
 	}
 	n := expr.TextConst(text, expr.DefaultCollation)
 	return Value{n.V, n.T}
+}
+
+// origin says who has defined the class of the state, or the rest of it, as MySQL does: the
+// standard has classes that begin with 0 to 4 and A to H.
+func (c *Condition) origin(sub bool) string {
+	if s := c.State; len(s) == 5 && (s[0] >= '0' && s[0] <= '4' || s[0] >= 'A' && s[0] <= 'H' || sub && s[2:] == "000") {
+		return "ISO 9075"
+	}
+	return "MySQL"
 }

@@ -20,16 +20,9 @@ func ParseFirst(text string, m token.Mode) (p *Program, rest string, err error) 
 }
 
 func parse(s *parser) (p *Program, rest string, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			bad, ok := r.(syntax)
-			if !ok {
-				panic(r)
-			}
-			p, err = nil, bad.error
-		}
-	}()
-	p = s.create()
+	if err = guarded(func() { p = s.create() }); err != nil {
+		return nil, "", err
+	}
 	return p, s.text[min(s.tok().From, len(s.text)):], nil
 }
 
@@ -45,22 +38,45 @@ func ParseBody(name, text string, m token.Mode) (*Program, error) {
 // ParseCall reads a CALL.
 func ParseCall(text string, m token.Mode) (c *Call, err error) {
 	s := &parser{text: text, ts: token.Scan(text, m)}
+	err = guarded(func() {
+		s.word("call")
+		c = s.call()
+		s.took(";")
+		if s.tok().Kind != token.End {
+			s.fail()
+		}
+	})
+	return c, err
+}
+
+// ParseDiagnostics reads a GET DIAGNOSTICS; rest is what stands behind its semicolon.
+func ParseDiagnostics(text string, m token.Mode) (d *Diagnostics, rest string, err error) {
+	s := &parser{text: text, ts: token.Scan(text, m)}
+	err = guarded(func() {
+		d = s.diagnostics().(*Diagnostics)
+		if !s.took(";") && s.tok().Kind != token.End {
+			s.fail()
+		}
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	return d, text[min(s.ts[s.at-1].To, len(text)):], nil
+}
+
+// guarded returns what is wrong in a text that read reads.
+func guarded(read func()) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			bad, ok := r.(syntax)
 			if !ok {
 				panic(r)
 			}
-			c, err = nil, bad.error
+			err = bad.error
 		}
 	}()
-	s.word("call")
-	c = s.call()
-	s.took(";")
-	if s.tok().Kind != token.End {
-		s.fail()
-	}
-	return c, nil
+	read()
+	return nil
 }
 
 // syntax is a panic of the parser.

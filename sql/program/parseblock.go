@@ -150,6 +150,11 @@ func (p *parser) signal(again bool) Stmt {
 	return s
 }
 
+// conditionItems are what is known of a condition.
+var conditionItems = []string{"class_origin", "subclass_origin", "returned_sqlstate", "message_text", "mysql_errno",
+	"constraint_catalog", "constraint_schema", "constraint_name", "catalog_name", "schema_name", "table_name", "column_name",
+	"cursor_name"}
+
 func (p *parser) diagnostics() Stmt {
 	p.word("get")
 	d := &Diagnostics{}
@@ -157,10 +162,14 @@ func (p *parser) diagnostics() Stmt {
 		p.took("current")
 	}
 	p.word("diagnostics")
+	known := []string{"number", "row_count"}
 	if p.took("condition") {
-		from := p.tok().From
+		t := p.tok()
+		if t.Kind != token.Number && t.Kind != token.UserVar && t.Kind != token.SysVar && !t.Named() {
+			p.fail()
+		}
 		p.at++
-		d.Number = Expr(p.text[from:p.ts[p.at-1].To])
+		d.Number, known = Expr(p.text[t.From:p.ts[p.at-1].To]), conditionItems
 	}
 	for {
 		to, n := token.Variables(p.ts[p.at:])
@@ -169,6 +178,9 @@ func (p *parser) diagnostics() Stmt {
 		}
 		p.at++
 		p.word("=")
+		if !p.tok().Is(known...) {
+			p.fail()
+		}
 		d.Items = append(d.Items, Item{Name: strings.ToUpper(p.name()), To: to[0]})
 		if !p.took(",") {
 			return d

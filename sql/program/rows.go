@@ -9,6 +9,10 @@ func (p *parser) rowColumns(out *Program) {
 		if p.ts[i].From < out.From || !p.ts[i].Is("old", "new") || !p.ts[i+1].Is(".") || !p.ts[i+2].Named() {
 			continue
 		}
+		c := RowColumn{Row: p.ts[i].Lower, Name: p.ts[i+2].Text, Set: p.assigned[i]}
+		if !slices.Contains(out.Rows, c) {
+			out.Rows = append(out.Rows, c)
+		}
 		to := &out.Reads
 		if p.assigned[i] {
 			to = &out.Sets

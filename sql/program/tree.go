@@ -25,6 +25,8 @@ type Program struct {
 	// Reads and Sets are the columns of OLD and NEW that a trigger names: those that it assigns
 	// (Sets), and the others.
 	Reads, Sets []string
+	// Rows are the same with their rows, in the order of the text.
+	Rows []RowColumn
 	// From and To are where the body stands.
 	From, To int
 	Head     Head
@@ -32,6 +34,12 @@ type Program struct {
 	Returning bool
 	// Facts are those of a function.
 	Facts Facts
+}
+
+// RowColumn is a column of OLD or NEW (Row, in lower case) in a trigger, which may assign it.
+type RowColumn struct {
+	Row, Name string
+	Set       bool
 }
 
 // Head is what a CREATE says about a routine besides its parameters.

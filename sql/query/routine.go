@@ -158,6 +158,10 @@ func (p *routine) told(err error) error {
 	if err == nil || errors.As(err, &c) {
 		return err
 	}
+	var refused *bind.Refusal
+	if errors.As(err, &refused) {
+		err = refused.Err
+	}
 	return worded(p.s, err)
 }
 

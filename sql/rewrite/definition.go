@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/ddl"
+	"github.com/godwitdb/godwit/sql/session"
 )
 
 // Within keeps the body of a stored program inside of text, which is its definition. The parser
@@ -21,12 +23,20 @@ func Within(stmt sqlparser.Statement, text string) {
 
 // Refused is the error for a statement that parses, and that the engine would panic over; nil for
 // all others.
-func Refused(stmt sqlparser.Statement, text string) (err error) {
-	if stmt == nil || !base.ContainsFold(text, "DEFAULT") && !base.ContainsFold(text, "USING") {
+func Refused(stmt sqlparser.SQLNode, text string) (err error) {
+	if stmt == nil || !base.ContainsFold(text, "DEFAULT") && !base.ContainsFold(text, "USING") && !strings.Contains(text, "@@") {
 		return nil
 	}
 	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
 		switch n := n.(type) {
+		case *sqlparser.SetVarExpr:
+			err = Refused(n.Expr, text) // who assigns says what is wrong in the target
+			return false, nil
+		case *sqlparser.ColName:
+			if v, scope, named, bad := sqlparser.VarScopeForColName(n); bad == nil && named != "" &&
+				(scope == sqlparser.SetScope_Global || scope == sqlparser.SetScope_Session) {
+				err = session.WrongScope(v.Name.String(), scope == sqlparser.SetScope_Global)
+			}
 		case *sqlparser.AliasedExpr:
 			if d, ok := n.Expr.(*sqlparser.Default); ok && d.ColName == "" {
 				err = mysql.NewSQLError(1064, "42000", "syntax error near 'DEFAULT': it is no expression")

@@ -72,6 +72,10 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 		return nil, nil
 	case *plan.TriggerBeginEndBlock:
 		return b.body(ctx, s, n, row)
+	case *plan.CreateView:
+		if err := rules.ViewColumns(ctx, n, s.Stmt.Tree); err != nil {
+			return nil, err
+		}
 	case *plan.CreateTable, *plan.TableCopier, *plan.AddColumn, *plan.CreateForeignKey, *plan.AlterIndex, *plan.Truncate:
 		return b.buildDefinition(ctx, s, n, row)
 	case *plan.Call:

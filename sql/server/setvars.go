@@ -7,7 +7,6 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/expression"
 	"github.com/dolthub/go-mysql-server/sql/plan"
-	"github.com/dolthub/go-mysql-server/sql/transform"
 	"github.com/dolthub/go-mysql-server/sql/types"
 	"github.com/dolthub/vitess/go/mysql"
 
@@ -43,9 +42,6 @@ var effective = nameSet(`activate_all_roles_on_login automatic_sp_privileges aut
 	show_external_procedures slow_query_log sql_mode sql_safe_updates sql_select_limit strict_mysql_compatibility timestamp time_zone transaction_isolation transaction_read_only
 	tx_isolation validate_password.length validate_password.mixed_case_count validate_password.number_count
 	validate_password.special_char_count`)
-
-// readOnlyInSession are variables that each session shows and only SET GLOBAL changes, as in MySQL.
-var readOnlyInSession = nameSet("max_allowed_packet max_user_connections net_buffer_length")
 
 // promises are the variables without effect on which the safety of data, the meaning of what is
 // written, or what is logged may rest: to change one is an error.
@@ -122,7 +118,7 @@ func (b *builder) checkSetOf(ctx *sql.Context, v *expression.SystemVar, to sql.E
 	if s, ok := v.Scope.(*sql.MysqlScope); ok {
 		scope = s.Type
 	}
-	if err := checkScope(def, scope); err != nil {
+	if err := session.CheckScope(def, scope); err != nil {
 		return err
 	}
 	if err := b.maySet(ctx, name, scope); err != nil {
@@ -133,7 +129,7 @@ func (b *builder) checkSetOf(ctx *sql.Context, v *expression.SystemVar, to sql.E
 			"node ends, SET CLUSTER SETTING is kept for all nodes")
 	}
 	session.WarnOfModes(ctx, name, to, row)
-	if own := ownVariable(name); own || effective[name] || !changes(ctx, v, def, to, row) {
+	if own := ownVariable(name); own || effective[name] || !session.Changes(ctx, v, def, to, row) {
 		return nil
 	}
 	if name == "event_scheduler" {
@@ -145,25 +141,6 @@ func (b *builder) checkSetOf(ctx *sql.Context, v *expression.SystemVar, to sql.E
 	}
 	ctx.Session.Warn(&sql.Warning{Level: "Warning", Code: warnNoEffect,
 		Message: fmt.Sprintf("the variable %s has no effect here: its value is kept and shown, and nothing else", name)})
-	return nil
-}
-
-// checkScope refuses what can be set nowhere, or not there. As in MySQL it comes before privileges.
-func checkScope(def sql.SystemVariable, scope sql.MysqlSVScopeType) error {
-	m, ok := def.(*sql.MysqlSystemVariable)
-	switch {
-	case !ok:
-		return nil
-	case m.IsReadOnly():
-		return sql.ErrSystemVariableReadOnly.New(m.Name)
-	case scope == sql.SystemVariableScope_Session && readOnlyInSession[strings.ToLower(m.Name)]:
-		return mysql.NewSQLError(1621, "HY000", "SESSION variable '%s' is read-only. Use SET GLOBAL to assign the value",
-			strings.ToLower(m.Name))
-	case scope == sql.SystemVariableScope_Session && m.Scope.Type == sql.SystemVariableScope_Global:
-		return sql.ErrSystemVariableGlobalOnly.New(m.Name)
-	case scope != sql.SystemVariableScope_Session && m.Scope.Type == sql.SystemVariableScope_Session:
-		return sql.ErrSystemVariableSessionOnly.New(m.Name)
-	}
 	return nil
 }
 
@@ -188,29 +165,4 @@ func (b *builder) maySet(ctx *sql.Context, name string, scope sql.MysqlSVScopeTy
 func ownVariable(name string) bool {
 	return strings.Contains(name, "godwit") || strings.HasSuffix(name, "read_staleness") ||
 		strings.HasSuffix(name, "_as_of") || name == "transaction_consistency"
-}
-
-// changes reports whether an assignment changes the value of a variable.
-func changes(ctx *sql.Context, v *expression.SystemVar, def sql.SystemVariable, to sql.Expression, row sql.Row) bool {
-	if transform.InspectExpr(ctx, to, func(_ *sql.Context, e sql.Expression) bool {
-		_, ok := e.(*plan.Subquery)
-		return ok
-	}) {
-		return true
-	}
-	was, err := v.Eval(ctx, row)
-	if err != nil {
-		return true
-	}
-	next, err := to.Eval(ctx, row)
-	if err != nil {
-		return true // the engine words it
-	}
-	if x, _, err := def.GetType().Convert(ctx, next); err == nil {
-		next = x
-	}
-	if x, _, err := def.GetType().Convert(ctx, was); err == nil {
-		was = x
-	}
-	return !strings.EqualFold(fmt.Sprint(was), fmt.Sprint(next))
 }

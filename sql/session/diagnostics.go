@@ -22,11 +22,19 @@ const levelError = "Error"
 type diagnostics struct {
 	left    []*sql.Warning // when the present statement began, the oldest first
 	cleared bool           // the present statement has emptied the list
+	// state is the SQLSTATE of the error that has ended the statement before, ending that of the
+	// present one.
+	state, ending string
 }
 
 // BeginDiagnostics keeps what the statement before has left. The executors empty the list as soon
 // as the next one runs, and some of them before it is asked.
-func (s *Session) BeginDiagnostics() { s.diagnostics = diagnostics{left: s.Warnings()} }
+func (s *Session) BeginDiagnostics() {
+	s.diagnostics = diagnostics{left: s.Warnings(), state: s.diagnostics.ending}
+}
+
+// EndedWith is the SQLSTATE of the error that has ended the statement before; empty: it had none.
+func (s *Session) EndedWith() string { return s.diagnostics.state }
 
 // Diagnostics are what the statement before has left: errors alone, or warnings and notes, too.
 func (s *Session) Diagnostics(errorsOnly bool) (out []*sql.Warning) {
@@ -45,6 +53,7 @@ func (s *Session) KeepDiagnostics() {
 		s.BaseSession.Warn(w)
 	}
 	s.ClearWarningCount() // they are not of this statement
+	s.diagnostics.cleared, s.diagnostics.ending = true, s.diagnostics.state
 }
 
 // ClearWarnings implements sql.Session.
@@ -62,5 +71,6 @@ func (s *Session) NoteError(err error) {
 	if !errors.As(err, &me) {
 		me = sql.CastSQLError(err)
 	}
+	s.diagnostics.ending = me.State
 	s.Warn(&sql.Warning{Level: levelError, Code: me.Num, Message: me.Message})
 }

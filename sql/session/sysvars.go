@@ -40,6 +40,7 @@ func InitSystemVariables() {
 	hideUnloaded()
 	sysVarsOnce.Do(func() {
 		addMySQLVariables()
+		mendScopes()
 		session := func(name string, t sql.Type, def any) sql.SystemVariable {
 			return &sql.MysqlSystemVariable{
 				Name: name, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Session), Type: t, Default: def, Dynamic: false,

@@ -168,7 +168,7 @@ var allowed = map[string][]string{
 	"sql/ddl/convert":  {"sql/access", "sql/assign", "sql/expr", "sql/given", "sql/schema"},
 	"sql/ddl/sharding": {"sql/schema"},
 	"sql/ddl/sorted":   {"sql/schema"},
-	"sql/ddl/ahead":    {"sql/schema", "sql/session"},
+	"sql/ddl/ahead":    {"sql/program", "sql/schema", "sql/session", "sql/token"},
 	"sql/ddl":          {"sql/ddl/ahead", "sql/ddl/convert", "sql/ddl/like", "sql/ddl/placing", "sql/ddl/sharding", "sql/ddl/sorted", "sql/function", "sql/program", "sql/schema", "sql/session", "sql/table", "sql/token"},
 	"sql/fast":         {"kv/patch", "sql/rights", "sql/schema", "sql/schema/rowfmt", "sql/session", "sql/table", "sql/zone"},
 	// oneshot takes transactions apart by the templates of fast and the texts of programs, and runs
@@ -222,7 +222,7 @@ var allowed = map[string][]string{
 	"sql/ending": {"sql/session", "sql/token"},
 	"sql/xa":     {"sql/rights", "sql/session", "sql/token"},
 	// diagnostics shows what a session has of its last statement
-	"sql/diagnostics": {"sql/session", "sql/token"},
+	"sql/diagnostics": {"sql/expr", "sql/given", "sql/program", "sql/schema", "sql/session", "sql/token"},
 	// events says when what is run, and where, and runs nothing itself
 	"sql/events": {"kv/job", "sql/ddl", "sql/rights", "sql/schema", "sql/session"},
 	// stored makes and shows stored functions, and calls none
@@ -296,7 +296,7 @@ var allowed = map[string][]string{
 	// given makes constants of what clients send, and knows no statement
 	"sql/charset": {"sql/token"},
 	"sql/late":    {"sql/kill"},
-	"sql/given":   {"sql/algebra", "sql/bind", "sql/expr", "sql/schema", "sql/zone"},
+	"sql/given":   {"sql/algebra", "sql/bind", "sql/expr", "sql/schema", "sql/session", "sql/zone"},
 	// query runs SELECTs and changes: the only one who knows them all
 	"sql/query": {"sql/aside", "sql/flow", "sql/infile", "sql/exec/tempfile", "sql/parted", "sql/selected", "sql/given", "sql/rowlist", "sql/access", "sql/admit", "sql/algebra", "sql/assign", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar",
 		"sql/expr/jsondoc", "sql/function", "sql/oneshot", "sql/opt", "sql/prefetch", "sql/program", "sql/result", "sql/rights", "sql/schema",
