@@ -92,7 +92,6 @@ var engineErrors = []engineError{
 	{regexp.MustCompile(`^[A-Za-z_ ]+ not supported$`), 1235, "42000"}, // kinds of FLUSH
 	{textOf(sql.ErrUnsupportedFeature), 1235, "42000"},
 	{regexp.MustCompile(`^Unknown character set: `), 1115, "42000"},
-	{regexp.MustCompile(`^not yet implemented$`), 1235, "42000"}, // RENAME USER, with the message of the engine
 	{textOf(sql.ErrEventDoesNotExist), 1539, "HY000"},
 	{regexp.MustCompile(`^ENDS is either invalid or before STARTS$`), 1543, "HY000"},
 	{regexp.MustCompile(`^Incorrect (AT|STARTS|ENDS) value: `), 1525, "HY000"},

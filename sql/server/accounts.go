@@ -21,8 +21,8 @@ import (
 	"github.com/godwitdb/godwit/sql/session"
 )
 
-// CREATE USER and ALTER USER. The engine ignores most of their options; here they work or are
-// refused. What the engine's record of a user has no field for lies in its attributes, where
+// CREATE USER, ALTER USER and RENAME USER. The engine ignores most of their options; here they
+// work or are refused. What the engine's record of a user has no field for lies in its attributes, where
 // MySQL keeps part of it, too.
 
 // accountLimits are the limits of an account, as its attributes keep them.
@@ -107,11 +107,26 @@ func (p *parser) password(ctx context.Context, q string) sqlparser.Statement {
 
 // accounts makes a statement that changes accounts ours; nil if it is none.
 func (p *parser) accounts(stmt sqlparser.Statement, query string) sqlparser.Statement {
+	if r, ok := stmt.(*sqlparser.RenameUser); ok {
+		return p.renameUser(r)
+	}
 	c, ok := stmt.(*sqlparser.CreateUser)
 	if !ok || !ours(c) {
 		return nil
 	}
 	return p.accountChange(c, query, false)
+}
+
+func (p *parser) renameUser(r *sqlparser.RenameUser) sqlparser.Statement {
+	x := &rights.RenameUser{Accounts: r.Accounts}
+	return inject(r.Auth, &ownNode{g: p.g, name: "RENAME USER", sch: types.OkResultSchema, writes: true,
+		run: func(ctx *sql.Context) ([]sql.Row, error) {
+			snap, err := p.g.Snapshot(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return []sql.Row{{types.NewOkResult(0)}}, x.Run(ctx, p.g.engine.Analyzer.Catalog.MySQLDb, snap)
+		}})
 }
 
 // alterUser parses ALTER USER as the CREATE USER that has all its options; nil if it is none.
