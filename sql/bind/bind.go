@@ -24,8 +24,8 @@ type Session struct {
 	Collation sql.CollationID
 	// DefaultCollation is the one that a character set has by name; ok is false if there is none.
 	DefaultCollation func(charset string) (sql.CollationID, bool)
-	// SysVar is the value of a system variable (named: the statement says its scope), UserVar that of
-	// a user variable.
+	// SysVar is the value of a system variable (named: the statement says its scope), UserVar that
+	// of a user variable.
 	SysVar  func(name string, global, named bool) (expr.Node, error)
 	UserVar func(name string) (expr.Node, error)
 	// Local is the value of a local variable of a stored program, or of a column of OLD or NEW

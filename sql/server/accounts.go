@@ -21,8 +21,8 @@ import (
 	"github.com/godwitdb/godwit/sql/session"
 )
 
-// CREATE USER, ALTER USER and RENAME USER. The engine ignores most of their options; here they
-// work or are refused. What the engine's record of a user has no field for lies in its attributes, where
+// CREATE USER, ALTER USER and RENAME USER. The engine ignores most of their options; here they work
+// or are refused. What the engine's record of a user has no field for lies in its attributes, where
 // MySQL keeps part of it, too.
 
 // accountLimits are the limits of an account, as its attributes keep them.
