@@ -68,7 +68,7 @@ type target struct {
 	olds    []*setter // of the virtual columns as they are
 	checks  []int     // in the batches
 	seen    map[string]bool
-	pending rowlist.List[pending]
+	pending rowlist.Waiting
 	before  int // rows that were written before those
 	// at is the position of the AUTO_INCREMENT column of an INSERT, else -1; zero says that it
 	// takes a 0 as it is.
@@ -79,13 +79,6 @@ type target struct {
 	// fires are its triggers; nil: none fire. routine runs them.
 	fires   *triggers
 	routine *routine
-}
-
-// pending is a row to be changed.
-type pending struct {
-	stored string // the row as it is
-	vals   []any  // in the order of the setters, then virtual columns as they are; of INSERT, the row
-	failed int    // the number of the condition that the new row does not fulfil, from 1
 }
 
 // change runs a statement that changes rows; done is false if the engine has to.
@@ -257,6 +250,7 @@ func (c *change) target(b *bind.Target) error {
 	if err := c.fired(t); err != nil {
 		return err
 	}
+	defer c.arrange(t)
 	if b.Row == 0 {
 		t.at, t.zero = t.st.Def.Desc.AutoIncCol(), sql.LoadSqlMode(c.ctx).ModeEnabled("NO_AUTO_VALUE_ON_ZERO")
 		if err := c.insertion(t); err != nil {
@@ -333,7 +327,12 @@ func (c *change) run() (res *result.Change, done bool, err error) {
 	}
 	defer func() { undo(err) }()
 	c.mayFlow(explicit)
-	defer c.load.end()
+	defer func() {
+		c.load.end()
+		for _, t := range c.targets {
+			t.pending.End()
+		}
+	}()
 	if err = c.load.begin(explicit); err != nil {
 		return nil, true, err
 	}
@@ -470,30 +469,30 @@ func (c *change) take(b *expr.Batch) error {
 
 // keep keeps the change of one row, unless it has been kept.
 func (c *change) keep(t *target, b *expr.Batch, i int32) error {
-	p := pending{}
+	p := rowlist.Row{}
 	if c.ins != nil {
 		return c.keepNew(t, b, i)
 	}
 	if t.Row != 0 {
 		v := b.Cols[t.row]
-		if v.IsNull(i) || t.seen[v.S[i]] {
+		if v.IsNull(i) {
 			return nil
 		}
-		p.stored = strings.Clone(v.S[i])
-		if t.seen != nil {
-			t.seen[p.stored] = true
+		p.Stored = strings.Clone(v.S[i])
+		if twice, err := c.twice(t, p.Stored); twice || err != nil {
+			return err
 		}
 	}
 	if n := len(t.sets) + len(t.olds); n > 0 {
-		p.vals = make([]any, n)
+		p.Vals = make([]any, n)
 	}
 	for k, s := range t.sets {
 		var err error
 		s.Adjusted = false
 		if s.Missing {
-			p.vals[k], err = s.ByDefault()
+			p.Vals[k], err = s.ByDefault()
 		} else {
-			p.vals[k], err = s.Value(b.Cols[s.At], i, c.row)
+			p.Vals[k], err = s.Value(b.Cols[s.At], i, c.row)
 		}
 		if err != nil {
 			return err
@@ -504,28 +503,30 @@ func (c *change) keep(t *target, b *expr.Batch, i int32) error {
 	}
 	for k, s := range t.olds {
 		var err error
-		if p.vals[len(t.sets)+k], err = s.Value(b.Cols[s.At], i, c.row); err != nil {
+		if p.Vals[len(t.sets)+k], err = s.Value(b.Cols[s.At], i, c.row); err != nil {
 			return err
 		}
 	}
 	for k, at := range t.checks {
 		v := b.Cols[at]
-		if p.failed == 0 && violated(v, i, t.Checks[k].View) {
-			p.failed = k + 1
+		if p.Failed == 0 && violated(v, i, t.Checks[k].View) {
+			p.Failed = k + 1
 		}
 	}
-	n := int64(len(p.stored)) + 80 + 40*int64(len(p.vals))
-	for _, v := range p.vals {
-		if s, ok := v.(string); ok {
-			n += int64(len(s))
-		}
+	return t.pending.Add(p)
+}
+
+// twice reports whether a row has come before in a statement over several tables.
+func (c *change) twice(t *target, stored string) (bool, error) {
+	row, ok := access.StoredRow(stored)
+	if t.seen == nil || !ok {
+		return false, nil
 	}
-	if err := c.mem.Grow(n); err != nil {
-		return err
+	if t.seen[string(row.Key)] {
+		return true, nil
 	}
-	c.load.keeps(n)
-	t.pending.Add(p)
-	return nil
+	t.seen[string(row.Key)] = true
+	return false, c.mem.Grow(int64(len(row.Key)) + 64)
 }
 
 // keepNew keeps a row of the query of an INSERT.
@@ -597,8 +598,10 @@ func (c *change) apply() (*result.Change, error) {
 
 // write hands the changes of a table to its editor.
 func (w *writer) write() error {
-	if w.c.Kind == bind.Update && !w.c.Ordered {
-		w.arrange()
+	if w.pending.Order != nil {
+		if err := w.pending.Sort(); err != nil {
+			return err
+		}
 	}
 	if w.refs != nil || w.words() || w.s.Stmt.PerRow {
 		w.s.UseAhead()
@@ -637,7 +640,11 @@ func (w *writer) write() error {
 
 // one writes a row. It returns how many rows that changes, as MySQL counts.
 func (w *writer) one(i int) (n int, err error) {
-	p, number := w.pending.At(i), i+1+w.before
+	p, err := w.pending.At(i)
+	if err != nil {
+		return 0, err
+	}
+	number := i + 1 + w.before
 	mark := -1
 	if w.ignore && (w.refs != nil || w.fires != nil || w.words()) {
 		mark = w.e.Txn.Mark()
@@ -667,18 +674,26 @@ func (w *writer) one(i int) (n int, err error) {
 	return 0, err
 }
 
-// arrange puts rows whose keys change in the order of the table: whether one of the new keys is
+// arrange has rows whose keys change be written in the order of the table: whether one of the new keys is
 // still there when it comes, must not hang on the plan.
-func (t *target) arrange() {
+func (c *change) arrange(t *target) {
 	def := t.st.Def
-	if !slices.ContainsFunc(t.sets, func(s *setter) bool { return def.InPK(s.Pos) || def.InIndex(s.Pos) }) {
+	t.pending.Ctx, t.pending.Mem, t.pending.Cols = c.ctx, c.mem, def.Cols
+	if c.ins == nil {
+		t.pending.Cols = nil
+		for _, s := range slices.Concat(t.sets, t.olds) {
+			t.pending.Cols = append(t.pending.Cols, s.Col)
+		}
+	}
+	if c.c.Kind != bind.Update || c.c.Ordered ||
+		!slices.ContainsFunc(t.sets, func(s *setter) bool { return def.InPK(s.Pos) || def.InIndex(s.Pos) }) {
 		return
 	}
-	t.pending.Sort(func(a, b pending) int {
-		x, _ := access.StoredRow(a.stored)
-		y, _ := access.StoredRow(b.stored)
+	t.pending.Order = func(a, b *rowlist.Row) int {
+		x, _ := access.StoredRow(a.Stored)
+		y, _ := access.StoredRow(b.Stored)
 		return bytes.Compare(x.Key[base.IndexPrefixLen:], y.Key[base.IndexPrefixLen:])
-	})
+	}
 }
 
 // writer writes the rows of one table.
@@ -691,13 +706,13 @@ type writer struct {
 }
 
 // stored deletes or updates a row.
-func (w *writer) stored(p *pending) (changed bool, err error) {
+func (w *writer) stored(p *rowlist.Row) (changed bool, err error) {
 	at, old, row, err := w.changed(p)
 	if err != nil || row == nil && w.c.Kind != bind.Delete {
 		return false, err
 	}
-	if p.failed != 0 && row != nil {
-		return false, assign.Violated(w.Checks[p.failed-1].Name, w.Checks[p.failed-1].View)
+	if p.Failed != 0 && row != nil {
+		return false, assign.Violated(w.Checks[p.Failed-1].Name, w.Checks[p.Failed-1].View)
 	}
 	switch {
 	case w.refs != nil || w.words():
@@ -709,9 +724,9 @@ func (w *writer) stored(p *pending) (changed bool, err error) {
 }
 
 // changed is a row as it is, and what becomes of it: nil if it stays as it is, or goes.
-func (w *writer) changed(p *pending) (at kv.Row, old, row sql.Row, err error) {
+func (w *writer) changed(p *rowlist.Row) (at kv.Row, old, row sql.Row, err error) {
 	def := w.st.Def
-	at, ok := access.StoredRow(p.stored)
+	at, ok := access.StoredRow(p.Stored)
 	if !ok {
 		return at, nil, nil, fmt.Errorf("a row of table %s was lost on its way", w.st.Name())
 	}
@@ -720,7 +735,7 @@ func (w *writer) changed(p *pending) (at kv.Row, old, row sql.Row, err error) {
 		return at, nil, nil, schema.ClientError(err)
 	}
 	for k, s := range w.olds {
-		old[s.Pos] = p.vals[len(w.sets)+k]
+		old[s.Pos] = p.Vals[len(w.sets)+k]
 	}
 	if w.c.Kind == bind.Delete {
 		return at, old, nil, nil
@@ -728,7 +743,7 @@ func (w *writer) changed(p *pending) (at kv.Row, old, row sql.Row, err error) {
 	row = old.Copy()
 	for k, s := range w.sets {
 		if !s.Derived {
-			row[s.Pos] = p.vals[k]
+			row[s.Pos] = p.Vals[k]
 		}
 	}
 	row = def.AsKept(row)
@@ -748,32 +763,32 @@ func (w *writer) changed(p *pending) (at kv.Row, old, row sql.Row, err error) {
 	}
 	for k, s := range w.sets {
 		if s.Derived {
-			row[s.Pos] = p.vals[k]
+			row[s.Pos] = p.Vals[k]
 		}
 	}
 	return at, old, row, nil
 }
 
 // insert adds a row.
-func (w *writer) insert(p *pending, number int) error {
+func (w *writer) insert(p *rowlist.Row, number int) error {
 	if err := w.beforeInsert(p, number); err != nil {
 		return err
 	}
-	if p.failed != 0 {
-		return assign.Violated(w.ins.checks[p.failed-1].Name, w.ins.checks[p.failed-1].View)
+	if p.Failed != 0 {
+		return assign.Violated(w.ins.checks[p.Failed-1].Name, w.ins.checks[p.Failed-1].View)
 	}
-	counted, err := w.number(p.vals)
+	counted, err := w.number(p.Vals)
 	if err != nil {
 		return err
 	}
-	if err := w.checkLate(p.vals); err != nil {
+	if err := w.checkLate(p.Vals); err != nil {
 		return err
 	}
-	w.inserted(p.vals, counted)
-	if err := w.to.Insert(w.ctx, p.vals); err != nil {
+	w.inserted(p.Vals, counted)
+	if err := w.to.Insert(w.ctx, p.Vals); err != nil {
 		return err
 	}
-	_, err = w.fire(false, "insert", nil, p.vals)
+	_, err = w.fire(false, "insert", nil, p.Vals)
 	return err
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/godwitdb/godwit/sql/assign"
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/rowlist"
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
@@ -341,21 +342,7 @@ func (c *change) add(t *target, row sql.Row) error {
 			return err
 		}
 	}
-	n := int64(80 + 40*len(row))
-	for _, v := range row {
-		switch v := v.(type) {
-		case string:
-			n += int64(len(v))
-		case []byte:
-			n += int64(len(v))
-		}
-	}
-	if err := c.mem.Grow(n); err != nil {
-		return err
-	}
-	c.load.keeps(n)
-	t.pending.Add(pending{vals: row})
-	return nil
+	return t.pending.Add(rowlist.Row{Vals: row})
 }
 
 // complete computes what follows from the values of the new rows.
@@ -365,46 +352,51 @@ func (c *change) complete() error {
 		return nil
 	}
 	t := n.t
-	for from := 0; from < t.pending.Len(); from += expr.BatchSize {
-		to := min(from+expr.BatchSize, t.pending.Len())
-		err := c.completed(from, to)
-		if err == nil {
-			continue
+	for from := 0; from < t.pending.Len(); {
+		rows, err := t.pending.Edit(from)
+		if err != nil {
+			return err
 		}
-		// Row by row, the first one that is wrong is found.
-		c.failure = nil
-		for i := from; i < to; i++ {
-			if err := c.completed(i, i+1); err != nil {
-				t.pending.Cut(i)
-				return c.stop(err)
+		if err := c.completed(rows, from); err != nil {
+			// Row by row, the first one that is wrong is found.
+			c.failure = nil
+			for i := range rows {
+				if err := c.completed(rows[i:i+1], from+i); err != nil {
+					return c.stopAt(from+i, err)
+				}
 			}
 		}
+		i := slices.IndexFunc(rows, func(r rowlist.Row) bool { return r.Failed != 0 })
+		if i >= 0 && !n.meets() && len(c.firing) == 0 {
+			k := n.checks[rows[i].Failed-1]
+			return c.stopAt(from+i, assign.Violated(k.Name, k.View))
+		}
+		from += len(rows)
 	}
-	i := 0
-	for i < t.pending.Len() && t.pending.At(i).failed == 0 {
-		i++
-	}
-	if i == t.pending.Len() || n.meets() || len(c.firing) > 0 {
-		return nil
-	}
-	k := n.checks[t.pending.At(i).failed-1]
-	t.pending.Cut(i) // a duplicate among the rows before comes first
-	return c.stop(assign.Violated(k.Name, k.View))
+	return nil
 }
 
-func (c *change) completed(from, to int) error {
+// stopAt leaves out the rows from i on: a duplicate among those before comes first.
+func (c *change) stopAt(i int, err error) error {
+	if err := c.ins.t.pending.Cut(i); err != nil {
+		return err
+	}
+	return c.stop(err)
+}
+
+func (c *change) completed(of []rowlist.Row, from int) error {
 	n := c.ins
-	rows := make([][]sql.Row, to-from)
+	rows := make([][]sql.Row, len(of))
 	for i := range rows {
-		rows[i] = []sql.Row{n.t.st.Def.AsKept(n.t.pending.At(from + i).vals)}
+		rows[i] = []sql.Row{n.t.st.Def.AsKept(of[i].Vals)}
 	}
 	err := c.follow(n.rows, n.derived, n.checks, rows, from+1+n.t.before, func(i, check int) {
-		if p := n.t.pending.At(from + i); p.failed == 0 {
-			p.failed = check
+		if of[i].Failed == 0 {
+			of[i].Failed = check
 		}
 	})
 	for i := range rows {
-		n.t.pending.At(from + i).vals = rows[i][0]
+		of[i].Vals = rows[i][0]
 	}
 	return err
 }
@@ -506,15 +498,15 @@ func (u *updater) update(old, row sql.Row, number int) (next sql.Row, changed bo
 }
 
 // meet adds a row that may meet others. It returns how many rows that changes, as MySQL counts.
-func (w *writer) meet(p *pending, number int) (changed int, err error) {
+func (w *writer) meet(p *rowlist.Row, number int) (changed int, err error) {
 	n := w.ins
 	if err := w.beforeInsert(p, number); err != nil {
 		return 0, err
 	}
-	if p.failed != 0 {
-		return 0, assign.Violated(n.checks[p.failed-1].Name, n.checks[p.failed-1].View)
+	if p.Failed != 0 {
+		return 0, assign.Violated(n.checks[p.Failed-1].Name, n.checks[p.Failed-1].View)
 	}
-	row := p.vals
+	row := p.Vals
 	counted, err := w.number(row)
 	if err != nil {
 		return 0, err

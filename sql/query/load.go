@@ -29,7 +29,6 @@ type loading struct {
 	file    *infile.Load // nil: it is no LOAD DATA
 	writers []*writer
 	res     *result.Change
-	kept    int64 // bytes of the rows that wait
 	parts   *parted.Load
 	since   part
 	streams bool // the transaction logs the rows meanwhile
@@ -152,9 +151,8 @@ func (l *loading) again() bool {
 		return false
 	}
 	c, t := l.c, l.c.targets[0]
-	t.pending.Cut(0)
-	c.mem.Shrink(l.kept)
-	l.kept, l.writers, t.refs, c.failure, c.ins.stopped = 0, nil, nil, nil, nil
+	t.pending.End()
+	l.writers, t.refs, c.failure, c.ins.stopped = nil, nil, nil, nil
 	c.row, t.before, c.told, c.uuid = l.since.row, l.since.before, l.since.told, l.since.uuid
 	if l.res = nil; l.since.res != nil {
 		res := *l.since.res
@@ -182,7 +180,7 @@ func (l *loading) begun() bool { return l != nil && l.file != nil && l.file.Open
 
 // mayFlow has a statement write rows while it reads others, if it may.
 func (c *change) mayFlow(explicit bool) {
-	if t := c.targets[0].st; c.load == nil && (!explicit || c.ins != nil) && c.in == nil && len(c.firing)+len(c.links) == 0 && !c.calls.any() &&
+	if t := c.targets[0].st; c.load == nil && c.in == nil && len(c.firing)+len(c.links) == 0 && !c.calls.any() &&
 		!t.IsTemporary() && flow.May(c.c, c.statement.plan, t.Def) {
 		c.load = &loading{c: c, streams: !explicit}
 	}
@@ -207,13 +205,6 @@ func (l *loading) failed(err error) error {
 	return err
 }
 
-// keeps notes that a row waits.
-func (l *loading) keeps(n int64) {
-	if l != nil {
-		l.kept += n
-	}
-}
-
 // piece writes the rows that wait, if there are many of them, or all have come.
 func (l *loading) piece(all bool) error {
 	if l == nil {
@@ -222,7 +213,7 @@ func (l *loading) piece(all bool) error {
 	c := l.c
 	t := c.targets[0]
 	n := t.pending.Len()
-	if n == 0 || !all && n < l.parts.MayWait(gathered) && l.kept < pieceBytes {
+	if n == 0 || !all && n < l.parts.MayWait(gathered) && t.pending.Held() < pieceBytes {
 		return nil
 	}
 	if len(l.writers) == 0 {
@@ -248,9 +239,7 @@ func (l *loading) piece(all bool) error {
 		}
 	}
 	t.before += n
-	t.pending.Cut(0)
-	c.mem.Shrink(l.kept)
-	l.kept = 0
+	t.pending.End()
 	return l.commit()
 }
 

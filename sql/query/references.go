@@ -177,11 +177,15 @@ func (w *writer) ahead(from int) error {
 	}
 	p.Replace = n != nil && n.Replace
 	for i := from; i < min(from+prefetch.Ahead, w.pending.Len()); i++ {
+		next, err := w.pending.At(i)
+		if err != nil {
+			return err
+		}
 		switch {
 		case n != nil:
-			p.Add(nil, w.st.Def.AsKept(w.pending.At(i).vals))
+			p.Add(nil, w.st.Def.AsKept(next.Vals))
 		default:
-			_, old, row, err := w.changed(w.pending.At(i))
+			_, old, row, err := w.changed(next)
 			if err != nil {
 				return err
 			}

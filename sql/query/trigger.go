@@ -374,19 +374,19 @@ func (p *routine) stored(st *statement, col *schema.Column, x program.Value) (an
 
 // beforeInsert runs the BEFORE INSERT triggers of a row, and computes what follows from it, and
 // which condition it does not fulfil.
-func (w *writer) beforeInsert(p *pending, number int) error {
+func (w *writer) beforeInsert(p *rowlist.Row, number int) error {
 	if !w.fires.has(true, "insert") {
 		return nil
 	}
-	changed, err := w.fire(true, "insert", nil, p.vals)
+	changed, err := w.fire(true, "insert", nil, p.Vals)
 	if err != nil {
 		return err
 	}
-	if err := w.filled(p.vals, nil); err != nil {
+	if err := w.filled(p.Vals, nil); err != nil {
 		return err
 	}
 	if changed {
-		p.failed, err = w.derive(p.vals, number)
+		p.Failed, err = w.derive(p.Vals, number)
 	}
 	return err
 }
@@ -457,7 +457,7 @@ func (c *change) endFiring() {
 }
 
 // updating changes a row with its triggers. It returns whether that changes it.
-func (w *writer) updating(p *pending, number int) (changed bool, err error) {
+func (w *writer) updating(p *rowlist.Row, number int) (changed bool, err error) {
 	at, old, row, changed, err := w.becomes(p)
 	if err != nil {
 		return false, err
@@ -488,16 +488,16 @@ func (w *writer) updating(p *pending, number int) (changed bool, err error) {
 					return false, err
 				}
 			}
-			if p.failed, err = w.derive(row, number); err != nil {
+			if p.Failed, err = w.derive(row, number); err != nil {
 				return false, err
 			}
 		}
 	}
-	if changed && p.failed != 0 && row != nil {
+	if changed && p.Failed != 0 && row != nil {
 		if set {
-			return false, assign.Violated(w.fires.checks[p.failed-1].Name, false)
+			return false, assign.Violated(w.fires.checks[p.Failed-1].Name, false)
 		}
-		return false, assign.Violated(w.Checks[p.failed-1].Name, w.Checks[p.failed-1].View)
+		return false, assign.Violated(w.Checks[p.Failed-1].Name, w.Checks[p.Failed-1].View)
 	}
 	switch {
 	case !changed:
@@ -541,7 +541,7 @@ func (w *writer) differs(old, row sql.Row) (bool, error) {
 }
 
 // becomes is a row as it is, and as the statement makes it.
-func (w *writer) becomes(p *pending) (at kv.Row, old, row sql.Row, changed bool, err error) {
+func (w *writer) becomes(p *rowlist.Row) (at kv.Row, old, row sql.Row, changed bool, err error) {
 	at, old, row, err = w.changed(p)
 	if err != nil || w.c.Kind == bind.Delete {
 		return at, old, nil, true, err
@@ -560,10 +560,11 @@ func (w *writer) guess(ctx *sql.Context, s *session.Session, i int) error {
 	env.Warn = nil
 	st.env = &env
 	c.statement, c.failure, c.targets = &st, nil, []*target{&t}
-	p := *w.pending.At(i)
-	p.vals = slices.Clone(p.vals)
-	t.pending, t.routine = rowlist.List[pending]{}, nil
-	t.pending.Add(p)
+	row, err := w.pending.At(i)
+	if err != nil {
+		return err
+	}
+	t.pending, t.routine = w.pending.Alone(rowlist.Row{Stored: row.Stored, Vals: slices.Clone(row.Vals), Failed: row.Failed}), nil
 	defer c.endFiring()
 	s.Stmt.PerRow, s.Stmt.Planned = true, true
 	if t.refs != nil {
@@ -573,6 +574,6 @@ func (w *writer) guess(ctx *sql.Context, s *session.Session, i int) error {
 		}
 	}
 	g := c.open(&t, &result.Change{})
-	_, err := g.one(0)
+	_, err = g.one(0)
 	return err
 }

@@ -74,7 +74,7 @@ func (t *Table) DecodeCols(ctx context.Context, b []byte, out sql.Row, want []bo
 		case want != nil && !want[pos]:
 			b, err = t.skip(b, c.Kind)
 		default:
-			out[pos], b, err = c.takePayload(ctx, b)
+			out[pos], b, err = c.TakePayload(ctx, b)
 		}
 		if err != nil {
 			return err
@@ -98,7 +98,7 @@ func (t *Table) missingBefore(ctx context.Context, next int, id uint32, out sql.
 func (t *Table) missing(ctx context.Context, pos int, out sql.Row) (err error) {
 	out[pos] = nil
 	if m := t.Cols[pos].Desc.Missing; m != nil {
-		out[pos], _, err = t.Cols[pos].takePayload(ctx, m)
+		out[pos], _, err = t.Cols[pos].TakePayload(ctx, m)
 	}
 	return err
 }
@@ -211,7 +211,8 @@ func (c *Column) bytesOf(ctx context.Context, v any) ([]byte, error) {
 	return nil, badValue(c, v)
 }
 
-func (c *Column) takePayload(ctx context.Context, b []byte) (any, []byte, error) {
+// TakePayload decodes what AppendPayload made, and returns what follows it.
+func (c *Column) TakePayload(ctx context.Context, b []byte) (any, []byte, error) {
 	switch c.Kind {
 	case KindInt, KindDatetime, KindTimespan:
 		n, k := binary.Varint(b)

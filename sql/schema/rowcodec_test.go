@@ -89,7 +89,7 @@ func TestPayloads(t *testing.T) {
 				t.Fatalf("%s %v: %v", c.Type, v, err)
 			}
 			long := append(bytes.Clone(b), "rest"...)
-			got, rest, err := c.takePayload(ctx, long)
+			got, rest, err := c.TakePayload(ctx, long)
 			if err != nil || string(rest) != "rest" || !same(c, v, got) {
 				t.Errorf("%s: %v came back as %v, with %q behind it (%v)", c.Type, v, got, rest, err)
 			}
@@ -112,7 +112,7 @@ func TestCutPayloads(t *testing.T) {
 		for _, v := range values[i] {
 			b, _ := c.AppendPayload(ctx, nil, v)
 			for n := range b {
-				if got, _, err := c.takePayload(ctx, b[:n]); err == nil {
+				if got, _, err := c.TakePayload(ctx, b[:n]); err == nil {
 					t.Errorf("%s: %d bytes of the %d of %v are %v", c.Type, n, len(b), v, got)
 				}
 				if _, err := tab.skip(b[:n], c.Kind); err == nil {

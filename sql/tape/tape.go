@@ -70,16 +70,21 @@ func (t *Tape) Plays() bool { return t.playing < t.Size() }
 
 // Next is the next record that is read again.
 func (t *Tape) Next() ([]byte, error) {
+	record, err := t.At(t.playing)
+	if err == nil {
+		t.playing += 4 + int64(len(record))
+	}
+	return record, err
+}
+
+// At is the record that was added when the tape had this size.
+func (t *Tape) At(size int64) ([]byte, error) {
 	var head [4]byte
-	if err := t.readAt(head[:], t.playing); err != nil {
+	if err := t.readAt(head[:], size); err != nil {
 		return nil, err
 	}
 	record := make([]byte, binary.LittleEndian.Uint32(head[:]))
-	if err := t.readAt(record, t.playing+4); err != nil {
-		return nil, err
-	}
-	t.playing += 4 + int64(len(record))
-	return record, nil
+	return record, t.readAt(record, size+4)
 }
 
 func (t *Tape) readAt(p []byte, at int64) error {

@@ -211,7 +211,7 @@ var allowed = map[string][]string{
 	"sql/standin": nil,
 	// sockets know nothing of SQL
 	"sql/quick":   nil,
-	"sql/rowlist": nil,
+	"sql/rowlist": {"sql/exec/budget", "sql/schema", "sql/tape"},
 	"sql/server": {"sql/xa", "sql/diagnostics", "sql/charset", "sql/late", "sql/verify", "sql/admit", "sql/aside", "sql/audited", "sql/backup", "sql/backup/place", "sql/binlog", "sql/bulk", "sql/standin", "sql/changefeed", "sql/changefeed/sink", "sql/bound", "sql/feed", "sql/quick", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/kill", "sql/lent", "sql/named", "sql/prefetch", "sql/ddl", "sql/ddl/like", "sql/ddl/sharding", "sql/ending", "sql/fast", "sql/oneshot", "sql/perfschema", "sql/query", "sql/tally",
 		"sql/statements", "sql/sysschema", "sql/virtual", "sql/describe", "sql/infile", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/digest", "sql/events",
 		"sql/function", "sql/stored",
