@@ -19,8 +19,8 @@ import (
 )
 
 // May reports whether a change of one table, with the plan of its query, may do so. The caller
-// sees to what follows the rows: foreign keys, triggers, functions that are called. An UPDATE or
-// DELETE is a transaction of its own. Each row is written once, and
+// sees to what follows the rows: foreign keys, triggers, functions that are called. A scan does not
+// meet what its transaction writes after its first batch. Each row is written once, and
 //
 //   - an INSERT reads another table than it writes, and takes no row that is in the way for good;
 //   - an UPDATE or DELETE has no subquery and no join, so that one scan yields each of its rows
