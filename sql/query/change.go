@@ -674,8 +674,9 @@ func (w *writer) one(i int) (n int, err error) {
 	return 0, err
 }
 
-// arrange has rows whose keys change be written in the order of the table: whether one of the new keys is
-// still there when it comes, must not hang on the plan.
+// arrange says what the rows of a target are made of. Those whose keys change are written in the
+// order of the table: whether one of the new keys is still there when it comes, must not hang on
+// the plan.
 func (c *change) arrange(t *target) {
 	def := t.st.Def
 	t.pending.Ctx, t.pending.Mem, t.pending.Cols = c.ctx, c.mem, def.Cols

@@ -26,8 +26,8 @@ type Waiting struct {
 	Dir  string           // of the file; empty: the system's
 	Mem  *budget.Mem      // nil: nobody counts
 	Cols []*schema.Column // of the values
-	// Order is that of [Waiting.Sort]; nil: rows stay as they came. Rows that go to the file are put
-	// in this order before, so that only runs of them have to be merged.
+	// Order is that of [Waiting.Sort]; nil: rows stay as they came. Rows that go to the file are
+	// put in this order before, so that only runs of them have to be merged.
 	Order func(a, b *Row) int
 
 	blocks []*block

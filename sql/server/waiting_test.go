@@ -8,8 +8,8 @@ import (
 	"github.com/godwitdb/godwit/sql/exec/budget"
 )
 
-// TestChangesBeyondMemory: changes that keep their rows until the first one is written, and those of
-// a client's transaction, change more rows than their statement may keep in memory.
+// TestChangesBeyondMemory: changes that keep their rows until the first one is written, and those
+// of a client's transaction, change more rows than their statement may keep in memory.
 func TestChangesBeyondMemory(t *testing.T) {
 	s, db := startServer(t, memkv.New(2, "eu"), func(cfg *Config) { cfg.Memory = 4 << 20 })
 	c := conn(t, db)
