@@ -236,6 +236,9 @@ func (q *query) list(fields *ast.FieldList, unread bool) error {
 		it := item{node: n, name: nameOf(f), alias: f.AsName.O != ""}
 		if c, ok := n.(*expr.Col); ok && q.ownColumn(c.ID) != nil {
 			it.id, it.col = c.ID, *q.ownColumn(c.ID)
+			if !it.alias && isSystemView(it.col.org) {
+				it.name = it.col.name
+			}
 		} else {
 			it.id = q.b.newID()
 			q.aliases[it.id] = true
@@ -243,6 +246,19 @@ func (q *query) list(fields *ast.FieldList, unread bool) error {
 		q.items = append(q.items, it)
 	}
 	return nil
+}
+
+// isSystemView reports whether a column is one of a view of MySQL's, whatever it is here. Those
+// have their own names in a result, and not the words of the statement.
+func isSystemView(o Origin) bool {
+	switch fold(o.DB) {
+	case "information_schema":
+		return !slices.Contains([]string{"column_privileges", "engines", "optimizer_trace", "plugins", "processlist", "profiling",
+			"schema_privileges", "table_privileges", "user_privileges"}, fold(o.OrgTable))
+	case "sys":
+		return true
+	}
+	return false
 }
 
 func (q *query) ownColumn(id expr.ColID) *column {

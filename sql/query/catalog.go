@@ -17,6 +17,7 @@ import (
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
+	"github.com/godwitdb/godwit/sql/system"
 	"github.com/godwitdb/godwit/sql/table"
 )
 
@@ -26,6 +27,8 @@ type catalog struct {
 	cat    sql.Catalog
 	reads  *access.Statement
 	tables map[tableKey]*access.Table
+	// system are those that are not stored.
+	system map[tableKey]*system.Table
 	// changes: the statement changes rows.
 	changes bool
 	// as are the rights with which tables are looked up; nil: the user's.
@@ -114,13 +117,17 @@ func (c *catalog) find(db, name string, at base.Timestamp) (algebra.Table, *alge
 	if t := c.tables[key]; t != nil {
 		return t, nil, nil
 	}
+	if t := c.system[key]; t != nil {
+		return t, nil, nil
+	}
 	if c.as != nil {
 		defer rights.With(c.ctx, c.db, *c.as)()
 	}
+	of := db
 	if rights.IsGrantTable(db, name) {
-		return nil, nil, left("system table")
+		of = rights.GrantTables
 	}
-	d, err := c.cat.Database(c.ctx, db)
+	d, err := c.cat.Database(c.ctx, of)
 	if err != nil {
 		if err := c.unseen(db, name); err != nil {
 			return nil, nil, err
@@ -143,7 +150,10 @@ func (c *catalog) find(db, name string, at base.Timestamp) (algebra.Table, *alge
 		return c.view(d, name)
 	}
 	st := table.Of(t)
-	if st == nil || st.Def.HomesOf != nil {
+	if st == nil {
+		return c.virtual(key, d, t)
+	}
+	if st.Def.HomesOf != nil {
 		return nil, nil, left("system table")
 	}
 	a := c.reads.Table(st)
@@ -158,6 +168,27 @@ func (c *catalog) find(db, name string, at base.Timestamp) (algebra.Table, *alge
 	}
 	c.tables[key] = a
 	return a, nil, nil
+}
+
+// virtual is a table that is not stored. Nobody changes one.
+func (c *catalog) virtual(key tableKey, d sql.Database, t sql.Table) (algebra.Table, *algebra.View, error) {
+	out, ok := system.New(c.ctx, c.cat, d.Name(), t)
+	if !ok {
+		return nil, nil, left("system table")
+	}
+	if c.system == nil {
+		c.system = map[tableKey]*system.Table{}
+	}
+	c.system[key] = out
+	return out, nil, nil
+}
+
+// close ends the reads of the statement.
+func (c *catalog) close() {
+	c.reads.Close()
+	for _, t := range c.system {
+		t.Close()
+	}
 }
 
 // look asks a database for a table.

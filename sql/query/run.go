@@ -456,6 +456,9 @@ func (st *statement) allowed(uses []bind.Use) error {
 	var definers map[[2]string]rights.Set
 	for _, u := range uses {
 		if u.As == ([2]string{}) {
+			if mine.System(u.DB) {
+				continue
+			}
 			if !mine.SomeColumn(u.DB, u.Name, sql.PrivilegeType_Select) {
 				if st.in != nil {
 					return &bind.Refusal{Err: rights.Refusal(st.ctx, "SELECT", u.Name)}
@@ -482,8 +485,8 @@ func (st *statement) allowed(uses []bind.Use) error {
 			}
 			definers[u.As] = set
 		}
-		if !set.SomeColumn(u.DB, u.Name, sql.PrivilegeType_Select) ||
-			set.Reads(st.ctx, u.DB, u.Name, u.Columns.Names, nil) != nil {
+		if !set.System(u.DB) && (!set.SomeColumn(u.DB, u.Name, sql.PrivilegeType_Select) ||
+			set.Reads(st.ctx, u.DB, u.Name, u.Columns.Names, nil) != nil) {
 			return &bind.Refusal{Err: mysql.NewSQLError(1356, "HY000", "View '%s' references invalid table(s) or column(s) or "+
 				"function(s) or definer/invoker of view lack rights to use them", u.Through[0])}
 		}
@@ -574,7 +577,7 @@ func (st *statement) close() {
 	st.calls.close()
 	st.turn.End()
 	if st.cat != nil {
-		st.cat.reads.Close()
+		st.cat.close()
 	}
 	st.s.Work.Kept(st.mem.Done())
 }

@@ -124,6 +124,12 @@ func (s Set) Sees(db, table string) bool {
 	return s.Count() > 0 || s.own != nil && s.own(db, table) || d.Count() > 0 || d.Table(table).HasPrivileges()
 }
 
+// System reports whether all tables of a database may be read since it shows what the whole server
+// does, or is there for everybody, who sees in it what they may.
+func (s Set) System(db string) bool {
+	return strings.EqualFold(db, sql.InformationSchemaDatabaseName) || systemDatabase(db) && s.Global(sql.PrivilegeType_Process)
+}
+
 // Locks reports whether rows of a table may be locked for an update.
 func (s Set) Locks(db, table string) bool {
 	return s.SomeColumn(db, table, sql.PrivilegeType_Update) ||

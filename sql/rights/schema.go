@@ -59,13 +59,8 @@ func Cover(is sql.Database, users *mysql_db.MySQLDb, own map[string]func(SchemaR
 	}
 	for _, name := range names {
 		t, _, err := is.GetTableInsensitive(ctx, name)
-		x, ok := t.(*information_schema.InformationSchemaTable)
-		if v := reflect.Indirect(reflect.ValueOf(t)); !ok && v.Kind() == reflect.Struct { // that of the statistics has it embedded
-			if f := v.FieldByName("InformationSchemaTable"); f.IsValid() {
-				x, ok = f.Interface().(*information_schema.InformationSchemaTable)
-			}
-		}
-		if err != nil || !ok {
+		x := ReaderOf(t)
+		if err != nil || x == nil {
 			continue
 		}
 		if ours := own[name]; ours != nil {
@@ -107,6 +102,20 @@ func Cover(is sql.Database, users *mysql_db.MySQLDb, own map[string]func(SchemaR
 		}
 	}
 }
+
+// ReaderOf is a table of information_schema with what reads it; nil: the table has another form.
+func ReaderOf(t sql.Table) *information_schema.InformationSchemaTable {
+	x, ok := t.(*information_schema.InformationSchemaTable)
+	if v := reflect.Indirect(reflect.ValueOf(t)); !ok && v.Kind() == reflect.Struct { // that of the statistics has it embedded
+		if f := v.FieldByName("InformationSchemaTable"); f.IsValid() {
+			x, _ = f.Interface().(*information_schema.InformationSchemaTable)
+		}
+	}
+	return x
+}
+
+// Narrow is a catalog that shows a part of another one.
+type Narrow interface{ Whole() sql.Catalog }
 
 // SchemaReader reads a table of information_schema.
 type SchemaReader = func(*sql.Context, sql.Catalog) (sql.RowIter, error)
@@ -180,6 +189,9 @@ func coverColumns(t *information_schema.ColumnsTable) *information_schema.Column
 		it, err := read(ctx, cat, all)
 		if err != nil {
 			return nil, err
+		}
+		if n, ok := cat.(Narrow); ok {
+			cat = n.Whole()
 		}
 		c, ok := cat.(*analyzer.Catalog)
 		if !ok {
