@@ -46,6 +46,9 @@ func (r *rows) joins(first *rows) bool {
 	if r.src.KV != first.src.KV || r.src.Take != first.src.Take || r.read.Limit > 0 || r.read.Wait != exec.WaitDefault {
 		return false
 	}
+	if r.homes || first.homes {
+		return false // to see where rows live is no use of them
+	}
 	if d := r.src.Table.Def; d.Desc.Temporary() || d.Desc.Locality.Kind == schema.MultiMaster || d.Desc.Locality.Kind == schema.Global &&
 		r.src.Take != kv.LockExclusive {
 		return false // at hand

@@ -29,7 +29,7 @@ func (r *rows) Ready() bool {
 // Decoder implements exec.Parted. Rows that are locked one by one or computed, entries of indexes,
 // and values that the engine makes are left to Next.
 func (r *rows) Decoder() func(part any, b *expr.Batch) error {
-	if r.dec == nil || r.skip != nil || r.computing != nil || r.entries != nil || r.read.Limit > 0 || r.dec.whole >= 0 ||
+	if r.dec == nil || r.homes || r.skip != nil || r.computing != nil || r.entries != nil || r.read.Limit > 0 || r.dec.whole >= 0 ||
 		r.src.Take != kv.LockNone || slices.ContainsFunc(r.dec.typs, made) {
 		return nil
 	}

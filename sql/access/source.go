@@ -37,6 +37,9 @@ type rows struct {
 	reads   reads
 	within  []int     // the placements in which rows can lie that the statement wants; nil: all
 	skip    *skipping // with exec.WaitSkip
+	// homes: it is t__homes that is read, of which values makes vectors.
+	homes  bool
+	values *Values
 	// computing are the columns that are not stored; nil: none of them is wanted.
 	computing *computing
 }
@@ -71,6 +74,9 @@ func (t *Table) Start(ctx *exec.Ctx, read exec.Read) (exec.Rows, error) {
 		typs[i] = t.cols[c].Type
 	}
 	r.dec = newDecoder(t.s.ctx, r.src.Table.Def, cols, typs)
+	if r.homes = r.src.Table.Def.HomesOf != nil; r.homes {
+		r.values = t.NewValues()
+	}
 	r.entries = r.entriesOf()
 	if read.Within != nil && r.src.Table.Def.PartCol() >= 0 {
 		if r.within, err = r.t.places(read.Within); err != nil {
@@ -223,7 +229,7 @@ func (r *rows) scan(krs []schema.KeyRange) {
 // drops tells rows that a scan of so many ranges does not want; nil: it cannot be told from their
 // bytes, or is not worth it.
 func (r *rows) drops(ranges int) kv.Sieve {
-	if ranges > 1 || r.index != nil && r.index.Index != nil || r.read.Limit > 0 || r.lock() != kv.LockNone ||
+	if r.homes || ranges > 1 || r.index != nil && r.index.Index != nil || r.read.Limit > 0 || r.lock() != kv.LockNone ||
 		len(r.read.Bounds) == 0 || r.src.Table.Def.Desc.Locality.Kind == schema.MultiMaster {
 		return nil
 	}
@@ -310,10 +316,27 @@ func (r *rows) decode(got *kv.Row, b *expr.Batch, i int) error {
 	if r.entries != nil {
 		return r.entries.decode(got, b, i)
 	}
+	if r.homes {
+		return r.home(*got, b, i)
+	}
 	if err := r.dec.row(got.Value, b, i); err != nil {
 		return err
 	}
 	r.dec.stored(*got, b, i)
+	return nil
+}
+
+// home makes a row of t__homes of the row that was read.
+func (r *rows) home(got kv.Row, b *expr.Batch, i int) error {
+	row, err := r.t.st.Env.HomesRow(r.s.ctx, r.src.Table.Def, got)
+	if err != nil {
+		return err
+	}
+	for k, c := range r.read.Cols {
+		if err := r.values.Put(b.Cols[k], i, c, row[c]); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

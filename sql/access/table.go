@@ -130,6 +130,14 @@ func (t *Table) Indexes() []algebra.Index { return t.idx }
 // Virtual reports whether some columns are not stored but computed: they are NULL in what is read.
 func (t *Table) Virtual() bool { return t.st != nil && t.st.Def.Virtual }
 
+// Reading is the table for those who only read it: none of its rows is changed.
+func (t *Table) Reading() algebra.Table { return reading{t, t} }
+
+type reading struct {
+	algebra.Table
+	exec.Source
+}
+
 // Stored is the table below; nil if the table is not stored.
 func (t *Table) Stored() *table.Table { return t.st }
 
@@ -141,7 +149,11 @@ func (t *Table) Rows() float64 {
 	if t.st == nil {
 		return boxedRows
 	}
-	n, _, _ := t.st.RowCount(t.s.ctx)
+	st := t.st
+	if of := st.Def.HomesOf; of != nil {
+		st = table.New(st.Env, of)
+	}
+	n, _, _ := st.RowCount(t.s.ctx)
 	return float64(n)
 }
 

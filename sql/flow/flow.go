@@ -39,8 +39,10 @@ func May(c *bind.Change, p *opt.Plan, def *schema.Table) bool {
 		staysInPlace(c.Targets[0], p, def)
 }
 
+// names reports whether a statement reads the table, or where its rows live (t__homes).
 func names(u bind.Use, def *schema.Table) bool {
-	return strings.EqualFold(u.DB, def.Desc.DB) && strings.EqualFold(u.Name, def.Desc.Name)
+	return strings.EqualFold(u.DB, def.Desc.DB) &&
+		(strings.EqualFold(u.Name, def.Desc.Name) || strings.EqualFold(u.Name, def.Desc.Name+"__homes"))
 }
 
 // plain reports whether rows of the table are written with nothing but their own entries, in

@@ -27,8 +27,8 @@ type catalog struct {
 	cat    sql.Catalog
 	reads  *access.Statement
 	tables map[tableKey]*access.Table
-	// system are those that are not stored.
-	system map[tableKey]*system.Table
+	// system are those that are not stored, and t__homes.
+	system map[tableKey]algebra.Table
 	// changes: the statement changes rows.
 	changes bool
 	// as are the rights with which tables are looked up; nil: the user's.
@@ -114,10 +114,10 @@ func (c *catalog) find(db, name string, at base.Timestamp) (algebra.Table, *alge
 		return c.file, nil, nil
 	}
 	key := tableKey{strings.ToLower(db), strings.ToLower(name), at}
-	if t := c.tables[key]; t != nil {
+	if t := c.system[key]; t != nil {
 		return t, nil, nil
 	}
-	if t := c.system[key]; t != nil {
+	if t := c.tables[key]; t != nil {
 		return t, nil, nil
 	}
 	if c.as != nil {
@@ -151,12 +151,17 @@ func (c *catalog) find(db, name string, at base.Timestamp) (algebra.Table, *alge
 	}
 	st := table.Of(t)
 	if st == nil {
-		return c.virtual(key, d, t)
-	}
-	if st.Def.HomesOf != nil {
-		return nil, nil, left("system table")
+		t, ok := system.New(c.ctx, c.cat, d.Name(), t)
+		if !ok {
+			return nil, nil, left("system table")
+		}
+		return c.only(key, t), nil, nil
 	}
 	a := c.reads.Table(st)
+	if st.Def.HomesOf != nil {
+		c.tables[key] = a
+		return c.only(key, a.Reading()), nil, nil
+	}
 	if c.changes && at == 0 {
 		if st.Access.AsOf != 0 {
 			return nil, nil, left("change of the past")
@@ -170,24 +175,22 @@ func (c *catalog) find(db, name string, at base.Timestamp) (algebra.Table, *alge
 	return a, nil, nil
 }
 
-// virtual is a table that is not stored. Nobody changes one.
-func (c *catalog) virtual(key tableKey, d sql.Database, t sql.Table) (algebra.Table, *algebra.View, error) {
-	out, ok := system.New(c.ctx, c.cat, d.Name(), t)
-	if !ok {
-		return nil, nil, left("system table")
-	}
+// only notes a table whose rows the statement does not change.
+func (c *catalog) only(key tableKey, t algebra.Table) algebra.Table {
 	if c.system == nil {
-		c.system = map[tableKey]*system.Table{}
+		c.system = map[tableKey]algebra.Table{}
 	}
-	c.system[key] = out
-	return out, nil, nil
+	c.system[key] = t
+	return t
 }
 
 // close ends the reads of the statement.
 func (c *catalog) close() {
 	c.reads.Close()
 	for _, t := range c.system {
-		t.Close()
+		if t, ok := t.(*system.Table); ok {
+			t.Close()
+		}
 	}
 }
 

@@ -64,8 +64,8 @@ func HomesOf(t *schema.Table) (*schema.Table, error) {
 	return h, nil
 }
 
-// homesRow is a row of t__homes.
-func (g *Env) homesRow(ctx context.Context, h *schema.Table, kr kv.Row) (sql.Row, error) {
+// HomesRow is a row of t__homes, of the row of t that was read.
+func (g *Env) HomesRow(ctx context.Context, h *schema.Table, kr kv.Row) (sql.Row, error) {
 	row := make(sql.Row, 0, len(h.Cols))
 	if len(h.HomesOf.PK) == 0 {
 		id, _, err := base.TakeUint64(schema.RefOfKey(kr.Key).PK)

@@ -439,7 +439,7 @@ func (r *Source) Decode(ctx *sql.Context, rows []kv.Row) error {
 
 // home appends a row of t__homes.
 func (r *Source) home(ctx *sql.Context, kr kv.Row) error {
-	row, err := r.Table.Env.homesRow(ctx, r.Table.Def, kr)
+	row, err := r.Table.Env.HomesRow(ctx, r.Table.Def, kr)
 	if err != nil {
 		return schema.ClientError(err)
 	}
