@@ -1,6 +1,7 @@
 package changefeed
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -68,11 +69,31 @@ func (g *Env) Figures() Figures {
 
 // spec is what a job has to do, as its record keeps it.
 type spec struct {
-	Of      []name         `json:"of"`   // as they were called
-	Sink    string         `json:"sink"` // with its secrets
+	Of   []name `json:"of"`   // as they were called
+	Sink string `json:"sink"` // with its secrets
+	// Encoded is Sink where messages are not in JSON: releases that know nothing else leave the
+	// job.
+	Encoded string         `json:"encoded,omitempty"`
 	Options options        `json:"options"`
 	Since   base.Timestamp `json:"since"` // the moment of the scan, or where the changes begin
 	Sign    string         `json:"sign"`  // by which a node knows that it sees the files
+}
+
+// sink is the address.
+func (x *spec) sink() string { return cmp.Or(x.Encoded, x.Sink) }
+
+// words are those of a feed.
+func (g *Env) words(o *options) (*words, error) {
+	w := &words{f: o.Format}
+	if o.Registry == "" {
+		return w, nil
+	}
+	a, err := sink.Parse(o.Registry)
+	if err != nil {
+		return nil, schema.Invalid(err.Error())
+	}
+	w.registry, err = g.Policy.Registry(a)
+	return w, err
 }
 
 // progress is how far a job has come: its checkpoint.
@@ -135,6 +156,12 @@ func (g *Env) create(ctx *sql.Context, st *Statement) ([]sql.Row, error) {
 		return nil, schema.Invalid(err.Error())
 	}
 	x := &spec{Sink: st.sink, Options: st.o, Since: g.DB.Clock()}
+	if st.o.Format.Encoding != "" {
+		x.Sink, x.Encoded = "", st.sink
+	}
+	if _, err := g.words(&st.o); err != nil {
+		return nil, schema.Invalid(err.Error())
+	}
 	if st.cursor != "" {
 		if x.Since, err = g.cursor(ctx, st.cursor); err != nil {
 			return nil, err
@@ -331,7 +358,7 @@ func (g *Env) adopt(ctx context.Context, rec job.Record) {
 	err := json.Unmarshal(rec.Spec, x)
 	var a *sink.Address
 	if err == nil {
-		a, err = sink.Parse(x.Sink)
+		a, err = sink.Parse(x.sink())
 	}
 	if err != nil {
 		g.Log.Warn("a change feed cannot be read", "job", rec.ID, "err", err)
@@ -421,6 +448,8 @@ func (o *options) String() string {
 		{"resolved", o.Marks && o.Every == 0}, {"resolved = '" + o.Every.String() + "'", o.Marks && o.Every > 0},
 		{"compression = '" + o.Sink.Compression + "'", o.Sink.Compression != ""},
 		{"webhook_client_timeout = '" + o.Sink.Timeout.String() + "'", o.Sink.Timeout > 0},
+		{"format = '" + string(o.Format.Encoding) + "'", o.Format.Encoding != ""},
+		{"confluent_schema_registry = '***'", o.Registry != ""},
 		{"webhook_auth_header = '***'", o.Sink.AuthHeader != ""}} {
 		if f.on {
 			out = append(out, f.name)

@@ -44,6 +44,7 @@ type running struct {
 	job   ddl.Work
 	sink  sink.Sink
 	a     *sink.Address
+	words *words
 	hold  *hold.Hold
 
 	mu sync.Mutex
@@ -83,10 +84,14 @@ func (f *running) run(ctx context.Context) (err error) {
 	} else if f.at = f.x.begin(); ok {
 		f.at = stored
 	}
-	if f.a, err = sink.Parse(f.x.Sink); err != nil {
+	if f.a, err = sink.Parse(f.x.sink()); err != nil {
 		return schema.Invalid(err.Error())
 	}
+	if f.words, err = f.g.words(&f.x.Options); err != nil {
+		return err
+	}
 	s := f.x.Options.Sink
+	s.Encoding = string(f.x.Options.Format.Encoding)
 	s.Name = fmt.Sprintf("%d-%d", f.lease.ID(), f.lease.Term())
 	open := f.g.OpenSink
 	if open == nil {
@@ -304,15 +309,18 @@ func (f *running) topics() (out []string) {
 // add adds a change to the batch.
 func (f *running) add(ctx context.Context, i int, c *event.Change) error {
 	c.Topic = f.topic(i)
-	key, value, err := f.x.Options.Format.Encode(ctx, c)
+	m, err := f.words.message(ctx, c)
+	if err != nil && f.words.registry != nil { // it may answer later
+		err = f.again(ctx, func(ctx context.Context) (err error) { m, err = f.words.message(ctx, c); return err })
+	}
 	if err != nil {
-		return &wordError{err}
+		return err
 	}
 	if len(f.batch) == 0 {
 		f.gathered = time.Now()
 	}
-	f.batch = append(f.batch, sink.Message{Topic: c.Topic, Key: key, Value: value})
-	if f.size += len(key) + len(value) + len(c.Topic) + 64; f.size >= batchBytes {
+	f.batch = append(f.batch, m)
+	if f.size += len(m.Key) + len(m.Value) + len(c.Topic) + 64; f.size >= batchBytes {
 		return f.flush(ctx)
 	}
 	return nil
@@ -353,8 +361,14 @@ func (f *running) reached(ctx context.Context, ts base.Timestamp) error {
 		return nil
 	}
 	f.marked = time.Now()
-	m := sink.Mark{At: uint64(ts), Value: event.Resolved(ts)}
-	if err := f.again(ctx, func(ctx context.Context) error { return f.sink.Mark(ctx, f.topics(), m) }); err != nil {
+	err := f.again(ctx, func(ctx context.Context) error {
+		m, err := f.words.mark(ctx, ts, f.topics())
+		if err != nil {
+			return err
+		}
+		return f.sink.Mark(ctx, f.topics(), m)
+	})
+	if err != nil {
 		return err
 	}
 	f.g.totals.marks.Add(1)

@@ -254,7 +254,7 @@ func TestRefusals(t *testing.T) {
 		"FOR t, t INTO 'kafka://kafka.acme.test'":                                               "named twice",
 		"FOR nowhere INTO 'kafka://kafka.acme.test'":                                            "not found",
 		"FOR t INTO 'kafka://kafka.acme.test' WITH upadted":                                     "has no option upadted; it has",
-		"FOR t INTO 'kafka://kafka.acme.test' WITH format = 'avro'":                             "one of 'json'",
+		"FOR t INTO 'kafka://kafka.acme.test' WITH format = 'xml'":                              "one of 'json'",
 		"FOR t INTO 'kafka://kafka.acme.test' WITH cursor = '2001-01-01'":                       "old versions are kept",
 		"FOR t INTO 'kafka://kafka.acme.test' WITH resolved = '1ms'":                            "a duration such as '10s'",
 		"FOR t INTO 'kafka://kafka.acme.test' WITH diff, envelope = 'row'":                      "envelope = 'row' has the row alone",

@@ -94,6 +94,8 @@ type options struct {
 	Policy  string        `json:"policy"`
 	Protect time.Duration `json:"protect"`
 	Sink    sink.Settings `json:"sink"`
+	// Registry is the address of the schema registry, with its secrets; empty: there is none.
+	Registry string `json:"registry,omitempty"`
 }
 
 // Parse reads a statement; nil if it is none of them. One that is wrong is one that fails when it
@@ -275,8 +277,13 @@ func init() {
 		"cursor": {value: true, set: func(st *Statement, v string) string { st.cursor = v; return "" }},
 		"envelope": choice(func(st *Statement, v string) { st.o.Format.Envelope = event.Envelope(v) }, string(event.Wrapped),
 			string(event.Row), string(event.KeyOnly)),
-		"format":   choice(func(*Statement, string) {}, "json"),
-		"on_error": choice(func(st *Statement, v string) { st.o.OnError = v }, onErrorFail, onErrorPause),
+		"format": choice(func(st *Statement, v string) {
+			if v != "json" {
+				st.o.Format.Encoding = event.Encoding(v)
+			}
+		}, "json", string(event.Avro), string(event.CSV)),
+		"confluent_schema_registry": {value: true, set: func(st *Statement, v string) string { st.o.Registry = v; return "" }},
+		"on_error":                  choice(func(st *Statement, v string) { st.o.OnError = v }, onErrorFail, onErrorPause),
 		"schema_change_policy": choice(func(st *Statement, v string) { st.o.Policy = v }, policyBackfill, policyNoBackfill,
 			policyStop),
 		"compression":              choice(func(st *Statement, v string) { st.o.Sink.Compression = v }, "gzip", "zstd"),
@@ -322,8 +329,28 @@ func (st *Statement) check() error {
 			o.Scan = scanNo
 		}
 	}
+	if o.Registry != "" {
+		if r, err := sink.Parse(o.Registry); err != nil || r.Kind != sink.Webhook {
+			return schema.Invalid("confluent_schema_registry is https://[USER:PASSWORD@]HOST[:PORT][/PATH]")
+		}
+	}
 	var why string
+	encoding := o.Format.Encoding
 	switch {
+	case encoding == event.Avro && a.Kind == sink.Webhook:
+		why = "format = 'avro' is for Kafka and for files: webhooks get JSON"
+	case encoding == event.CSV && a.Kind != sink.Files:
+		why = "format = 'csv' is for files"
+	case encoding == event.Avro && a.Kind == sink.Kafka && o.Registry == "":
+		why = "format = 'avro' to Kafka takes a registry that numbers schemas: confluent_schema_registry = 'https://HOST'"
+	case o.Registry != "" && (encoding != event.Avro || a.Kind != sink.Kafka):
+		why = "confluent_schema_registry goes with format = 'avro' and Kafka: files have their schemas in them"
+	case encoding == event.Avro && o.Format.Envelope == event.Row:
+		why = "format = 'avro' takes envelope = 'wrapped' or 'key_only'"
+	case encoding == event.Avro && a.Kind == sink.Files && o.Sink.Compression == "gzip":
+		why = "files of Avro compress their blocks, with compression = 'zstd'"
+	case encoding == event.CSV && (o.Format.Envelope != event.Wrapped || o.Format.Diff || o.Format.Key || o.Format.Topic):
+		why = "format = 'csv' has the row alone: no other envelope, diff, key_in_value or topic_in_value"
 	case st.cursor != "" && o.Scan == scanYes:
 		why = "cursor is where the changes begin: with it there is no initial scan, unless initial_scan = 'only' reads that moment"
 	case o.Format.Envelope == event.Row && a.Kind != sink.Kafka:

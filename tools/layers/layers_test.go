@@ -198,9 +198,10 @@ var allowed = map[string][]string{
 	// binlog words what feed tells for replicas, and knows no sessions of the engine
 	"sql/binlog": {"sql/describe", "sql/feed", "sql/schema", "sql/token"},
 	// event words rows, sink sends bytes: neither knows jobs
-	"sql/changefeed/event": {"sql/schema"}, "sql/changefeed/sink": {"sql/backup/place"},
+	"sql/changefeed/event": {"sql/schema"}, "sql/changefeed/avro": {"sql/changefeed/event", "sql/schema"},
+	"sql/changefeed/sink": {"sql/backup/place", "sql/changefeed/avro"},
 	// changefeed runs feeds as jobs, and reads what package feed reads for it
-	"sql/changefeed": {"kv/hold", "kv/job", "sql/changefeed/event", "sql/changefeed/sink", "sql/ddl", "sql/feed", "sql/phrase", "sql/rights",
+	"sql/changefeed": {"sql/changefeed/avro", "kv/hold", "kv/job", "sql/changefeed/event", "sql/changefeed/sink", "sql/ddl", "sql/feed", "sql/phrase", "sql/rights",
 		"sql/schema", "sql/session"},
 	// rowfile is bytes of files, as LOAD DATA divides them: it knows no table
 	"sql/bulk/rowfile": {"sql/infile"},
@@ -403,7 +404,7 @@ var onlyIn = map[string]struct {
 		"consensus is one mechanism; store implements its log, cost measures it alone",
 	},
 	"github.com/dolthub/go-mysql-server": {
-		[]string{"sql/assign", "sql/backup", "sql/bulk", "sql/charset", "sql/late", "sql/parted", "sql/changefeed", "sql/changefeed/event", "sql/bind", "sql/binlog", "sql/bound", "sql/expr", "sql/expr/collate", "sql/expr/exprtest", "sql/expr/fn", "sql/exec", "sql/feed", "sql/uca",
+		[]string{"sql/assign", "sql/backup", "sql/bulk", "sql/charset", "sql/late", "sql/parted", "sql/changefeed", "sql/changefeed/event", "sql/changefeed/avro", "sql/bind", "sql/binlog", "sql/bound", "sql/expr", "sql/expr/collate", "sql/expr/exprtest", "sql/expr/fn", "sql/exec", "sql/feed", "sql/uca",
 			"sql/diagnostics", "sql/ending", "sql/xa", "sql/function", "sql/given", "sql/infile", "sql/jsontable", "sql/kill", "sql/lent", "sql/named", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/access", "sql/prefetch",
 			"sql/ddl", "sql/ddl/ahead", "sql/ddl/convert", "sql/ddl/like", "sql/ddl/placing", "sql/ddl/sharding", "sql/ddl/sorted", "sql/fast", "sql/oneshot", "sql/perfschema", "sql/query", "sql/recorded", "sql/rowuse", "sql/result", "sql/selected", "sql/system", "sql/views", "sql/opt", "sql/audited", "sql/verify", "sql/server", "sql/statements", "sql/sysschema", "sql/virtual", "sql/describe", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/events", "sql/stored", "sql/users", "sql/weigh", "sql/zone"},
 		"its API moves; the packages below sql/ follow it",

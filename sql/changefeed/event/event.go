@@ -47,7 +47,18 @@ type Format struct {
 	Diff     bool     `json:"diff,omitempty"`    // with the row before
 	Key      bool     `json:"key,omitempty"`     // with the key in the value
 	Topic    bool     `json:"topic,omitempty"`   // with the topic in the value
+	// Encoding is how messages are encoded; empty: in JSON.
+	Encoding Encoding `json:"encoding,omitempty"`
 }
+
+// Encoding is how messages are encoded.
+type Encoding string
+
+// Encodings other than JSON.
+const (
+	Avro Encoding = "avro" // package avro does it
+	CSV  Encoding = "csv"
+)
 
 // Change is a row that has changed. Before is nil if there was none, After if there is none.
 type Change struct {
@@ -133,7 +144,7 @@ func appendKey(ctx context.Context, b []byte, c *Change) ([]byte, error) {
 			b = append(b, ',')
 		}
 		var err error
-		if b, err = appendValue(ctx, b, c.Table.Cols[p], row[p]); err != nil {
+		if b, err = AppendValue(ctx, b, c.Table.Cols[p], row[p]); err != nil {
 			return nil, err
 		}
 	}
@@ -145,22 +156,22 @@ func appendRow(ctx context.Context, b []byte, t *schema.Table, row sql.Row) ([]b
 		return append(b, "null"...), nil
 	}
 	b = append(b, '{')
-	for i, p := range stored(t) {
+	for i, p := range Stored(t) {
 		c := t.Cols[p]
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = append(appendString(b, c.Desc.Name), ':')
 		var err error
-		if b, err = appendValue(ctx, b, c, row[p]); err != nil {
+		if b, err = AppendValue(ctx, b, c, row[p]); err != nil {
 			return nil, fmt.Errorf("column %s of table %s: %w", c.Desc.Name, t.Desc.Name, err)
 		}
 	}
 	return append(b, '}'), nil
 }
 
-// stored are the positions of the columns that are stored, in the order of the table.
-func stored(t *schema.Table) []int {
+// Stored are the positions of the columns that are stored, in the order of the table.
+func Stored(t *schema.Table) []int {
 	if !t.Virtual {
 		out := make([]int, len(t.Cols))
 		for i := range out {
@@ -171,7 +182,8 @@ func stored(t *schema.Table) []int {
 	return slices.Sorted(slices.Values(t.StoredOrder))
 }
 
-func appendValue(ctx context.Context, b []byte, c *schema.Column, v any) ([]byte, error) {
+// AppendValue words a value of a column.
+func AppendValue(ctx context.Context, b []byte, c *schema.Column, v any) ([]byte, error) {
 	if v == nil {
 		return append(b, "null"...), nil
 	}

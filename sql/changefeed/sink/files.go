@@ -9,10 +9,12 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/backup/place"
+	"github.com/godwitdb/godwit/sql/changefeed/avro"
 )
 
-// files writes messages as lines of JSON. A file is named by what had been reached when it was
-// written, so that in the order of names all messages up to a mark are in files before the mark's:
+// files writes messages as lines of JSON or CSV, or as files of Avro. A file is named by what had
+// been reached when it was written, so that in the order of names all messages up to a mark are in
+// files before the mark's:
 //
 //	2026-11-26/202611260743151234567890000000000-17-1-000001-shop.t.ndjson
 //	2026-11-26/202611260743201234567890000000000.RESOLVED
@@ -50,45 +52,70 @@ func (f *files) Reached(at uint64) { f.mark = at }
 // Emit implements Sink.
 func (f *files) Emit(ctx context.Context, batch []Message) error {
 	var order []string
-	of := map[string][]byte{}
+	of := map[string]*gathered{}
 	for i := range batch {
 		m := &batch[i]
-		b, ok := of[m.Topic]
-		if !ok {
-			order = append(order, m.Topic)
+		g := of[m.Topic]
+		if g == nil {
+			g = &gathered{head: m.Head}
+			of[m.Topic], order = g, append(order, m.Topic)
 		}
-		of[m.Topic] = append(append(b, m.Value...), '\n')
-		if len(of[m.Topic]) >= mostOfFile {
-			if err := f.write(ctx, m.Topic, of[m.Topic]); err != nil {
+		if g.head != m.Head || g.size >= mostOfFile {
+			if err := f.write(ctx, m.Topic, g); err != nil {
 				return err
 			}
-			of[m.Topic] = of[m.Topic][:0]
+			*g = gathered{head: m.Head}
 		}
+		g.values = append(g.values, m.Value)
+		g.size += len(m.Value) + 1
 	}
 	for _, t := range order {
-		if len(of[t]) > 0 {
-			if err := f.write(ctx, t, of[t]); err != nil {
-				return err
-			}
+		if err := f.write(ctx, t, of[t]); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (f *files) write(ctx context.Context, topic string, b []byte) error {
-	f.seq++
-	folder, at := stamp(f.mark)
-	name := fmt.Sprintf("%s/%s-%s-%06d-%s.ndjson", folder, at, f.s.Name, f.seq, topic)
+// gathered are the messages of a file.
+type gathered struct {
+	head   string
+	values [][]byte
+	size   int
+}
+
+// bytes is the file, and how its name ends.
+func (f *files) bytes(g *gathered) (b []byte, ext string, err error) {
+	if f.s.Encoding == "avro" {
+		b, err = avro.File(g.head, g.values, f.s.Compression) // it compresses blocks by itself
+		return b, ".avro", err
+	}
+	ext = ".ndjson"
+	if f.s.Encoding == "csv" {
+		ext = ".csv"
+		b = append([]byte(g.head), '\n')
+	}
+	for _, v := range g.values {
+		b = append(append(b, v...), '\n')
+	}
 	switch f.s.Compression {
 	case "gzip":
-		name += ".gz"
+		ext += ".gz"
 	case "zstd":
-		name += ".zst"
+		ext += ".zst"
 	}
-	b, err := compress(b, f.s.Compression)
+	b, err = compress(b, f.s.Compression)
+	return b, ext, err
+}
+
+func (f *files) write(ctx context.Context, topic string, g *gathered) error {
+	b, ext, err := f.bytes(g)
 	if err != nil {
 		return err
 	}
+	f.seq++
+	folder, at := stamp(f.mark)
+	name := fmt.Sprintf("%s/%s-%s-%06d-%s%s", folder, at, f.s.Name, f.seq, topic, ext)
 	if err := f.p.Write(ctx, name, b); err != nil {
 		return fmt.Errorf("file %s: %w", name, err)
 	}

@@ -203,7 +203,7 @@ func (k *kafka) Mark(ctx context.Context, topics []string, m Mark) error {
 			return fmt.Errorf("topic %s of Kafka at %s: %w", str(t.Topic), strings.Join(k.a.Hosts, ","), err)
 		}
 		for _, p := range t.Partitions {
-			out = append(out, &kgo.Record{Topic: str(t.Topic), Partition: p.Partition, Value: m.Value})
+			out = append(out, &kgo.Record{Topic: str(t.Topic), Partition: p.Partition, Value: m.value(str(t.Topic))})
 		}
 	}
 	return k.produce(ctx, out)

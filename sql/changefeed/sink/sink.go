@@ -23,6 +23,9 @@ type Message struct {
 	Key   []byte
 	// Value is nil where a log that is compacted may forget the key.
 	Value []byte
+	// Head is what a file of such messages begins with: the schema of Avro, or a line of CSV.
+	// Messages of different heads are in different files.
+	Head string
 }
 
 func (m *Message) size() int { return len(m.Topic) + len(m.Key) + len(m.Value) }
@@ -31,6 +34,16 @@ func (m *Message) size() int { return len(m.Topic) + len(m.Key) + len(m.Value) }
 type Mark struct {
 	At    uint64
 	Value []byte
+	// Of are the values by topics, if these have values of their own.
+	Of map[string][]byte
+}
+
+// value is that of a topic.
+func (m *Mark) value(topic string) []byte {
+	if v, ok := m.Of[topic]; ok {
+		return v
+	}
+	return m.Value
 }
 
 // Sink takes messages. Emit and Mark are called by one goroutine.
@@ -65,6 +78,8 @@ type Settings struct {
 	Timeout    time.Duration `json:"timeout,omitempty"` // of a request; 0: the default
 	// Compression is gzip, zstd or empty.
 	Compression string `json:"compression,omitempty"`
+	// Encoding is that of the messages of files: avro, csv, or empty, which is JSON.
+	Encoding string `json:"-"`
 	// Name makes the names of files, and the client's, those of one writer: a job and its lease.
 	Name string `json:"-"`
 }

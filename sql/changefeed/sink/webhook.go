@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -41,14 +42,39 @@ func openWebhook(a *Address, s Settings) (Sink, error) {
 	if err != nil {
 		return nil, &PermanentError{err.Error()}
 	}
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.TLSClientConfig, t.MaxIdleConnsPerHost = c, lanes
 	if s.Timeout == 0 {
 		s.Timeout = defaultTimeout
 	}
-	return &webhook{a: a, s: s, host: a.Hosts[0], c: &http.Client{Transport: t, Timeout: s.Timeout,
+	return &webhook{a: a, s: s, host: a.Hosts[0], c: client(c, s.Timeout)}, nil
+}
+
+func client(c *tls.Config, most time.Duration) *http.Client {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.TLSClientConfig, t.MaxIdleConnsPerHost = c, lanes
+	return &http.Client{Transport: t, Timeout: most,
 		// Who is allowed must not send the node to who is not.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// Registry is the schema registry that a statement names, if statements may: it is allowed as
+// webhooks are.
+func (p *Policy) Registry(a *Address) (*Registry, error) {
+	if a.Kind != Webhook {
+		return nil, &PermanentError{"a schema registry is named https://[USER:PASSWORD@]HOST[:PORT][/PATH]"}
+	}
+	if err := p.permits(a); err != nil {
+		return nil, &PermanentError{err.Error()}
+	}
+	c, err := a.tls()
+	if err != nil {
+		return nil, &PermanentError{err.Error()}
+	}
+	r := &Registry{C: client(c, defaultTimeout), URL: a.url}
+	if a.user != nil {
+		r.User = a.user.Username()
+		r.Password, _ = a.user.Password()
+	}
+	return r, nil
 }
 
 func (*webhook) Linger() time.Duration { return 0 }
