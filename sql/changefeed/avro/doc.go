@@ -1,8 +1,8 @@
 // Package avro words changes of rows in Avro (specification 1.12). It knows no sink and no job.
 //
 // A value is a record "envelope": after and, if asked for, before, each the row or null; updated;
-// and resolved, which is a mark's and null elsewhere. The key of a message is a record of the primary
-// key's columns. Each column is a union of null and the type of its values:
+// and resolved, which is a mark's and null elsewhere. The key of a message is a record of the
+// primary key's columns. Each column is a union of null and the type of its values:
 //
 //   - integers that fit into 64 bits with a sign, YEAR and BIT up to 63: long. BIGINT UNSIGNED and
 //     BIT(64): bytes, decimal(20, 0)
