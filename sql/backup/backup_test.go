@@ -218,6 +218,12 @@ func TestIncremental(t *testing.T) {
 	if got := records[ids[3]] - 2993; got != 0 {
 		t.Errorf("the last backup has %d rows, want none", got)
 	}
+	tables := w.query("VERIFY BACKUP '" + w.url + "' WITH TABLES")
+	for i, want := range []string{ids[3] + "|test.e|ok|1|", ids[3] + "|test.new|ok|1|", ids[3] + "|test.t|ok|2991|"} {
+		if len(tables) != 3 || !strings.HasPrefix(tables[i], want) {
+			t.Errorf("VERIFY BACKUP WITH TABLES: %q, want %q", tables, want)
+		}
+	}
 	for i, m := range moments {
 		db := fmt.Sprintf("r%d", i)
 		w.query("RESTORE DATABASE test FROM '" + w.url + "' AS OF SYSTEM TIME '" + m + "' AS " + db)

@@ -80,7 +80,11 @@ func (g *Env) Run(ctx *sql.Context, st *Statement) ([]sql.Row, error) {
 	case verbShow:
 		rows, err = l.show(ctx)
 	case verbVerify:
-		rows, err = l.verify(ctx)
+		if st.byTable {
+			rows, err = l.rehearse(ctx)
+		} else {
+			rows, err = l.verify(ctx)
+		}
 	case verbLog:
 		rows, err = g.startLog(ctx, s, st, l)
 	case verbShowLog:

@@ -26,7 +26,8 @@ import (
 //	   [AS OF [SYSTEM TIME | TIMESTAMP] time] [AS name] [WITH option [, ...]]
 //	   options: SKIP_MISSING_FOREIGN_KEYS, DETACHED, ENCRYPTION_PASSPHRASE = 'text'
 //	SHOW BACKUP FROM 'place' [WITH ENCRYPTION_PASSPHRASE = 'text']
-//	VERIFY BACKUP 'place' [places] [WITH ENCRYPTION_PASSPHRASE = 'text']
+//	VERIFY BACKUP 'place' [places] [WITH option [, ...]]
+//	   options: TABLES, ENCRYPTION_PASSPHRASE = 'text'
 //	CANCEL JOB number
 //	CREATE BACKUP SCHEDULE name FOR [DATABASE d [, ...] | TABLE [d.]t [, ...]] INTO 'place' [places]
 //	   EVERY n unit [FULL EVERY n unit] [KEEP n unit] [WITH option [, ...]]
@@ -85,6 +86,7 @@ type Statement struct {
 	passphrase                                    string
 	job                                           uint64 // that is canceled
 	skipVerify                                    bool
+	byTable                                       bool // VERIFY BACKUP WITH TABLES
 
 	schedule               string
 	every, fullEvery, keep time.Duration // of a schedule; 0: not given
@@ -338,6 +340,8 @@ func (p *reader) option(st *Statement) {
 		st.detached = true
 	case (st.verb == verbRestore || st.live()) && p.Word("SKIP_MISSING_FOREIGN_KEYS"):
 		st.skipForeignKeys = true
+	case st.verb == verbVerify && p.Word("TABLES"):
+		st.byTable = true
 	case !st.live() && p.Word("ENCRYPTION_PASSPHRASE"):
 		p.Sign('=')
 		if st.passphrase = p.Text("a passphrase"); st.passphrase == "" {
@@ -417,6 +421,9 @@ func (st *Statement) Schema() sql.Schema {
 		return columns("backup_id", "status", "type", "parent", "moment", "target", "tables#", "rows#", "files#", "bytes#",
 			"skipped", "places")
 	case verbVerify:
+		if st.byTable {
+			return columns("backup_id", "table_name", "status", "rows#", "checksum", "checksum_then")
+		}
 		return columns("backup_id", "status", "files#", "records#", "bytes#")
 	case verbFlashback, verbUndrop:
 		return columns("moment", "tables#", "rows#", "notes")

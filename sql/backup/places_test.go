@@ -204,6 +204,12 @@ func TestPlacesOfRegions(t *testing.T) {
 			t.Errorf("VERIFY BACKUP: %s", line)
 		}
 	}
+	for _, line := range x.everywhere.query("VERIFY BACKUP 'file://" + x.all + "/eu/main' WITH TABLES") {
+		f := strings.Split(line, "|")
+		if want := map[string]string{"test.t": fmt.Sprint(len(want[2])), "test.g": "1", "test.only": "1"}[f[1]]; f[2] != "ok" || f[3] != want || f[4] != f[5] {
+			t.Errorf("VERIFY BACKUP WITH TABLES: %s", line)
+		}
+	}
 	missingPlaces(t, x, from)
 }
 

@@ -464,6 +464,26 @@ func (f *filling) merge(ctx context.Context, behind []byte) error {
 	if f.p.v.live {
 		return f.scan(ctx, behind)
 	}
+	err := f.records(ctx, func(dec *archive.Decoder, rec *archive.Record) error {
+		if behind != nil && string(rec.PK) <= string(behind) {
+			return nil
+		}
+		if err := f.row(ctx, dec, rec); err != nil {
+			return err
+		}
+		if f.rows-f.noted >= noteEvery {
+			return f.note(ctx, rec.PK)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return f.flushAll(ctx)
+}
+
+// records calls fn for the rows of the stream as the newest backup has them.
+func (f *filling) records(ctx context.Context, fn func(*archive.Decoder, *archive.Record) error) error {
 	cursors, err := f.cursors(ctx)
 	if err != nil {
 		return err
@@ -477,19 +497,14 @@ func (f *filling) merge(ctx context.Context, behind []byte) error {
 				}
 			}
 		}
-		if rec.Deleted || behind != nil && string(rec.PK) <= string(behind) {
+		if rec.Deleted {
 			continue
 		}
-		if err := f.row(ctx, dec, &rec); err != nil {
+		if err := fn(dec, &rec); err != nil {
 			return err
 		}
-		if f.rows-f.noted >= noteEvery {
-			if err := f.note(ctx, rec.PK); err != nil {
-				return err
-			}
-		}
 	}
-	return f.flushAll(ctx)
+	return nil
 }
 
 // note waits for all rows so far, and notes that they are there.

@@ -29,6 +29,7 @@ type stream struct {
 	keys archive.Encoder
 	n    int
 	all  int64
+	sum  *archive.Sum // nil: a node before has not added up its rows
 	// told is how many pieces the last part names, and parts how many parts there are.
 	told  int
 	parts int
@@ -52,7 +53,10 @@ func (t *taking) streams(ctx context.Context, tables []*schema.Table) error {
 		t.m.Tables[i].Streams = make([]archive.Stream, len(shards))
 		for j, s := range shards {
 			x := &stream{t: t, table: i, of: d, at: j, alone: alone, out: archive.Stream{Shard: s},
-				rows: archive.Encoder{Kind: archive.RowPiece}, keys: archive.Encoder{Kind: archive.KeyPiece}}
+				rows: archive.Encoder{Kind: archive.RowPiece}, keys: archive.Encoder{Kind: archive.KeyPiece}, sum: &archive.Sum{}}
+			if j == 0 {
+				t.m.Tables[i].Sum = &archive.Sum{}
+			}
 			if x.was = (&cursor{done: true}); !alone {
 				x.was = t.parent.cursor(&old.Streams[j], archive.KeyPiece)
 			}
@@ -70,6 +74,11 @@ func (t *taking) streams(ctx context.Context, tables []*schema.Table) error {
 		to := &t.m.Tables[x.table]
 		to.Streams[x.at] = x.out
 		to.Rows += x.all
+		if x.sum == nil {
+			to.Sum = nil
+		} else if to.Sum != nil {
+			to.Sum.Add(*x.sum)
+		}
 		return nil
 	})
 }
@@ -87,6 +96,7 @@ func (x *stream) run(ctx context.Context) error {
 	span := base.Span{Start: p, End: p.PrefixEnd()}
 	if done := x.t.parts[x.name()]; done != nil {
 		x.out.Rows, x.out.Keys, x.all = done.Stream.Rows, done.Stream.Keys, done.All
+		x.sum = done.Sum
 		x.told = len(x.out.Rows) + len(x.out.Keys)
 		if done.Done {
 			return nil
@@ -124,7 +134,7 @@ func (x *stream) run(ctx context.Context) error {
 	if err := cmp.Or(x.flush(ctx, &x.rows), x.flush(ctx, &x.keys)); err != nil {
 		return err
 	}
-	return x.part(ctx, &archive.Part{Stream: x.out, Done: true, All: x.all})
+	return x.part(ctx, &archive.Part{Stream: x.out, Done: true, All: x.all, Sum: x.sum})
 }
 
 // name is how the names of the stream's files begin.
@@ -151,7 +161,7 @@ func (x *stream) tell(ctx context.Context, next []byte) error {
 	if err := cmp.Or(x.flush(ctx, &x.rows), x.flush(ctx, &x.keys)); err != nil {
 		return err
 	}
-	return x.part(ctx, &archive.Part{Stream: x.out, Next: next, All: x.all})
+	return x.part(ctx, &archive.Part{Stream: x.out, Next: next, All: x.all, Sum: x.sum})
 }
 
 func (x *stream) part(ctx context.Context, p *archive.Part) error {
@@ -238,6 +248,9 @@ func (x *stream) row(ctx context.Context, r *kv.Row) error {
 		}
 	}
 	x.all++
+	if x.sum != nil {
+		x.sum.Add(rec.Sum())
+	}
 	if !same {
 		if err := x.add(ctx, &x.rows, &rec); err != nil {
 			return err

@@ -99,7 +99,8 @@ type Part struct {
 	// Next is the first key, behind table and index, that they lack; Done: they lack none.
 	Next []byte `json:"next,omitempty"`
 	Done bool   `json:"done,omitempty"`
-	All  int64  `json:"all"` // rows so far, changed or not
+	All  int64  `json:"all"`           // rows so far, changed or not
+	Sum  *Sum   `json:"sum,omitempty"` // of these rows
 }
 
 // Encode makes the file of a part.

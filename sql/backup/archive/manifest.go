@@ -61,6 +61,8 @@ type Table struct {
 	Counter uint64 `json:"counter,omitempty"`
 	// Rows are those of the table at the moment of the backup.
 	Rows int64 `json:"rows"`
+	// Sum adds up what [Record.Sum] makes of the rows, as they were read; nil: nobody has done so.
+	Sum *Sum `json:"sum,omitempty"`
 	// Alone says that the streams hold everything, and nothing of the parent counts.
 	Alone   bool     `json:"alone,omitempty"`
 	Streams []Stream `json:"streams"`
