@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
 
@@ -19,6 +20,13 @@ func Small(bytes int, rows int64) (undo func()) {
 	return func() { pieceSize, pageBytes, noteEvery = p, g, n }
 }
 
+// ClaimWithin is for how long a part of a backup may wait for a node of its region.
+func ClaimWithin(d time.Duration) (undo func()) {
+	was := claimWithin
+	claimWithin = d
+	return func() { claimWithin = was }
+}
+
 // GoOn goes on with the only job that nobody does, as a node that has found it would.
 func (g *Env) GoOn(ctx context.Context) error {
 	all, err := job.List(ctx, g.DB)
@@ -30,7 +38,7 @@ func (g *Env) GoOn(ctx context.Context) error {
 			continue
 		}
 		o := new(order)
-		if err := errors.Join(json.Unmarshal(rec.Spec, o), g.reaches(ctx, o)); err != nil {
+		if err := errors.Join(json.Unmarshal(rec.Spec, o), g.reachesOf(ctx, &rec, o)); err != nil {
 			return err
 		}
 		lease, err := job.Claim(ctx, g.DB, rec.ID)

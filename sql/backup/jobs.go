@@ -265,16 +265,10 @@ func (g *Env) adopt(ctx context.Context, rec job.Record) {
 		return
 	}
 	if !rec.Cancel { // to end one takes nothing
-		err := error(nil)
-		switch {
-		case o.Part != nil && o.Part.Region != g.region():
+		if o.Part != nil && o.Part.Region != g.region() {
 			return
-		case o.Part != nil && rec.Term == 1: // nobody has begun
-			err = g.reachesPart(ctx, o)
-		default:
-			err = g.reaches(ctx, o)
 		}
-		if err != nil {
+		if err := g.reachesOf(ctx, &rec, o); err != nil {
 			g.Log.Info("this node cannot go on with a job", "job", rec.ID, "type", rec.Kind, "err", err)
 			return
 		}
@@ -288,6 +282,14 @@ func (g *Env) adopt(ctx context.Context, rec job.Record) {
 	if rec.Cancel {
 		cancel(job.ErrCanceled)
 	}
+}
+
+// reachesOf is reaches, for a job that nobody has begun, too.
+func (g *Env) reachesOf(ctx context.Context, rec *job.Record, o *order) error {
+	if o.Part != nil && rec.Term == 1 {
+		return g.reachesPart(ctx, o)
+	}
+	return g.reaches(ctx, o)
 }
 
 // reaches reports why this node cannot go on with a job: a directory of another machine may have

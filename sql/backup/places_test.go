@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/godwitdb/godwit/kv/memkv"
+	"github.com/godwitdb/godwit/sql/backup"
 	"github.com/godwitdb/godwit/sql/backup/archive"
 	"github.com/godwitdb/godwit/sql/backup/place"
 )
@@ -317,4 +319,131 @@ func TestLogsOfRegions(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.everywhere.refused("the log of changes of region us leads from", "RESTORE DATABASE test"+from+" AS OF SYSTEM TIME '"+moments[5]+"' AS again")
+}
+
+// TestPartGoesOn: a node that dies while it writes the part of its region is followed by another one
+// of the region, which writes what is missing; the backup waits for it.
+func TestPartGoesOn(t *testing.T) {
+	defer backup.Small(1<<10, 100)()
+	w := newWorld(t, "eu", "us")
+	w.exec("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(100))")
+	var values []string
+	for i := range 3000 {
+		values = append(values, fmt.Sprintf("(%d, 'an american row with the number %d')", i, i))
+	}
+	w.exec("INSERT INTO t VALUES " + strings.Join(values, ","))
+	w.exec("UPDATE t__homes SET home_region = 'us' WHERE id >= 0")
+	w.exec("INSERT INTO t VALUES (-1, 'european')")
+	id := w.query("BACKUP DATABASE test INTO '" + w.url + "/main' PLACES ('us' = '" + w.url + "/us') WITH DETACHED")[0]
+	part := func() bool {
+		for _, line := range w.query("SHOW JOBS") {
+			if strings.Contains(line, "rows of us for job "+id) {
+				return true
+			}
+		}
+		return false
+	}
+	for begin := time.Now(); !part(); time.Sleep(10 * time.Millisecond) {
+		if time.Since(begin) > time.Minute {
+			t.Fatal("there is no job for the rows of us")
+		}
+	}
+	pieces, deaths := int64(0), []int64{30, 25}
+	for _, last := range deaths {
+		m := newMortal(t, w)
+		m.lastWrite = last
+		if err := m.env.GoOn(t.Context()); err == nil || !strings.Contains(err.Error(), "this node stops") {
+			t.Fatalf("the gateway ends with %v", err)
+		}
+		pieces += m.pieces.Load()
+	}
+	m := newMortal(t, w)
+	if err := m.env.GoOn(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if pieces += m.pieces.Load(); pieces < 40 || m.pieces.Load() == 0 {
+		t.Errorf("%d pieces were written, the last gateway has written %d", pieces, m.pieces.Load())
+	}
+	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		if got := fmt.Sprint(w.query("SHOW JOBS")); strings.Contains(got, "|succeeded|3001|") {
+			break
+		} else if time.Since(begin) > time.Minute {
+			t.Fatalf("jobs: %s", got)
+		}
+	}
+	for _, line := range w.query("VERIFY BACKUP '" + w.url + "/main' WITH TABLES") {
+		if !strings.Contains(line, "|test.t|ok|3001|") {
+			t.Errorf("VERIFY BACKUP: %s", line)
+		}
+	}
+	if text := contents(t, filepath.Join(w.dir, "main")); strings.Contains(text, "american") || !strings.Contains(text, "european") {
+		t.Error("the main place has rows of us, or lacks its own")
+	}
+}
+
+// TestPartsEnd: with the job that they belong to parts end, and leave no files; a region without a
+// node is named; and parts of backups that are gone go with the next backup.
+func TestPartsEnd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("nodes look for jobs of their regions every 5 s")
+	}
+	x := newThree(t)
+	x.eu.exec("CREATE TABLE t (id VARCHAR(40) PRIMARY KEY)")
+	x.us.exec("INSERT INTO t VALUES ('american')")
+	main := "file://" + filepath.ToSlash(x.all) + "/eu/main"
+	ids := func(dir string) (out []string) {
+		es, _ := os.ReadDir(filepath.Join(x.all, dir))
+		for _, e := range es {
+			out = append(out, e.Name())
+		}
+		return out
+	}
+	var all []string
+	for range 3 {
+		all = append(all, strings.Split(x.eu.query("BACKUP INTO" + x.clause)[0], "|")[0])
+		if len(all) == 2 { // as a schedule does that does not keep it
+			if err := os.RemoveAll(filepath.Join(x.all, "eu", "main", all[0])); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if got := ids("us"); !slices.Equal(got, all[1:]) {
+		t.Errorf("the place of us has %q, want %q", got, all[1:])
+	}
+	// A place that no node of the region sees.
+	defer backup.ClaimWithin(time.Second)()
+	x.eu.refused("the rows of region asia did not get to 'file:///elsewhere/asia'", "BACKUP INTO '"+main+"' PLACES ('asia' = 'file:///elsewhere/asia')")
+	backup.ClaimWithin(time.Minute)
+	if got := ids("eu/main"); !slices.Equal(got, all[1:]) {
+		t.Errorf("the main place has %q, want %q", got, all[1:])
+	}
+	// A log, and its parts, end together.
+	id := x.eu.query("BACKUP LOG INTO" + x.clause)[0]
+	running := func() (n int) {
+		for _, line := range x.eu.query("SHOW JOBS") {
+			if strings.Contains(line, "|BACKUP LOG|") && strings.Contains(line, "|running|") {
+				n++
+			}
+		}
+		return n
+	}
+	until := func(what string, done func() bool) {
+		t.Helper()
+		for begin := time.Now(); !done(); time.Sleep(50 * time.Millisecond) {
+			if time.Since(begin) > time.Minute {
+				t.Fatalf("never: %s: %q", what, x.eu.query("SHOW JOBS"))
+			}
+		}
+	}
+	until("segments of us", func() bool {
+		files, _ := filepath.Glob(filepath.Join(x.all, "us", "log-2*", "*"+archive.SegmentSuffix))
+		return len(files) > 0
+	})
+	x.eu.exec("CANCEL JOB " + id)
+	until("the logs end", func() bool { return running() == 0 })
+	for _, dir := range []string{"eu/main", "eu/own", "us"} {
+		if marks, _ := filepath.Glob(filepath.Join(x.all, dir, "log-job-*")); len(marks) > 0 {
+			t.Errorf("marks are left: %q", marks)
+		}
+	}
 }
