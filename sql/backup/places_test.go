@@ -321,8 +321,8 @@ func TestLogsOfRegions(t *testing.T) {
 	x.everywhere.refused("the log of changes of region us leads from", "RESTORE DATABASE test"+from+" AS OF SYSTEM TIME '"+moments[5]+"' AS again")
 }
 
-// TestPartGoesOn: a node that dies while it writes the part of its region is followed by another one
-// of the region, which writes what is missing; the backup waits for it.
+// TestPartGoesOn: a node that dies while it writes the part of its region is followed by another
+// one of the region, which writes what is missing; the backup waits for it.
 func TestPartGoesOn(t *testing.T) {
 	defer backup.Small(1<<10, 100)()
 	w := newWorld(t, "eu", "us")
