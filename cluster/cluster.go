@@ -97,6 +97,7 @@ func New(o Options) *Cluster {
 	c.promotions = newPromotions(e, c.copies, o.Replicas)
 	c.leaderControl = newLeaderControl(e, o.Replicas, o.Process.RowsStay)
 	c.selfCheck = newSelfCheck(e, o.Vitals, c.Clock, c.leaderControl.leave, o.Listeners.OnLate)
+	c.selfCheck.farLeads = o.Trust.FarLeads
 	c.reconciliation = newReconciliation(e, c.promotions, o.Replicas, o.Disk, o.Listeners.OnGone)
 	c.regions = newRegions(e, o.Replicas, o.Replicas, o.Process)
 	c.upgrades = newUpgrades(e, o.Disk)

@@ -171,6 +171,17 @@ func (p *peers) rtt(id base.NodeID) (time.Duration, bool) {
 	return max(d, 0), d >= 0
 }
 
+// shortest is the shortest of the last round trips to a peer that is heard of; below 0 if none is
+// known. A path that has become slow makes the node late first (peers.late).
+func (p *peers) shortest(id base.NodeID) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if x := p.all[id]; x != nil && x.rtt.Known() && p.now().Sub(x.heard) < heardLately {
+		return x.rtt.Min()
+	}
+	return -1
+}
+
 // silence is the time since a peer was heard of; since the start if never.
 func (p *peers) silence(id base.NodeID) time.Duration {
 	p.mu.Lock()

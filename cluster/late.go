@@ -109,7 +109,9 @@ func (p *peers) foundLate(nodes []base.NodeID) (late []base.NodeID) {
 		}
 		if 2*by > len(nodes)-1 {
 			late = append(late, n)
-			p.all[n].unfit |= health.Process // until its next heartbeat; it may not know it yet
+			if p.now().Sub(p.all[n].contact.heard) < heardLately {
+				p.all[n].unfit |= health.Process // until its next heartbeat; it may not know it yet
+			}
 		}
 	}
 	return late

@@ -112,6 +112,8 @@ type Trust struct {
 	NoFence bool
 	// NoProof has it go by its clock before others have confirmed it (MODE-9): for the same.
 	NoProof bool
+	// FarLeads has it keep its leads where a round trip to a majority takes long: for the same.
+	FarLeads bool
 }
 
 // Pace is how often a node does what it does regularly.

@@ -36,6 +36,8 @@ type selfCheck struct {
 	hand    func(g base.GroupID, grp Group)
 	monitor *health.Monitor
 	onLate  func(base.NodeID) // nil: nobody wants to know
+	// Trust.FarLeads
+	farLeads bool
 
 	mu      sync.Mutex
 	leaving map[base.GroupID]bool
@@ -105,6 +107,20 @@ func (h *selfCheck) facts() health.Facts {
 		}
 	}
 	f.Late, f.OthersLate = h.peers.late(nodes)
+	if h.farLeads {
+		return f
+	}
+	own := func(_, to base.NodeID) time.Duration { return h.peers.shortest(to) }
+	if f.Trip = health.Trip(nodes, h.self, own, 0); f.Trip > health.FarTrip {
+		var others []time.Duration
+		for _, n := range nodes {
+			if n != h.self {
+				others = append(others, health.Trip(nodes, n, h.Between, time.Hour))
+			}
+		}
+		slices.Sort(others)
+		f.OthersTrip = others[len(others)/2]
+	}
 	return f
 }
 

@@ -42,9 +42,11 @@ type Parts struct {
 	NoFence bool
 	// NoProof has it use its clock before others have confirmed it: for the same.
 	NoProof bool
-	Log     *slog.Logger
-	GCAge   time.Duration
-	Seed    uint64
+	// FarLeads has it keep its leads where a round trip to most nodes takes long: for the same.
+	FarLeads bool
+	Log      *slog.Logger
+	GCAge    time.Duration
+	Seed     uint64
 	// Homes are the first parameters of the home policy; nil takes the defaults.
 	Homes *home.Params
 	// Network says how consensus messages may travel, whatever the cluster settings say; nil: they
@@ -267,7 +269,8 @@ func (a *assembly) clusterOptions() cluster.Options {
 			Evacuate: n.evacuation.Rows, Bound: n.evacuation.Bound,
 			RowsStay: func() bool { return n.homes.Params().Mode == home.Never }},
 		Vitals: cluster.Vitals{Syncs: n.syncs, Damage: n.mender.damage, Mended: n.mender.past},
-		Trust:  cluster.Trust{Steady: a.steady, SourceName: a.SourceName, NoFence: a.NoFence, NoProof: a.NoProof},
+		Trust: cluster.Trust{Steady: a.steady, SourceName: a.SourceName, NoFence: a.NoFence, NoProof: a.NoProof,
+			FarLeads: a.FarLeads},
 	}
 }
 

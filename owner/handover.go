@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/mechanism/group"
 	"github.com/godwitdb/godwit/owner/lead"
 	"github.com/godwitdb/godwit/wire"
 )
@@ -31,10 +32,9 @@ func (r *Replica) resetLead(next lead.Leadership) {
 }
 
 func (r *Replica) newTransfer(target base.NodeID, term uint64) *lead.Transfer {
-	t := &lead.Transfer{Target: target, Term: term, Departed: make(chan struct{}), Over: make(chan struct{})}
-	t.Err = base.Errorf(base.CodeNotLeader, "group %v: the lead is on its way to node %d", r.id, target)
-	t.Err.Node = target
-	return t
+	err := base.Errorf(base.CodeNotLeader, "group %v: the lead is on its way to node %d", r.id, target)
+	err.Node = target
+	return &lead.Transfer{Target: target, Term: term, Err: err, Departed: make(chan struct{}), Over: make(chan struct{})}
 }
 
 // ---- the leader's side ----
@@ -56,6 +56,8 @@ func (r *Replica) Revoking(term uint64, to base.NodeID, done func(appointed bool
 		l.To(lead.Offering)
 		l.Transfer, r.lastTransfer = t, t
 		go func() { done(r.handOver(t)) }()
+	case l.Term == term && l.State == lead.Acquiring:
+		go done(false, group.ErrAcquires)
 	default:
 		go done(false, base.Errorf(base.CodeNotLeader, "group %v: the owner does not serve in term %d", r.id, term))
 	}
@@ -124,8 +126,7 @@ func (r *Replica) seal(ctx context.Context, t *lead.Transfer) error {
 			}
 			q := r.handoverRequest(t)
 			q.Stand = step.index
-			// If the target does not stand, the group finds out; this leader serves meanwhile. The
-			// entry may be applied before the target answers.
+			// If it does not stand, the group finds out. It may answer late, once that is applied.
 			go r.sendTarget(t, q, "the transfer target does not stand for election")
 		case <-ctx.Done():
 			return canceled(ctx)
@@ -352,9 +353,8 @@ func (r *Replica) onOffer(from base.NodeID, q *wire.HandoverRequest) (why string
 		r.lead.Transfer.End() // the leader that asks is the one that requests have waited for
 	}
 	now := time.Now()
-	r.resetLead(lead.Leadership{State: lead.Target, Candidacy: &lead.Candidacy{
-		From: from, Term: q.Term, Since: now, Deadline: now.Add(handoverPatience), Arrived: make(chan struct{}),
-	}})
+	r.resetLead(lead.Leadership{State: lead.Target, Candidacy: &lead.Candidacy{From: from, Term: q.Term, Since: now,
+		Deadline: now.Add(handoverPatience), Arrived: make(chan struct{})}})
 	return ""
 }
 

@@ -21,6 +21,33 @@ const TooOld = 400 * time.Millisecond
 // LateTimes is how many times as late as those of the others confirmations must be to count.
 const LateTimes = 2
 
+// FarTrip is how long a round trip to a majority may take. Beyond it a node that has FarTimes as
+// long a trip as most others leads badly: no place on earth is so far away.
+const (
+	FarTrip  = 700 * time.Millisecond
+	FarTimes = 2
+)
+
+// Trip is the round trip from a node to the nearest majority of the nodes, itself among them.
+// between says what it takes between two; below 0: that is not known, and counts as unknown.
+func Trip[N comparable](nodes []N, from N, between func(a, b N) time.Duration, unknown time.Duration) time.Duration {
+	var all []time.Duration
+	for _, n := range nodes {
+		d := time.Duration(0)
+		if n != from {
+			if d = between(from, n); d < 0 {
+				d = unknown
+			}
+		}
+		all = append(all, d)
+	}
+	if len(all) == 0 {
+		return unknown
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
 // When an organ counts as sick, besides.
 const (
 	// A disk is slow if for slowFor syncs have taken slowTimes as long as the median of those of
@@ -62,6 +89,9 @@ type Facts struct {
 	// heartbeats, OthersLate the median of what the other nodes say of theirs: in a slow network
 	// all are late.
 	Late, OthersLate time.Duration
+	// Trip is a round trip to a majority, OthersTrip the median of those of the other nodes, which
+	// is of no account unless Trip is beyond FarTrip.
+	Trip, OthersTrip time.Duration
 	// Heard of so many nodes of the cluster lately; both count this node.
 	Heard, Nodes int
 }
@@ -286,6 +316,9 @@ func (m *Monitor) processTrouble(now time.Time, f Facts) string {
 	case f.Late > max(TooOld, LateTimes*f.OthersLate):
 		return fmt.Sprintf("most nodes confirm its messages %v later than usual, and those of the others %v: it handles late "+
 			"what arrives, or is heard late", f.Late.Round(time.Millisecond), f.OthersLate.Round(time.Millisecond))
+	case f.Trip > max(FarTrip, FarTimes*f.OthersTrip):
+		return fmt.Sprintf("a round trip to most nodes takes %v, and one of the others %v: it handles late what arrives, or its "+
+			"links are slow", f.Trip.Round(time.Millisecond), f.OthersTrip.Round(time.Millisecond))
 	}
 	return ""
 }

@@ -3,6 +3,7 @@ package health
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +84,46 @@ func TestLateAnswers(t *testing.T) {
 		v := m.Tick(time.Unix(1000, 0), Facts{Late: c.own, OthersLate: c.others, Heard: 3, Nodes: 3})
 		if v.Leave != c.sick || (v.Unfit == Process) != c.sick {
 			t.Errorf("confirmations are late by %v, those of others by %v: %+v", c.own, c.others, v)
+		}
+	}
+}
+
+// TestFarNode: a node that is far from most nodes, which are near each other, is not to lead. If
+// all are far from each other, or nobody knows, it may.
+func TestFarNode(t *testing.T) {
+	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+	for _, c := range []struct {
+		name  string
+		trips [][]int // ms; below 0: not known
+		own   time.Duration
+		sick  bool
+	}{
+		{"near", [][]int{{0, 60, 90}, {60, 0, 30}, {90, 30, 0}}, ms(60), false},
+		{"far from both", [][]int{{0, 900, 800}, {900, 0, 30}, {800, 30, 0}}, ms(800), true},
+		{"far from one", [][]int{{0, 900, 60}, {900, 0, 30}, {60, 30, 0}}, ms(60), false},
+		{"all are far", [][]int{{0, 900, 800}, {900, 0, 700}, {800, 700, 0}}, ms(800), false},
+		{"the others do not say", [][]int{{0, 900, 800}, {900, 0, -1}, {800, -1, 0}}, ms(800), false},
+		{"it does not know", [][]int{{0, -1, -1}, {900, 0, 30}, {800, 30, 0}}, 0, false},
+		{"a majority is far, of four", [][]int{{0, 30, 900, 900}, {30, 0, 900, 900}, {900, 900, 0, 30}, {900, 900, 30, 0}}, ms(900), false},
+	} {
+		var nodes []int
+		for n := range c.trips {
+			nodes = append(nodes, n)
+		}
+		between := func(a, b int) time.Duration { return ms(c.trips[a][b]) }
+		f := Facts{Trip: Trip(nodes, 0, between, 0), Heard: 3, Nodes: 3}
+		if f.Trip != c.own {
+			t.Errorf("%s: a trip of %v, want %v", c.name, f.Trip, c.own)
+		}
+		var others []time.Duration
+		for _, n := range nodes[1:] {
+			others = append(others, Trip(nodes, n, between, time.Hour))
+		}
+		slices.Sort(others)
+		f.OthersTrip = others[len(others)/2]
+		v := NewMonitor(100*time.Millisecond, slog.New(slog.DiscardHandler)).Tick(time.Unix(1000, 0), f)
+		if v.Leave != c.sick || (v.Unfit == Process) != c.sick {
+			t.Errorf("%s: %+v of %+v", c.name, v, f)
 		}
 	}
 }

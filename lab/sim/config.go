@@ -123,8 +123,8 @@ type Config struct {
 type Break struct {
 	// ClockBeyond makes clocks wrong by up to so many times the bound that they state.
 	ClockBeyond float64
-	// NoProof makes nodes go by their clocks before others have confirmed these (MODE-9).
-	NoProof bool
+	// NoProof has nodes go by unconfirmed clocks (MODE-9), FarLeads leaves HEALTH-1 out.
+	NoProof, FarLeads bool
 	// NoEarlyClose makes a new leader of the meta group close nothing before it serves (OWN-15).
 	NoEarlyClose bool
 	// NoHold makes the meta group's leader promise nothing of the catalog, NoAboveHold makes it
@@ -186,8 +186,8 @@ type Break struct {
 	// notices (GRP-15).
 	StubbornLeaders bool
 	// HastyReturns has voters that come back stand as soon as they see one other (GRP-12).
-	// SplitVotes and AsksOnce have them wait for raft if votes are split or lost (GRP-16, GRP-20).
-	HastyReturns, SplitVotes, AsksOnce bool
+	// SplitVotes, AsksOnce and SickFirst leave GRP-16, GRP-20 and GRP-22 out.
+	HastyReturns, SplitVotes, AsksOnce, SickFirst bool
 	// HastyRegions brings a region that joins on without asking whether the nodes are ready
 	// (REGION-2, REGION-3).
 	HastyRegions bool

@@ -252,7 +252,7 @@ func (h *host) boot() {
 	parts := node.Parts{
 		Store: st, Identity: ident, Transport: slowed{w.net.Join(h.id, h.region), &h.slow, &w.cfg.Break, new(sync.Map), w,
 			h.id}, Source: h.clock,
-		NoFence: w.cfg.Break.ClockBeyond > 1, NoProof: w.cfg.Break.NoProof,
+		NoFence: w.cfg.Break.ClockBeyond > 1, NoProof: w.cfg.Break.NoProof, FarLeads: w.cfg.Break.FarLeads,
 		Log: log, GCAge: w.cfg.GCAge, Seed: w.cfg.Seed + uint64(h.id), Tune: w.tune(l), Homes: w.cfg.Homes,
 		Network: &w.cfg.Network,
 	}
@@ -330,7 +330,7 @@ func (w *world) tuneOwners(l *life, ho *group.HostOptions, oc *owner.Config) {
 	b := &w.cfg.Break
 	ho.PatientRefusers, ho.HastyRefusers, ho.PatientReturns = b.PatientRefusers, b.HastyRefusers, b.PatientReturns
 	ho.FixedTurns, ho.StubbornLeaders, ho.KeepsVotes = b.FixedTurns, b.StubbornLeaders, b.KeepsVotes
-	ho.HastyReturns, ho.SplitVotes, ho.AsksOnce = b.HastyReturns, b.SplitVotes, b.AsksOnce
+	ho.HastyReturns, ho.SplitVotes, ho.AsksOnce, ho.SickFirst = b.HastyReturns, b.SplitVotes, b.AsksOnce, b.SickFirst
 	oc.NoEarlyClose, oc.NoAboveHold, oc.NoHoldTransferred = b.NoEarlyClose, b.NoAboveHold, b.NoHoldTransferred
 	oc.HoldRest = w.cfg.HoldRest
 	oc.EarlySuccessors, oc.NoRefusal = b.EarlySuccessors, b.NoRefusal

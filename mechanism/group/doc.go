@@ -108,6 +108,16 @@
 //	     lets it stand, and the others elect it without its own vote. Its owner never serves, so it
 //	     cannot hand anything over, and the others give it up when two leases and a second have
 //	     passed: rows waited for 4 s.
+//	(GRP-22) a voter that is not fit to lead ([HostOptions.Fit]) stands behind those that are, and by
+//	     its turn alone, not by raft's timer. It does not ask for votes while no majority is in
+//	     reach, and waits for half a second at least where GRP-10 has others stand at once: those
+//	     that it does not reach may elect a fit one. If nobody else is elected it stands then. A
+//	     leader that is not fit, and whose owner has asked for a lease and does not serve yet
+//	     ([ErrAcquires]), has another voter stand without more ado: there is no state to send.
+//	     Because: each sync of a node's disk takes half a second. Two nodes with a third one that is
+//	     back are a majority, but this one asks that one first, or is preferred. Its own vote takes
+//	     half a second and so does each entry; it can hand over only what it serves, and is elected
+//	     again: rows waited for 4.7 s.
 //
 // # Duties of the caller
 //

@@ -33,6 +33,10 @@ const (
 	appointed                 // the owner has had the target stand, and serves reads until another leads; nothing is proposed
 )
 
+// ErrAcquires is what Revoking answers if the owner has asked for a lease in the term and does not
+// serve yet.
+var ErrAcquires = base.Errorf(base.CodeNotLeader, "the owner does not serve yet")
+
 // handover is the lead being given to another node.
 type handover struct {
 	to    uint64
@@ -152,6 +156,9 @@ func (g *Group) beginHandover(to uint64) error {
 func (g *Group) revoked(x *handover, targetAppointed bool, err error) {
 	if g.xfer != x || x.phase != revoking {
 		return
+	}
+	if err == ErrAcquires && g.unfit(uint64(g.host.opts.Self)) > g.unfit(x.to) && !g.host.opts.SickFirst {
+		err, targetAppointed = nil, false // it has not served, so there is no state to send (GRP-22)
 	}
 	if err != nil {
 		g.host.opts.Logger.Info("hand-over given up by the owner", "group", g.id.String(), "to", x.to, "err", err)

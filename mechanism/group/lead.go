@@ -89,8 +89,17 @@ func (g *Group) hears(msgs []*pb.Message) bool {
 func (g *Group) tickFollower(n int) {
 	// A goroutine that was held up must not take its own delay for the leader's.
 	n = min(n, g.host.opts.HeartbeatTicks)
-	for range n {
-		g.rn.Tick()
+	if g.holdsBack() {
+		if !g.hasMajority() {
+			return
+		}
+		if g.campaign <= 0 && g.askIn <= 0 {
+			g.queue()
+		}
+	} else {
+		for range n {
+			g.rn.Tick()
+		}
 	}
 	g.elapsed += n
 	if g.campaign <= 0 {
@@ -303,7 +312,7 @@ func (g *Group) peerBack(node uint64) {
 	if g.state == raft.StateLeader || g.lead != 0 || !g.voter || !g.mayStand() || !slices.Contains(g.conf.Voters, node) {
 		return
 	}
-	if g.campaign <= 0 {
+	if g.campaign <= 0 || g.holdsBack() {
 		g.queue()
 	} else if late := g.standsAfter() - g.queued; late > 0 && !hasty {
 		g.queued, g.campaign = g.queued+late, g.campaign+late
@@ -314,6 +323,17 @@ func (g *Group) peerBack(node uint64) {
 func (g *Group) queue() {
 	g.queued, g.patience = g.standsAfter(), 0
 	g.campaign = 1 + g.queued
+}
+
+// holdsBack reports whether this voter, which finds no leader, is not fit to lead. It stands in its
+// turn, behind the others, and not when raft's timer says so, nor while there is no majority in
+// reach: of those that come back one is to stand first (GRP-22).
+func (g *Group) holdsBack() bool { return g.lead == 0 && g.sick() }
+
+// sick reports whether this node is not fit to lead.
+func (g *Group) sick() bool {
+	o := &g.host.opts
+	return !g.sole && !o.SickFirst && g.unfit(uint64(o.Self)) > 0
 }
 
 // moveUp takes those out of the queue before this voter that have turned out to be lost since it
@@ -366,20 +386,27 @@ const campaignGap = 5
 // of the candidate as their leader not long ago. It is raft's word for a hand-over.
 const lostToNobody = "CampaignTransfer"
 
-// campaignRank is how many survivors of the leader that was left campaign before a voter: the
-// preferred leader, if that is not the one that was left, and voters with smaller ids; none that is
-// lost. Drawn by
-// lot, all might be late.
+// campaignRank is how many survivors of the leader that was left campaign before a voter; none that
+// is lost counts. Drawn by lot, all might be late.
 func (g *Group) campaignRank(of uint64) (rank int) {
 	for _, id := range g.conf.Voters {
-		if id == of || g.away(id) || g.prefers(base.NodeID(of)) {
-			continue
-		}
-		if id < of || g.prefers(base.NodeID(id)) {
+		if id != of && !g.away(id) && g.standsBefore(id, of) {
 			rank++
 		}
 	}
 	return rank
+}
+
+// standsBefore reports whether the turn of one voter is before that of another: those that are fit
+// to lead first (GRP-22), then the preferred leader, then smaller ids.
+func (g *Group) standsBefore(a, b uint64) bool {
+	if x, y := g.unfit(a), g.unfit(b); x != y && !g.host.opts.SickFirst {
+		return x < y
+	}
+	if p := g.prefers(base.NodeID(a)); p != g.prefers(base.NodeID(b)) {
+		return p
+	}
+	return a < b
 }
 
 // away reports whether a voter is of no help: the leader that was left, or one that is lost or was
@@ -407,7 +434,11 @@ func (g *Group) goFirst(candidate uint64) {
 	case o.HastyRefusers:
 		g.campaign, g.queued = 1, 0
 	case !o.PatientRefusers && g.decides():
-		between := g.campaignRank(uint64(g.host.opts.Self)) - g.campaignRank(candidate) - 1
+		self := uint64(o.Self)
+		between := g.campaignRank(self) - g.campaignRank(candidate) - 1
+		if g.sick() {
+			between = max(between, 1) // those that this one does not reach may elect a fit one
+		}
 		g.queued = min(g.queued, campaignGap*max(between, 0))
 		g.campaign = min(g.campaign, 1+g.queued)
 	}

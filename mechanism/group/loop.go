@@ -157,6 +157,9 @@ func (g *Group) step(m *pb.Message) {
 func (g *Group) lostLead() {
 	if s := g.rn.BasicStatus(); s.RaftState == raft.StateFollower && s.Lead == raft.None && g.voter && !g.host.opts.QuietLosers {
 		g.campaign, g.queued, g.regains = campaignGap, 0, g.now+uint64(g.host.opts.ElectionTicks)
+		if g.sick() {
+			g.queue()
+		}
 	}
 }
 

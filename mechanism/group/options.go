@@ -140,6 +140,8 @@ type HostOptions struct {
 	PatientTargets bool
 	// AsksOnce leaves GRP-20 out, KeepsStalled GRP-21.
 	AsksOnce, KeepsStalled bool
+	// SickFirst leaves GRP-22 out.
+	SickFirst bool
 	// KeepsVotes has a leader that hands its lead over keep its vote back as long as the hand-over
 	// may take (TIME-6b).
 	KeepsVotes bool

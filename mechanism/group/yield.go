@@ -3,8 +3,6 @@ package group
 import (
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
-
-	"github.com/godwitdb/godwit/base"
 )
 
 // A candidate that cannot be elected, because voters with longer logs refuse it, has the one with
@@ -58,8 +56,7 @@ func (g *Group) granting(candidate uint64) {
 
 // turnIsBefore reports whether another voter stands before this one.
 func (g *Group) turnIsBefore(other uint64) bool {
-	self := g.host.opts.Self
-	return g.prefers(base.NodeID(other)) || !g.prefers(self) && other < uint64(self)
+	return g.standsBefore(other, uint64(g.host.opts.Self))
 }
 
 // noteSplit has a candidate stand again in its turn, and not when raft's timer says so, if the
