@@ -41,6 +41,35 @@ func (st *Statement) text() string {
 	return b.String()
 }
 
+// TestPlacesOfStatements: places of regions, in our words and in CockroachDB's, and what is wrong.
+func TestPlacesOfStatements(t *testing.T) {
+	for q, want := range map[string]string{
+		"BACKUP INTO 'm' PLACES ('EU-1' = 'e', 'us' = 'u') AS OF '-5s' WITH INCREMENTAL":               "m map[eu-1:e us:u]",
+		"BACKUP LOG TABLE a INTO 'm' PLACES ('eu'='e')":                                                "m map[eu:e]",
+		"CREATE BACKUP SCHEDULE s FOR INTO 'm' PLACES ('eu' = 'e') EVERY 1 DAY KEEP 2 DAYS":            "m map[eu:e]",
+		"RESTORE FROM 'm' PLACES ('eu' = 'e')":                                                         "m map[eu:e]",
+		"VERIFY BACKUP 'm' PLACES ('eu' = 'e') WITH TABLES":                                            "m map[eu:e]",
+		"BACKUP INTO ('s3://m?COCKROACH_LOCALITY=default', 's3://e/x?COCKROACH_LOCALITY=region%3Deu')": "s3://m map[eu:s3://e/x]",
+		"BACKUP INTO ('s3://e?COCKROACH_LOCALITY=region%3Deu', 's3://m')":                              "s3://m map[eu:s3://e]",
+		"BACKUP INTO ('s3://m', 's3://n')":                                                             "error: two places of BACKUP are for rows of all regions",
+		"BACKUP INTO ('s3://e?COCKROACH_LOCALITY=region%3Deu')":                                        "error: no place of BACKUP is for the rows of all other",
+		"BACKUP INTO ('s3://m', 's3://e?COCKROACH_LOCALITY=zone%3Deu')":                                "error: COCKROACH_LOCALITY=zone=eu is neither",
+		"BACKUP INTO 'm' PLACES ('eu' = 'e', 'EU' = 'f')":                                              "error: region 'EU' has two places",
+		"BACKUP INTO 'm' PLACES ()":                                                                    "error: ",
+		"BACKUP INTO 'm' PLACES ('eu', 'e')":                                                           "error: ",
+		"SHOW BACKUP FROM 'm' PLACES ('eu' = 'e')":                                                     "error: ",
+	} {
+		st := Parse(q)
+		got := fmt.Sprint(st.place, " ", st.places)
+		if st.err != nil {
+			got = "error: " + st.err.Error()
+		}
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s, want %s", q, got, want)
+		}
+	}
+}
+
 func TestParse(t *testing.T) {
 	for q, want := range map[string]string{
 		"BACKUP INTO 'file:///a'": "BACKUP CLUSTER at file:///a",
@@ -93,7 +122,8 @@ func TestParse(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add("BACKUP TABLE a, `b`.c INTO 'x' AS OF SYSTEM TIME '-5s' WITH INCREMENTAL, ENCRYPTION_PASSPHRASE = 'p'")
 	f.Add("RESTORE DATABASE a FROM \"x\\\"\" AS OF 1.5 AS b WITH SKIP_MISSING_FOREIGN_KEYS")
-	f.Add("VERIFY BACKUP 'x'")
+	f.Add("VERIFY BACKUP 'x' PLACES ('eu' = 'y') WITH TABLES")
+	f.Add("BACKUP INTO ('s3://a?COCKROACH_LOCALITY=default', 's3://b?COCKROACH_LOCALITY=region%3Deu')")
 	f.Fuzz(func(t *testing.T, q string) {
 		st := Parse(q)
 		if (st != nil) != Ours(strings.TrimSpace(q)) {
