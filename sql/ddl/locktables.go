@@ -1,8 +1,12 @@
 package ddl
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/plan"
+	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -24,11 +28,19 @@ func Locks(ctx *sql.Context, s *session.Session, n sql.Node, build func(sql.Node
 // in MySQL.
 func lockTables(ctx *sql.Context, s *session.Session, n *plan.LockTables, build func(sql.Node) (sql.RowIter, error)) (
 	sql.RowIter, error) {
+	names, err := lockNames(ctx, s)
+	if err != nil {
+		return nil, err
+	}
 	var read, write []base.Key
 	writes := false
 	for _, l := range n.Locks {
 		writes = writes || l.Write
-		tn, ok := l.Table.(sql.TableNode)
+		node := l.Table
+		if as, ok := node.(*plan.TableAlias); ok {
+			node = as.Child
+		}
+		tn, ok := node.(sql.TableNode)
 		if !ok {
 			continue // a view: what it reads is locked by who changes it
 		}
@@ -51,11 +63,72 @@ func lockTables(ctx *sql.Context, s *session.Session, n *plan.LockTables, build 
 	if err := s.LockTables(ctx, read, write); err != nil {
 		return nil, err
 	}
-	s.TablesLocked()
+	s.TablesLocked(names)
 	if writes {
 		return sql.RowsToRowIter(), nil
 	}
 	return build(plan.NewStartTransaction(sql.ReadOnly))
+}
+
+// lockNames are the locks that a LOCK TABLES asks for, and those of the tables that its views read.
+func lockNames(ctx *sql.Context, s *session.Session) (out []session.TableLock, err error) {
+	n, ok := s.Stmt.Tree.(*sqlparser.LockTables)
+	if !ok {
+		return nil, nil
+	}
+	snap, err := s.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range n.Tables {
+		t, ok := l.Table.(*sqlparser.AliasedTableExpr)
+		if !ok {
+			continue
+		}
+		x, ok := lockOf(t, ctx.GetCurrentDatabase())
+		if !ok {
+			continue
+		}
+		x.Write = strings.Contains(strings.ToLower(string(l.Lock)), "write")
+		out = append(out, x)
+	}
+	for i := 0; i < len(out) && i < mostViews; i++ { // what a view reads may be a view
+		v := snap.View(out[i].DB, out[i].Table)
+		if v == nil || v.View == nil {
+			continue
+		}
+		stmt, err := sqlparser.Parse(v.View.TextDefinition)
+		if err != nil {
+			continue
+		}
+		_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
+			if t, ok := n.(*sqlparser.AliasedTableExpr); ok {
+				x, ok := lockOf(t, out[i].DB)
+				if ok && !slices.ContainsFunc(out, func(o session.TableLock) bool { return o.Covers(x.DB, x.Table, x.Alias) }) {
+					x.Write = out[i].Write
+					out = append(out, x)
+				}
+			}
+			return true, nil
+		}, stmt) // it never fails
+	}
+	return out, nil
+}
+
+// lockOf is the lock for a table as a statement names it.
+func lockOf(t *sqlparser.AliasedTableExpr, db string) (x session.TableLock, ok bool) {
+	name, ok := t.Expr.(sqlparser.TableName)
+	if !ok {
+		return x, false
+	}
+	x = session.TableLock{DB: db, Table: name.Name.String(), Alias: name.Name.String()}
+	if q := name.DbQualifier.String(); q != "" {
+		x.DB = q
+	}
+	if !t.As.IsEmpty() {
+		x.Alias = t.As.String()
+	}
+	return x, true
 }
 
 // unlockTables executes UNLOCK TABLES. As in MySQL it ends a transaction only if there were locks.

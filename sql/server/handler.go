@@ -19,6 +19,7 @@ import (
 	"github.com/godwitdb/godwit/sql/bound"
 	"github.com/godwitdb/godwit/sql/fast"
 	"github.com/godwitdb/godwit/sql/kill"
+	"github.com/godwitdb/godwit/sql/locked"
 	"github.com/godwitdb/godwit/sql/oneshot"
 	"github.com/godwitdb/godwit/sql/rules"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -389,7 +390,7 @@ func (h *handler) run(ctx context.Context, c *mysql.Conn, query string, binds ma
 		return began.Fail(s, query, err)
 	}
 	defer done()
-	if err := xa.Admit(s, query); err != nil {
+	if err := cmp.Or(xa.Admit(s, query), locked.Admit(ctx, s, query, h.g.Catalog.Loaded())); err != nil {
 		return began.Fail(s, query, err)
 	}
 	s.RefreshRoles(h.g.engine.Analyzer.Catalog.MySQLDb)

@@ -125,6 +125,7 @@ type Session struct {
 	// LOCK TABLES is in effect.
 	tableLocks   kv.Txn
 	tablesLocked bool
+	lockedTables []TableLock
 	kept         kept
 	// Infile is where files of LOAD DATA come from; nil: from the client.
 	Infile *Infile

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/dolthub/go-mysql-server/sql"
 
@@ -42,12 +43,26 @@ func (s *Session) LockTables(ctx *sql.Context, read, write []base.Key) error {
 func (s *Session) UnlockTables() (locked bool) {
 	t := s.tableLocks
 	locked = s.tablesLocked
-	s.tableLocks, s.tablesLocked = nil, false
+	s.tableLocks, s.tablesLocked, s.lockedTables = nil, false, nil
 	if t != nil {
 		t.Rollback(context.Background())
 	}
 	return locked
 }
 
-// TablesLocked says that LOCK TABLES is in effect from now on.
-func (s *Session) TablesLocked() { s.tablesLocked = true }
+// TableLock is a lock of LOCK TABLES: of a table or view, under a name by which statements use it.
+type TableLock struct {
+	DB, Table, Alias string
+	Write            bool
+}
+
+// Covers reports whether it is the lock of a table that a statement uses by a name.
+func (l TableLock) Covers(db, table, alias string) bool {
+	return strings.EqualFold(l.DB, db) && strings.EqualFold(l.Table, table) && strings.EqualFold(l.Alias, alias)
+}
+
+// TablesLocked says that LOCK TABLES is in effect from now on, with these locks.
+func (s *Session) TablesLocked(locks []TableLock) { s.tablesLocked, s.lockedTables = true, locks }
+
+// LockedTables are the locks of LOCK TABLES; none: it is not in effect.
+func (s *Session) LockedTables() []TableLock { return s.lockedTables }

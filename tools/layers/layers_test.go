@@ -213,7 +213,7 @@ var allowed = map[string][]string{
 	// sockets know nothing of SQL
 	"sql/quick":   nil,
 	"sql/rowlist": {"sql/exec/budget", "sql/schema", "sql/tape"},
-	"sql/server": {"sql/xa", "sql/diagnostics", "sql/charset", "sql/late", "sql/verify", "sql/admit", "sql/aside", "sql/audited", "sql/backup", "sql/backup/place", "sql/binlog", "sql/bulk", "sql/standin", "sql/changefeed", "sql/changefeed/sink", "sql/bound", "sql/feed", "sql/quick", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/kill", "sql/lent", "sql/named", "sql/prefetch", "sql/ddl", "sql/ddl/like", "sql/ddl/sharding", "sql/ending", "sql/fast", "sql/oneshot", "sql/perfschema", "sql/query", "sql/tally",
+	"sql/server": {"sql/xa", "sql/locked", "sql/diagnostics", "sql/charset", "sql/late", "sql/verify", "sql/admit", "sql/aside", "sql/audited", "sql/backup", "sql/backup/place", "sql/binlog", "sql/bulk", "sql/standin", "sql/changefeed", "sql/changefeed/sink", "sql/bound", "sql/feed", "sql/quick", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/kill", "sql/lent", "sql/named", "sql/prefetch", "sql/ddl", "sql/ddl/like", "sql/ddl/sharding", "sql/ending", "sql/fast", "sql/oneshot", "sql/perfschema", "sql/query", "sql/tally",
 		"sql/statements", "sql/sysschema", "sql/virtual", "sql/describe", "sql/infile", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/digest", "sql/events",
 		"sql/function", "sql/stored",
 		"sql/token", "sql/users", "sql/weigh", "sql/zone", "obs", "obs/audit"},
@@ -221,6 +221,8 @@ var allowed = map[string][]string{
 	"sql/users": {"sql/rights", "sql/schema", "sql/session"},
 	// ending ends transactions, and knows no tables
 	"sql/ending": {"sql/session", "sql/token"},
+	// locked judges names by those that a session has locked, and takes no lock
+	"sql/locked": {"sql/schema", "sql/session"},
 	"sql/xa":     {"sql/rights", "sql/session", "sql/token"},
 	// diagnostics shows what a session has of its last statement
 	"sql/diagnostics": {"sql/expr", "sql/given", "sql/program", "sql/schema", "sql/session", "sql/token"},
@@ -405,7 +407,7 @@ var onlyIn = map[string]struct {
 	},
 	"github.com/dolthub/go-mysql-server": {
 		[]string{"sql/assign", "sql/backup", "sql/bulk", "sql/charset", "sql/late", "sql/parted", "sql/changefeed", "sql/changefeed/event", "sql/changefeed/avro", "sql/bind", "sql/binlog", "sql/bound", "sql/expr", "sql/expr/collate", "sql/expr/exprtest", "sql/expr/fn", "sql/exec", "sql/feed", "sql/uca",
-			"sql/diagnostics", "sql/ending", "sql/xa", "sql/function", "sql/given", "sql/infile", "sql/jsontable", "sql/kill", "sql/lent", "sql/named", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/access", "sql/prefetch",
+			"sql/diagnostics", "sql/ending", "sql/locked", "sql/xa", "sql/function", "sql/given", "sql/infile", "sql/jsontable", "sql/kill", "sql/lent", "sql/named", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/access", "sql/prefetch",
 			"sql/ddl", "sql/ddl/ahead", "sql/ddl/convert", "sql/ddl/like", "sql/ddl/placing", "sql/ddl/sharding", "sql/ddl/sorted", "sql/fast", "sql/oneshot", "sql/perfschema", "sql/query", "sql/recorded", "sql/rowuse", "sql/result", "sql/selected", "sql/system", "sql/views", "sql/opt", "sql/audited", "sql/verify", "sql/server", "sql/statements", "sql/sysschema", "sql/virtual", "sql/describe", "sql/infoschema", "sql/regionkey", "sql/rewrite", "sql/events", "sql/stored", "sql/users", "sql/weigh", "sql/zone"},
 		"its API moves; the packages below sql/ follow it",
 	},
