@@ -49,6 +49,7 @@ func (t *Table) done(m *mutation, d *schema.TableDesc) error {
 		return err
 	}
 	t.Def, t.Full = nt, nt.Schema()
+	m.s.Stmt.Unpublished = nil
 	return nil
 }
 

@@ -27,6 +27,15 @@ func (t *Table) createIndex(ctx *sql.Context, def sql.IndexDef, generated bool) 
 		return err
 	}
 	fresh := t.isNew(m) || m.temporary != nil
+	built := slices.Clone(m.s.Stmt.Unpublished)
+	if len(built) > 0 && !fresh {
+		// The statement has done nothing since: they are shown with this one, or not at all.
+		m.txn.Rollback()
+		m.txn.Reset()
+		if m, d, err = t.change(ctx); err != nil {
+			return err
+		}
+	}
 	state := schema.IndexPublic
 	if !fresh && (def.Constraint == sql.IndexConstraint_None || def.Constraint == sql.IndexConstraint_Unique) {
 		state = schema.IndexWriteOnly
@@ -58,7 +67,7 @@ func (t *Table) createIndex(ctx *sql.Context, def sql.IndexDef, generated bool) 
 	if err := t.done(m, d); err != nil {
 		return err
 	}
-	return t.buildOnline(ctx, m, x.ID)
+	return t.buildOnline(ctx, m, x.ID, built)
 }
 
 // warnDuplicate warns if another index has the same columns.
@@ -129,6 +138,9 @@ func (t *Table) DropIndex(ctx *sql.Context, name string) error {
 	if i < 0 {
 		return sql.ErrIndexNotFound.New(name)
 	}
+	if s := session.Of(ctx); s != nil && slices.Contains(s.Stmt.Shortened, d.Indexes[i].Name) {
+		s.Stmt.Place = i
+	}
 	m.discardIndex(d, &d.Indexes[i])
 	d.Indexes = slices.Delete(d.Indexes, i, i+1)
 	return t.done(m, d)
@@ -148,6 +160,11 @@ func (t *Table) RenameIndex(ctx *sql.Context, from, to string) error {
 		return sql.ErrDuplicateKey.New(to)
 	}
 	x.Name = to
+	if s := session.Of(ctx); s != nil && slices.Contains(s.Stmt.Shortened, to) && s.Stmt.IndexNames[from] == to {
+		at := slices.IndexFunc(d.Indexes, func(x schema.IndexDesc) bool { return x.Name == to })
+		moved := d.Indexes[at]
+		d.Indexes = slices.Insert(slices.Delete(d.Indexes, at, at+1), s.Stmt.Place, moved)
+	}
 	return t.done(m, d)
 }
 

@@ -19,8 +19,9 @@ import (
 
 // buildOnline fills an index that the transaction of m has defined as write-only:
 // it commits that first, so that every writer keeps the index up, then writes the
-// entries of the rows that were there, and leaves the publication to the statement's own commit.
-func (t *Table) buildOnline(ctx *sql.Context, m *mutation, id base.IndexID) error {
+// entries of the rows that were there, and leaves the publication to the statement's own commit, with
+// that of the indexes that the statement has built before.
+func (t *Table) buildOnline(ctx *sql.Context, m *mutation, id base.IndexID, built []base.IndexID) error {
 	s, tx := m.s, m.txn
 	if err := s.Restart(ctx, tx); err != nil {
 		return err
@@ -35,22 +36,36 @@ func (t *Table) buildOnline(ctx *sql.Context, m *mutation, id base.IndexID) erro
 	tx.Rollback()
 	tx.Reset()
 	if err := t.fill(ctx, cur, id); err != nil {
-		if derr := t.dropFailed(ctx, id); derr != nil {
-			t.g.Log.Warn("an index that could not be built remains as write-only", "table", d.Name, "err", derr)
-		}
+		t.dropAll(ctx, append([]base.IndexID{id}, built...))
 		return err
 	}
 	m3, d, err := t.change(ctx)
 	if err != nil {
 		return err
 	}
-	x := d.IndexByID(id)
-	if x == nil {
-		return sql.ErrIndexNotFound.New(t.Name())
+	built = append(built, id)
+	for _, id := range built {
+		x := d.IndexByID(id)
+		if x == nil {
+			return sql.ErrIndexNotFound.New(t.Name())
+		}
+		x.State, x.Builder, t.built = schema.IndexPublic, 0, id
+		m3.discardSuperseded(d, id)
 	}
-	x.State, x.Builder, t.built = schema.IndexPublic, 0, id
-	m3.discardSuperseded(d, id)
-	return t.done(m3, d)
+	if err := t.done(m3, d); err != nil {
+		return err
+	}
+	s.Stmt.Unpublished, s.Stmt.CallOff = built, func() { t.dropAll(ctx, built) }
+	return nil
+}
+
+// dropAll does so with several indexes.
+func (t *Table) dropAll(ctx *sql.Context, ids []base.IndexID) {
+	for _, id := range ids {
+		if err := t.dropFailed(ctx, id); err != nil {
+			t.g.Log.Warn("an index that is not to be published remains as write-only", "table", t.Name(), "err", err)
+		}
+	}
 }
 
 // dropFailed removes the definition of an index that could not be built, or is not to be published:
@@ -59,10 +74,11 @@ func (t *Table) dropFailed(ctx *sql.Context, id base.IndexID) error {
 	off, cancel := context.WithTimeout(context.WithoutCancel(ctx), callOffIn)
 	defer cancel()
 	s := session.Of(ctx)
-	tx := s.Txn()
-	tx.Rollback()
-	tx.Reset()
-	tx.Ends = true
+	if tx := s.Txn(); tx != nil { // else the statement has ended it
+		tx.Rollback()
+		tx.Reset()
+		tx.Ends = true
+	}
 	err := t.g.dropIndex(kv.WithStatement(off, s.Trace, s.Patience(), false), t.Def.Desc.ID, id)
 	if s.Stmt.Snap = nil; errors.Is(err, errCalledOff) {
 		err = nil

@@ -435,7 +435,7 @@ func (h *handler) tries(ctx context.Context, s *session.Session, start time.Time
 		if err == nil { // nothing but its transaction knows how to take back what it has written
 			err, lost = kill.ErrInterrupted, lost || s.Stmt.Writes
 		}
-		s.DropGrants()
+		s.Failed()
 		h.cleanUp(s, lost)
 		if !lost || !first || sent || s.Asked() || time.Since(start) >= s.TriesFor() || s.Patience().Over() || ctx.Err() != nil {
 			return err

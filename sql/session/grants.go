@@ -21,6 +21,15 @@ func (s *Session) WriteGrants(ctx context.Context) error {
 	return g.Write(ctx)
 }
 
+// Failed takes back what a statement that fails has done outside of its transaction.
+func (s *Session) Failed() {
+	s.DropGrants()
+	if off := s.Stmt.CallOff; off != nil {
+		s.Stmt.CallOff = nil
+		off()
+	}
+}
+
 // DropGrants takes it back.
 func (s *Session) DropGrants() {
 	if g := s.Stmt.Grants; g != nil {

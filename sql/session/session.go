@@ -400,7 +400,11 @@ func (s *Session) GetPreparedQuery(query string) (sqlparser.Statement, bool) {
 }
 
 // Note keeps what only the syntax tree of a statement tells.
-func (s *Session) Note(stmt sqlparser.Statement) { s.Stmt.Syntax = syntaxOf(stmt, s.Binds) }
+func (s *Session) Note(stmt sqlparser.Statement) {
+	names, shortened := s.Stmt.IndexNames, s.Stmt.Shortened // of what was made of the same tree
+	s.Stmt.Syntax = syntaxOf(stmt, s.Binds)
+	s.Stmt.IndexNames, s.Stmt.Shortened = names, shortened
+}
 
 // Explicit reports whether the client has opened the transaction itself.
 func (s *Session) Explicit(ctx *sql.Context) bool {

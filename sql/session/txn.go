@@ -300,6 +300,11 @@ func DuplicateKey(s *Session, t *schema.Table, x *schema.Index, row, existing sq
 	if s != nil {
 		row = s.shown(t, row)
 	}
+	if s != nil && x != nil && s.Stmt.IndexNames[x.Desc.Name] != "" {
+		named, d := *x, *x.Desc
+		d.Name = s.Stmt.IndexNames[x.Desc.Name]
+		named.Desc, x = &d, &named
+	}
 	text, err := schema.DuplicateKey(t, x, row, existing)
 	if s != nil {
 		s.Stmt.Duplicate = text

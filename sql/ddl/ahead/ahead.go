@@ -44,10 +44,16 @@ func Prepare(ctx context.Context, stmt sqlparser.Statement, needs Needs, builtin
 	}
 	if n, ok := stmt.(*sqlparser.AlterTable); ok {
 		if t := c.table(n.Table); t != nil {
+			s.Stmt.IndexNames, s.Stmt.Shortened = nil, nil
+			olds := newNames(n)
 			if !crossing(t.Desc, n) {
 				keepNames(n, t.Desc.Comment)
 			}
-			return shrink(t.Desc, n)
+			own := len(n.Statements)
+			if err := shrink(t.Desc, n, s); err != nil {
+				return err
+			}
+			return indexesFirst(t.Desc, n, len(n.Statements)-own, olds, s)
 		}
 	}
 	return nil

@@ -7,16 +7,17 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/session"
 )
 
 // shrink has the keys of a table keep their other columns where a statement drops some of them, by
 // changes that are done before anything else of the statement.
-func shrink(d *schema.TableDesc, alter *sqlparser.AlterTable) error {
+func shrink(d *schema.TableDesc, alter *sqlparser.AlterTable, s *session.Session) error {
 	gone, dropped, added := keyChanges(alter)
 	if len(gone) == 0 {
 		return nil
 	}
-	changes := shorterIndexes(d, alter, gone)
+	changes := shorterIndexes(d, alter, gone, s)
 	if text := withoutKey(d, gone, added); text != "" && !dropped {
 		changes = append(changes, text)
 	}

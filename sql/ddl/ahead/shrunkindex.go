@@ -8,28 +8,44 @@ import (
 	"github.com/dolthub/vitess/go/vt/sqlparser"
 
 	"github.com/godwitdb/godwit/sql/schema"
+	"github.com/godwitdb/godwit/sql/session"
 )
 
 // shorterIndexes is how indexes lose columns, as in MySQL. The shorter index is built before the
-// longer one goes: if it cannot be built, since rows are equal in what is left of a unique key, the
-// column stays. Unique indexes are the first for that reason; of several of them those before stay
-// short. Full-text indexes, and those of a type of their own, go as a whole, and so do those of
+// longer one goes, all of them before anything else: if one cannot be built, since rows are equal
+// in what is left of a unique key, the statement does nothing. Full-text indexes, and those of a type of their own, go as a whole, and so do those of
 // MULTI MASTER tables.
-func shorterIndexes(d *schema.TableDesc, alter *sqlparser.AlterTable, gone []string) []string {
+func shorterIndexes(d *schema.TableDesc, alter *sqlparser.AlterTable, gone []string, s *session.Session) []string {
 	if d.Locality.Kind == schema.MultiMaster {
 		return nil
 	}
-	var unique, others []string
+	var add, swap []string
 	for i := range d.Indexes {
-		switch x := &d.Indexes[i]; {
-		case namesIndex(alter, x.Name):
-		case x.Unique():
-			unique = append(unique, shorter(d, x, gone)...)
-		default:
-			others = append(others, shorter(d, x, gone)...)
+		x := &d.Indexes[i]
+		if namesIndex(alter, x.Name) {
+			continue
+		}
+		meanwhile := meanwhileName(d, len(add)+1)
+		if made := shorter(d, x, gone, meanwhile); made != "" {
+			if s.Stmt.IndexNames == nil {
+				s.Stmt.IndexNames = map[string]string{}
+			}
+			s.Stmt.IndexNames[meanwhile] = x.Name
+			s.Stmt.Shortened = append(s.Stmt.Shortened, x.Name)
+			add = append(add, made)
+			swap = append(swap, "DROP INDEX "+quoted(x.Name), "RENAME INDEX "+quoted(meanwhile)+" TO "+quoted(x.Name))
 		}
 	}
-	return append(unique, others...)
+	return append(add, swap...)
+}
+
+// meanwhileName is a name for an index that takes that of another one later; i tells several apart.
+func meanwhileName(d *schema.TableDesc, i int) string {
+	name := "meanwhile" + strconv.Itoa(i)
+	for d.Index(name) != nil {
+		name += "_"
+	}
+	return name
 }
 
 // namesIndex reports whether a statement says itself what becomes of an index.
@@ -40,16 +56,17 @@ func namesIndex(alter *sqlparser.AlterTable, name string) bool {
 	})
 }
 
-// shorter is how an index loses columns: nothing if it has none of them, or only them.
-func shorter(d *schema.TableDesc, x *schema.IndexDesc, gone []string) []string {
+// shorter is the clause that makes an index without columns, by another name: none if it has none
+// of them, or only them.
+func shorter(d *schema.TableDesc, x *schema.IndexDesc, gone []string, meanwhile string) string {
 	if !x.Stored() {
-		return nil
+		return ""
 	}
 	var rest []string
 	for _, c := range x.Cols {
 		col := &d.Cols[d.Col(c.Col)]
 		if col.HiddenSystem {
-			return nil // an expression, which the statement cannot name
+			return "" // an expression, which the statement cannot name
 		}
 		if slices.Contains(gone, strings.ToLower(col.Name)) {
 			continue
@@ -61,7 +78,7 @@ func shorter(d *schema.TableDesc, x *schema.IndexDesc, gone []string) []string {
 		rest = append(rest, part)
 	}
 	if len(rest) == 0 || len(rest) == len(x.Cols) {
-		return nil
+		return ""
 	}
 	kind, text := "INDEX ", ""
 	if x.Unique() {
@@ -70,11 +87,5 @@ func shorter(d *schema.TableDesc, x *schema.IndexDesc, gone []string) []string {
 	if x.Comment != "" {
 		text = " COMMENT '" + strings.NewReplacer(`\`, `\\`, "'", "''").Replace(x.Comment) + "'"
 	}
-	meanwhile := "shorter"
-	for d.Index(meanwhile) != nil {
-		meanwhile += "_"
-	}
-	name, other := quoted(x.Name), quoted(meanwhile)
-	return []string{"ADD " + kind + other + " (" + strings.Join(rest, ", ") + ")" + text, "DROP INDEX " + name,
-		"RENAME INDEX " + other + " TO " + name}
+	return "ADD " + kind + quoted(meanwhile) + " (" + strings.Join(rest, ", ") + ")" + text
 }
