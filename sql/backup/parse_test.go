@@ -44,7 +44,7 @@ func (st *Statement) text() string {
 // TestPlacesOfStatements: places of regions, in our words and in CockroachDB's, and what is wrong.
 func TestPlacesOfStatements(t *testing.T) {
 	for q, want := range map[string]string{
-		"BACKUP INTO 'm' PLACES ('EU-1' = 'e', 'us' = 'u') AS OF '-5s' WITH INCREMENTAL":               "m map[eu-1:e us:u]",
+		"BACKUP INTO 'm' PLACES ('EU' = 'e', 'us' = 'u') AS OF '-5s' WITH INCREMENTAL":                 "m map[eu:e us:u]",
 		"BACKUP LOG TABLE a INTO 'm' PLACES ('eu'='e')":                                                "m map[eu:e]",
 		"CREATE BACKUP SCHEDULE s FOR INTO 'm' PLACES ('eu' = 'e') EVERY 1 DAY KEEP 2 DAYS":            "m map[eu:e]",
 		"RESTORE FROM 'm' PLACES ('eu' = 'e')":                                                         "m map[eu:e]",
