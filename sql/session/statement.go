@@ -47,13 +47,13 @@ type Statement struct {
 	inCall bool
 	// Create has the options of the table that the statement creates.
 	Create TableOptions
-	// CallOff takes back what the statement has committed and not shown yet, if it fails; nil: there
-	// is nothing.
+	// CallOff takes back what the statement has committed and not shown yet, if it fails; nil:
+	// there is nothing.
 	CallOff func()
 	// Place is that of the index of Shortened which was dropped last.
 	Place int
-	// Unpublished are the indexes that the statement has built, as the last things that it has done:
-	// its commit is to show them.
+	// Unpublished are the indexes that the statement has built, as the last things that it has
+	// done: its commit is to show them.
 	Unpublished []base.IndexID
 	// View is the definition of the view looked up last, ViewDB its database, ViewDefiner the
 	// account with whose rights it is read; nil: with those of the user.
@@ -118,7 +118,8 @@ type Syntax struct {
 	// Call and Truncate: the statement is CALL, or TRUNCATE.
 	Call, Truncate bool
 	// IndexNames are the names of indexes that an ALTER TABLE builds before they can have them, by
-	// those that they have meanwhile. Shortened are those that lose columns: they keep their places.
+	// those that they have meanwhile. Shortened are those that lose columns: they keep their
+	// places.
 	IndexNames map[string]string
 	Shortened  []string
 }

@@ -21,7 +21,8 @@ import (
 // set, so that a new field is thought of here.
 func used() Statement {
 	return Statement{
-		Syntax: Syntax{Tree: &sqlparser.Select{}, Binds: map[string]*querypb.BindVariable{}, Lock: kv.LockExclusive,
+		CallOff: func() {}, Place: 1, Unpublished: []base.IndexID{1},
+		Syntax: Syntax{Tree: &sqlparser.Select{}, IndexNames: map[string]string{}, Shortened: []string{"x"}, Binds: map[string]*querypb.BindVariable{}, Lock: kv.LockExclusive,
 			Call: true, Truncate: true},
 		Snap: &schema.Snapshot{}, Planned: true, Writes: true, Asked: true, Grants: noGrants{}, Locks: true, Blind: true, PerRow: true, Hold: true, inCall: true, Zone: time.UTC,
 		Create: TableOptions{Comment: "c"}, View: "v", ViewDB: "d", Views: 1, Duplicate: "dup",
