@@ -19,8 +19,8 @@ import (
 
 // buildOnline fills an index that the transaction of m has defined as write-only:
 // it commits that first, so that every writer keeps the index up, then writes the
-// entries of the rows that were there, and leaves the publication to the statement's own commit, with
-// that of the indexes that the statement has built before.
+// entries of the rows that were there, and leaves the publication to the statement's own commit,
+// with that of the indexes that the statement has built before.
 func (t *Table) buildOnline(ctx *sql.Context, m *mutation, id base.IndexID, built []base.IndexID) error {
 	s, tx := m.s, m.txn
 	if err := s.Restart(ctx, tx); err != nil {

@@ -25,7 +25,8 @@ var systems = []string{"information_schema", "performance_schema", "mysql", "sys
 
 // Admit refuses a statement of a session that has locked tables. text is the statement, in which
 // others may follow; it may be EXECUTE of a prepared one. What does not parse is left to who parses
-// it. Errors: 1100 for a table that is not locked, 1099 for a change of one that is locked for READ.
+// it. Errors: 1100 for a table that is not locked, 1099 for a change of one that is locked for
+// READ.
 func Admit(ctx context.Context, s *session.Session, text string, snap *schema.Snapshot) error {
 	held := s.LockedTables()
 	if len(held) == 0 {

@@ -13,8 +13,8 @@ import (
 
 // shorterIndexes is how indexes lose columns, as in MySQL. The shorter index is built before the
 // longer one goes, all of them before anything else: if one cannot be built, since rows are equal
-// in what is left of a unique key, the statement does nothing. Full-text indexes, and those of a type of their own, go as a whole, and so do those of
-// MULTI MASTER tables.
+// in what is left of a unique key, the statement does nothing. Full-text indexes, and those of a
+// type of their own, go as a whole, and so do those of MULTI MASTER tables.
 func shorterIndexes(d *schema.TableDesc, alter *sqlparser.AlterTable, gone []string, s *session.Session) []string {
 	if d.Locality.Kind == schema.MultiMaster {
 		return nil
