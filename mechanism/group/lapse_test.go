@@ -2,6 +2,7 @@ package group
 
 import (
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -99,11 +100,14 @@ func TestTargetLapses(t *testing.T) {
 			defer c.close()
 			first := c.leader(testGroup).host.opts.Self
 			to := others(first)[0]
-			stop := c.lease(testGroup, func(id base.NodeID) bool { return id != to })
+			var over atomic.Bool // who hands over proposes no lease behind the transfer
+			stop := c.lease(testGroup, func(id base.NodeID) bool { return id != to && (id != first || !over.Load()) })
 			defer stop()
 			time.Sleep(10 * time.Second)
 			g := c.group(first, testGroup)
 			term, _ := g.Leads()
+			over.Store(true)
+			time.Sleep(50 * time.Millisecond) // no lease is on its way
 			began := time.Now()
 			g.ProposeAsync(&wire.Command{LeaseTransfer: &wire.LeaseTransfer{Target: uint32(to), LengthNs: uint64(testLease)}},
 				term, func(any, uint64, error) {})
