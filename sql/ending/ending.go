@@ -1,5 +1,5 @@
 // Package ending ends transactions as COMMIT and ROLLBACK say with AND CHAIN and RELEASE, which the
-// parser of go-mysql-server takes and drops.
+// parser of go-mysql-server takes and drops, and as completion_type says where they do not.
 package ending
 
 import (
@@ -11,16 +11,28 @@ import (
 	"github.com/godwitdb/godwit/sql/token"
 )
 
-// End is a COMMIT or ROLLBACK that does more than to end the transaction.
+// End is a COMMIT or ROLLBACK.
 type End struct {
 	Rollback bool
 	// Chain: another transaction begins at once, with the isolation level and the access mode of
-	// the one that ends. Release: the connection ends with the answer.
-	Chain, Release bool
+	// the one that ends. Release: the connection ends with the answer. Where the statement says
+	// neither, completion_type does when it runs.
+	Chain, Release Said
 }
 
-// Of reads what a statement says, whose text is given; nil if it is another one, or a plain COMMIT
-// or ROLLBACK.
+// Said is what a statement says of CHAIN or RELEASE.
+type Said uint8
+
+// What it says: nothing, that it is to be, or NO.
+const (
+	Nothing Said = iota
+	Yes
+	No
+)
+
+func (s Said) or(def bool) bool { return s == Yes || s == Nothing && def }
+
+// Of reads what a statement says, whose text is given; nil if it is another one.
 func Of(stmt sqlparser.Statement, text string) *End {
 	e := &End{}
 	switch stmt.(type) {
@@ -32,34 +44,41 @@ func Of(stmt sqlparser.Statement, text string) *End {
 	}
 	ts := token.Scan(text, token.Mode{})
 	for i, t := range ts[1:] {
-		said := !ts[i].Is("no")
-		e.Chain = e.Chain || said && t.Is("chain")
-		e.Release = e.Release || said && t.Is("release")
-	}
-	if !e.Chain && !e.Release {
-		return nil
+		said := Yes
+		if ts[i].Is("no") {
+			said = No
+		}
+		if t.Is("chain") {
+			e.Chain = said
+		} else if t.Is("release") {
+			e.Release = said
+		}
 	}
 	return e
 }
 
 // Run executes the statement. Errors: those of a commit, after which the session is in no
-// transaction, as in MySQL.
+// transaction, as in MySQL, and 1399 within an XA transaction.
 func (e *End) Run(ctx *sql.Context) ([]sql.Row, error) {
 	s := session.Of(ctx)
 	if s == nil {
 		return nil, nil
 	}
+	chain, release := s.Completion()
+	chain, release = e.Chain.or(chain), e.Release.or(release)
 	t := s.Txn()
-	if t != nil && e.Rollback {
-		t.Rollback()
-	} else if t != nil {
-		if err := s.CommitTransaction(ctx, t); err != nil {
+	if t != nil {
+		end := s.CommitTransaction
+		if e.Rollback {
+			end = s.Rollback
+		}
+		if err := end(ctx, t); err != nil {
 			return nil, err
 		}
 	}
 	s.Leave(ctx)
-	s.Released = s.Released || e.Release
-	if e.Chain {
+	s.Released = s.Released || release
+	if chain {
 		next, err := s.StartTransaction(ctx, sql.ReadWrite)
 		if err != nil {
 			return nil, err

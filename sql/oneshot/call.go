@@ -34,7 +34,7 @@ const over = "the program has ended"
 // Call begins to watch a procedure that the client calls; nil if it is no program. value puts the
 // values of parameters and variables into a statement.
 func (r *Runner) Call(s *session.Session, prog *program.Program, value func(text string) string) *Call {
-	if r == nil || r.Fast.Off || !s.Crosses() || s.Remote {
+	if r == nil || r.Fast.Off || !s.Crosses() || s.Remote || !s.EndsPlainly() {
 		return nil
 	}
 	body := transaction(prog.Body)

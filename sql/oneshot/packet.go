@@ -79,7 +79,7 @@ func (r *Runner) Step(ctx context.Context, s *session.Session, c *mysql.Conn, qu
 
 // begin runs a BEGIN that a program may follow.
 func (r *Runner) begin(s *session.Session, query string, rest *string, tx func(string) (bool, error)) (done bool, err error) {
-	if r.Fast.Off || !begins(query) || !s.Crosses() || s.Remote || s.ReadsOnly() {
+	if r.Fast.Off || !begins(query) || !s.Crosses() || s.Remote || s.ReadsOnly() || !s.EndsPlainly() {
 		return false, nil
 	}
 	head, left, ok := Cut(query)

@@ -16,7 +16,7 @@ import (
 func (h *handler) fastTx(ctx context.Context, s *session.Session, c *mysql.Conn, query string, sent *bool,
 	send func(*sqltypes.Result) error) (done bool, err error) {
 	what := oneshot.TxOf(query)
-	if what == oneshot.TxNone || h.g.fast.Off {
+	if what == oneshot.TxNone || h.g.fast.Off || what != oneshot.TxBegin && !s.EndsPlainly() {
 		return false, nil
 	}
 	sctx, err := h.sm.NewContextWithQuery(ctx, c, query)

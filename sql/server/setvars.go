@@ -34,7 +34,7 @@ var restricted = nameSet(`binlog_format binlog_row_image bulk_insert_buffer_size
 
 // effective are the variables that something here reads. All others are kept and shown, and a
 // statement that changes one gets a warning.
-var effective = nameSet(`activate_all_roles_on_login automatic_sp_privileges autocommit block_encryption_mode connect_timeout character_set_client character_set_connection
+var effective = nameSet(`activate_all_roles_on_login automatic_sp_privileges autocommit block_encryption_mode completion_type connect_timeout character_set_client character_set_connection
 	character_set_database character_set_results character_set_server collation_connection collation_database
 	collation_server cte_max_recursion_depth default_week_format div_precision_increment foreign_key_checks
 	group_concat_max_len identity innodb_lock_wait_timeout interactive_timeout last_insert_id local_infile long_query_time max_allowed_packet max_connections max_execution_time max_sp_recursion_depth

@@ -68,7 +68,8 @@ type Session struct {
 	prepared    map[string]sqlparser.Statement
 	texts       map[string]string // of those that PREPARE has named
 	// Released: the connection ends with the answer of the statement (RELEASE).
-	Released bool
+	Released   bool
+	completion string // completion_type
 	// WaitTimeout is how long the client may be silent, in seconds.
 	WaitTimeout int64
 	// LongQuery is how long a statement takes at most that is not slow.

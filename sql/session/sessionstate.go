@@ -81,6 +81,8 @@ func (s *Session) SetSessionVariable(ctx *sql.Context, name string, v any) error
 		s.readCharsets(ctx)
 	case OwnEngineVar:
 		s.readEngine(ctx)
+	case completionVar:
+		s.readCompletion(ctx)
 	case workersVar:
 		s.readWorkers(ctx)
 	case ForwardVariable:

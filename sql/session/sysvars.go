@@ -175,6 +175,7 @@ func (s *Session) InitVariables() {
 	s.readCharsets(ctx)
 	s.readEngine(ctx)
 	s.readWorkers(ctx)
+	s.readCompletion(ctx)
 	if v, err := s.BaseSession.GetSessionVariable(ctx, StalenessVar); err == nil {
 		s.Staleness, _ = parseStaleness(v) // the server's default
 	}
