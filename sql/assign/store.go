@@ -457,7 +457,7 @@ func (s *Setter) dated(v *expr.Vec, i int32, row int) (any, error) {
 		}
 		p = calendar.DateOf(p)
 	} else if ok && p != 0 {
-		p, ok = calendar.Round(p, s.To.Scale)
+		p, ok = calendar.Cut(p, s.To.Scale, s.cuts())
 		ranged = !ok
 	}
 	skipped := false
@@ -493,7 +493,7 @@ func (s *Setter) dated(v *expr.Vec, i int32, row int) (any, error) {
 func (s *Setter) instant(v *expr.Vec, i int32, p int64) (utc int64, skipped, ok bool) {
 	var at time.Time
 	if v.T.Kind == expr.Timestamp {
-		utc, ok = calendar.Round(v.I[i], s.To.Scale)
+		utc, ok = calendar.Cut(v.I[i], s.To.Scale, s.cuts())
 		if !ok {
 			return 0, false, false
 		}
@@ -567,7 +567,7 @@ func (s *Setter) momentOf(text string) (p int64, trailing, ok, ranged bool) {
 	if !s.validDay(x.T) {
 		return 0, false, false, true
 	}
-	if p, ok = x.Packed(); !ok {
+	if p, ok = x.Cut(s.cuts()).Packed(); !ok {
 		return 0, false, false, true
 	}
 	if x.Zoned {
@@ -585,6 +585,9 @@ func (s *Setter) validDay(t calendar.Time) bool {
 	}
 	return calendar.ValidDay(t.Year, t.Month, t.Day, t.Month == 0 || t.Day == 0)
 }
+
+// cuts reports whether TIME_TRUNCATE_FRACTIONAL has digits of a second cut that are too many.
+func (s *Setter) cuts() bool { return s.env.Mode&expr.TruncateFractions != 0 }
 
 // duration is a value for a TIME.
 func (s *Setter) duration(v *expr.Vec, i int32, row int) (any, error) {
@@ -604,7 +607,7 @@ func (s *Setter) duration(v *expr.Vec, i int32, row int) (any, error) {
 			us += frac
 		}
 	default:
-		us, _, in, ok = calendar.ParseDuration(string(v.AppendText(nil, i)))
+		us, _, in, ok = calendar.ParseDuration(string(v.AppendText(nil, i)), s.cuts())
 	}
 	if !ok || !in {
 		most := us == calendar.MaxDuration || us == -calendar.MaxDuration
@@ -615,7 +618,7 @@ func (s *Setter) duration(v *expr.Vec, i int32, row int) (any, error) {
 	if !ok {
 		us = 0
 	}
-	us = calendar.RoundMicros(us, s.To.Scale)
+	us = calendar.CutMicros(us, s.To.Scale, s.cuts())
 	return types.Timespan(min(max(us, -calendar.MaxDuration), calendar.MaxDuration)), nil
 }
 

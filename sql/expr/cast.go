@@ -518,7 +518,7 @@ func (c *Caster) toDatetime(x *Vec, i int32, v *Vec) error {
 	if ok && c.To.Kind == Date {
 		p = calendar.DateOf(p)
 	} else if ok {
-		p, ok = calendar.Round(p, c.To.Scale)
+		p, ok = calendar.Cut(p, c.To.Scale, c.Env.Mode&TruncateFractions != 0)
 	}
 	if !ok {
 		if c.Env.Warn != nil {
@@ -549,7 +549,7 @@ func (c *Caster) parseDatetime(s string) (int64, bool) {
 	if p.Trailing && c.Env.Warn != nil {
 		c.Env.Note(1292, fmt.Sprintf("Truncated incorrect %s value: '%s'", strings.ToLower(kindOfDate(c.To)), s))
 	}
-	v, ok := p.Packed()
+	v, ok := p.Cut(c.Env.Mode&TruncateFractions != 0).Packed()
 	if ok && p.Zoned {
 		us := calendar.Micros(v) - int64(p.Offset)*1e6
 		if v, ok = calendar.FromMicros(us); ok {
@@ -605,9 +605,9 @@ func (c *Caster) toDuration(x *Vec, i int32, v *Vec) error {
 	case Datetime, Timestamp:
 		us = calendar.ClockOf(c.local(x.I[i]))
 	case Text, Bytes, Enum, Set:
-		us, _, in, ok = calendar.ParseDuration(string(x.AppendText(nil, i)))
+		us, _, in, ok = calendar.ParseDuration(string(x.AppendText(nil, i)), c.Env.Mode&TruncateFractions != 0)
 	case JSON:
-		us, _, in, ok = calendar.ParseDuration(jsonText(x.S[i]))
+		us, _, in, ok = calendar.ParseDuration(jsonText(x.S[i]), c.Env.Mode&TruncateFractions != 0)
 	default:
 		var n, frac int64
 		if n, frac, ok = NumberParts(x, i); ok {
@@ -615,7 +615,7 @@ func (c *Caster) toDuration(x *Vec, i int32, v *Vec) error {
 			us += frac
 		}
 	}
-	us = calendar.RoundMicros(us, c.To.Scale)
+	us = calendar.CutMicros(us, c.To.Scale, c.Env.Mode&TruncateFractions != 0)
 	if (!in || !ok) && c.Env.Warn != nil {
 		c.Env.Note(1292, fmt.Sprintf("Truncated incorrect time value: '%s'", x.AppendText(nil, i)))
 	}

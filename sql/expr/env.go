@@ -15,11 +15,9 @@ type Mode uint32
 
 // SQL modes.
 const (
-	ErrorForDivisionByZero Mode = 1 << iota
-	Strict
-	NoZeroDate
-	NoZeroInDate
-	NoBackslashEscapes
+	ErrorForDivisionByZero, Strict, NoZeroDate Mode = 1, 2, 4
+
+	NoZeroInDate, NoBackslashEscapes, TruncateFractions Mode = 8, 16, 32
 )
 
 // Memory accounts for what a statement keeps in memory, in bytes. Grow fails when a limit is

@@ -810,4 +810,4 @@ func (f *Call) Learn(r *sqltypes.Result) {
 }
 
 // off reports whether no statement of a session is taken.
-func (r *Runner) off(s *session.Session) bool { return r.Off || s.Foreign() }
+func (r *Runner) off(s *session.Session) bool { return r.Off || s.Foreign() || s.Truncates() }

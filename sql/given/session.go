@@ -62,7 +62,8 @@ func Environment(ctx *sql.Context, held func(int64) (func(), error)) (*expr.Env,
 	for name, bit := range map[string]expr.Mode{
 		"ERROR_FOR_DIVISION_BY_ZERO": expr.ErrorForDivisionByZero, "NO_ZERO_DATE": expr.NoZeroDate,
 		"NO_ZERO_IN_DATE": expr.NoZeroInDate, "NO_BACKSLASH_ESCAPES": expr.NoBackslashEscapes,
-		"STRICT_TRANS_TABLES": expr.Strict, "STRICT_ALL_TABLES": expr.Strict,
+		"TIME_TRUNCATE_FRACTIONAL": expr.TruncateFractions,
+		"STRICT_TRANS_TABLES":      expr.Strict, "STRICT_ALL_TABLES": expr.Strict,
 		"TRADITIONAL": expr.Strict | expr.NoZeroDate | expr.NoZeroInDate | expr.ErrorForDivisionByZero,
 	} {
 		if mode.ModeEnabled(name) {

@@ -8,7 +8,7 @@ import (
 )
 
 // idleModes are the modes of sql_mode that change nothing here.
-var idleModes = []string{"REAL_AS_FLOAT", "ALLOW_INVALID_DATES", "PAD_CHAR_TO_FULL_LENGTH", "TIME_TRUNCATE_FRACTIONAL"}
+var idleModes = []string{"REAL_AS_FLOAT", "ALLOW_INVALID_DATES", "PAD_CHAR_TO_FULL_LENGTH"}
 
 // WarnOfModes warns (1618) of the modes that a new value of a variable, which is sql_mode,
 // turns on without an effect.

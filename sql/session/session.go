@@ -90,8 +90,8 @@ type Session struct {
 	// LeavesAll: our own engine leaves all statements to go-mysql-server.
 	LeavesAll bool
 	workers   int // see Workers
-	// ansiQuotes and noEscapes are of sql_mode.
-	ansiQuotes, noEscapes bool
+	// ansiQuotes, noEscapes and truncates are of sql_mode.
+	ansiQuotes, noEscapes, truncates bool
 	// MaxTime is how long a SELECT may take, in ms; 0: as long as it takes.
 	MaxTime int64
 	// lockWait is how long its transactions wait for a lock, in s.

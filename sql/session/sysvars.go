@@ -220,12 +220,16 @@ func (s *Session) readTexts(ctx *sql.Context) {
 		text, _ := v.(string)
 		mode := sql.NewSqlModeFromString(text)
 		s.ansiQuotes, s.noEscapes = mode.AnsiQuotes(), mode.ModeEnabled("no_backslash_escapes")
+		s.truncates = mode.ModeEnabled("time_truncate_fractional")
 	}
 }
 
 // TextModes says how texts are to be read: whether what stands in double quotes is a name, and
 // whether a backslash in a literal is one.
 func (s *Session) TextModes() (ansiQuotes, noEscapes bool) { return s.ansiQuotes, s.noEscapes }
+
+// Truncates reports whether digits of a second that a column does not have are cut, not rounded.
+func (s *Session) Truncates() bool { return s.truncates }
 
 // NoteCost keeps the cost of a statement for the session's variables.
 func (s *Session) NoteCost(c StatementCost) { s.LastCost = c.Plus(s.PacketCost) }

@@ -40,12 +40,12 @@ func New(ctx *sql.Context, t *schema.Table, desc *schema.TableDesc, oc, nc *sql.
 	}
 	c := &Column{pos: pos, from: access.ValuesOf(ctx, t)}
 	from := c.from.Type(pos)
-	if !ours(from, expr.FromSQL(col.Type)) {
-		return nil, nil
-	}
 	env, err := given.Environment(ctx, nil)
 	if err != nil {
 		return nil, err
+	}
+	if !ours(from, expr.FromSQL(col.Type), env.Mode) {
+		return nil, nil
 	}
 	if c.to, err = assign.New(ctx, env, col, from); err != nil {
 		return nil, nil // a pair of types that we do not know
@@ -55,8 +55,9 @@ func New(ctx *sql.Context, t *schema.Table, desc *schema.TableDesc, oc, nc *sql.
 }
 
 // ours reports whether conversions between two types are ours. Those of times to times are the
-// engine's, with the zone of the session, and so are those of ENUM and SET, whose members it maps.
-func ours(from, to expr.Type) bool {
+// engine's, with the zone of the session, unless fractions are to be cut, and so are those of ENUM
+// and SET, whose members it maps.
+func ours(from, to expr.Type, mode expr.Mode) bool {
 	if from.Kind == expr.Enum || from.Kind == expr.Set {
 		return false
 	}
@@ -65,7 +66,7 @@ func ours(from, to expr.Type) bool {
 			return false
 		}
 	}
-	return !from.Temporal() || !to.Temporal()
+	return !from.Temporal() || !to.Temporal() || mode&expr.TruncateFractions != 0
 }
 
 // Rows are the rows of an iterator with the column converted.

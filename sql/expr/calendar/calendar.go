@@ -245,3 +245,19 @@ func Round(p int64, fsp int) (int64, bool) {
 	}
 	return FromMicros(Micros(p) + second)
 }
+
+// CutMicros cuts microseconds to digits of a second, towards zero, or rounds them.
+func CutMicros(us int64, fsp int, cut bool) int64 {
+	if cut {
+		return us - us%pow10[6-fsp]
+	}
+	return RoundMicros(us, fsp)
+}
+
+// Cut cuts a packed value to digits of a second, or rounds it as [Round] does.
+func Cut(p int64, fsp int, cut bool) (int64, bool) {
+	if us := p & (1<<24 - 1); cut {
+		return p - us%pow10[6-fsp], true
+	}
+	return Round(p, fsp)
+}

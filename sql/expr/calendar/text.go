@@ -97,6 +97,14 @@ type Parsed struct {
 	Zoned  bool
 }
 
+// Cut is the value with what is less than a microsecond cut, if cut is set.
+func (p Parsed) Cut(cut bool) Parsed {
+	if cut {
+		p.Nano = 0
+	}
+	return p
+}
+
 // Packed is the parsed value, rounded to microseconds.
 func (p Parsed) Packed() (int64, bool) {
 	v := Pack(p.T)
@@ -251,13 +259,14 @@ func finishDatetime(s *scanner, v, lens [7]int, fields int, zero bool) (Parsed, 
 }
 
 // ParseDuration reads a TIME: [-][days ]hh:mm:ss.ffffff, a number hhmmss, or a date with a time.
-// It clips to the largest TIME; in reports whether nothing was clipped or left over.
-func ParseDuration(text string) (us int64, digits int, in, ok bool) {
+// It clips to the largest TIME; in reports whether nothing was clipped or left over. cut says that
+// what is less than a microsecond is cut, and not rounded.
+func ParseDuration(text string, cut bool) (us int64, digits int, in, ok bool) {
 	s := &scanner{s: text}
 	s.skipSpace()
 	if s.left() >= 12 {
 		if p, ok := ParseDatetime(text); ok && p.Fields > 3 {
-			v, ok := p.Packed()
+			v, ok := p.Cut(cut).Packed()
 			return ClockOf(v), p.Digits, !p.Trailing, ok
 		}
 	}
@@ -280,7 +289,7 @@ func ParseDuration(text string) (us int64, digits int, in, ok bool) {
 		in = false
 	}
 	us = (int64(f[0])*24+int64(f[1]))*3600*second + int64(f[2]*60+f[3])*second + int64(frac)
-	if nano >= 500 {
+	if nano >= 500 && !cut {
 		us++
 	}
 	if us > MaxDuration {

@@ -397,7 +397,7 @@ func addTimeText(env *expr.Env, s string, us int64, v *expr.Vec, i int32) bool {
 		v.S[i] = string(calendar.AppendDatetime(nil, r, fsp(calendar.ClockOf(r))))
 		return ok
 	}
-	d, _, _, ok := calendar.ParseDuration(s)
+	d, _, _, ok := calendar.ParseDuration(s, false)
 	d = clipped(env, d+us, fsp(d+us))
 	v.S[i] = string(calendar.AppendDuration(nil, d, fsp(d)))
 	return ok
