@@ -15,9 +15,12 @@ type Mode uint32
 
 // SQL modes.
 const (
-	ErrorForDivisionByZero, Strict, NoZeroDate Mode = 1, 2, 4
-
-	NoZeroInDate, NoBackslashEscapes, TruncateFractions Mode = 8, 16, 32
+	ErrorForDivisionByZero Mode = 1 << iota
+	Strict
+	NoZeroDate
+	NoZeroInDate
+	NoBackslashEscapes
+	TruncateFractions // TIME_TRUNCATE_FRACTIONAL
 )
 
 // Memory accounts for what a statement keeps in memory, in bytes. Grow fails when a limit is
