@@ -45,11 +45,6 @@ func Refused(stmt sqlparser.Statement, text string) error {
 		if !bool(s.Local) && filesOff() {
 			return errFiles
 		}
-		switch strings.ToLower(s.Charset) {
-		case "", "utf8", "utf8mb3", "utf8mb4", "ascii", "binary":
-		default:
-			return NotYet("LOAD DATA in the character set "+s.Charset, "convert the file to UTF-8 before (iconv)")
-		}
 		return usesPartition(len(s.Partition) > 0)
 	case *sqlparser.Flush:
 		if s.Option != nil && s.Option.ReadLock {

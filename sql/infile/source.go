@@ -8,6 +8,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/godwitdb/godwit/sql/algebra"
+	"github.com/godwitdb/godwit/sql/charset"
 	"github.com/godwitdb/godwit/sql/exec"
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/tape"
@@ -27,6 +28,9 @@ type File struct {
 	After func(wait func())
 	// Keep has what is read kept, until Kept is called, so that it can be read again.
 	Keep bool
+	// Set is the character set of the file. Its lines, fields and places are those of its text in
+	// UTF-8.
+	Set *charset.Set
 	// Batch is how many lines a batch has at most.
 	Batch  int
 	layout Layout
@@ -142,6 +146,7 @@ func (f *File) open() (err error) {
 	if f.file, err = f.Open(); err != nil {
 		return err
 	}
+	f.file = f.Set.File(f.file)
 	if f.Keep {
 		if err := f.ctx.Mem.Grow(tape.Bytes); err != nil {
 			return errors.Join(err, f.file.Close())

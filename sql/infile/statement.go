@@ -7,6 +7,7 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 
 	"github.com/godwitdb/godwit/sql/bind"
+	"github.com/godwitdb/godwit/sql/charset"
 	"github.com/godwitdb/godwit/sql/expr"
 )
 
@@ -25,8 +26,8 @@ type Load struct {
 func left(reason string) error { return &bind.Unsupported{Reason: reason} }
 
 // Of reads a LOAD DATA. It returns nil of another statement, [bind.Unsupported] of one that is left
-// to go-mysql-server, and [bind.Refusal] (1235) of fields of fixed length. noEscapes says that
-// sql_mode has NO_BACKSLASH_ESCAPES.
+// to go-mysql-server, and [bind.Refusal] of fields of fixed length (1235), and of a character set
+// in which no files are read (1115, 1235). noEscapes says that sql_mode has NO_BACKSLASH_ESCAPES.
 func Of(stmt bind.Stmt, noEscapes bool) (*Load, error) {
 	n := bind.LoadOf(stmt)
 	if n == nil {
@@ -35,12 +36,11 @@ func Of(stmt bind.Stmt, noEscapes bool) (*Load, error) {
 	if !n.Client || n.Other {
 		return nil, left("LOAD DATA with other options")
 	}
-	switch n.Charset {
-	case "", "utf8", "utf8mb3", "utf8mb4", "ascii", "binary":
-	default:
-		return nil, left("LOAD DATA in another character set")
+	set, err := charset.OfFile(n.Charset)
+	if err != nil {
+		return nil, &bind.Refusal{Err: err}
 	}
-	l := &Load{Load: n, File: &File{skip: n.Skip, Batch: expr.BatchSize}}
+	l := &Load{Load: n, File: &File{skip: n.Skip, Batch: expr.BatchSize, Set: set}}
 	y := Layout{FieldEnd: "\t", LineEnd: "\n", Enclosed: -1, Escape: '\\'}
 	if noEscapes {
 		y.Escape = -1

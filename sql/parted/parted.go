@@ -203,6 +203,10 @@ func (l *Load) Told(err error, worded func(error) *mysql.SQLError) error {
 func (l *Load) in() string {
 	what := fmt.Sprintf("%d records, in %d transactions, are committed", l.rows, l.count)
 	rest := fmt.Sprintf("they are the first %d bytes of the file: load what is behind them (tail -c +%d)", l.place.Bytes, l.place.Bytes+1)
+	if name := l.file.Set.Name(); name != "" {
+		rest = fmt.Sprintf("they are the first %d bytes of the file in UTF-8: convert it from %s (iconv), and load what is behind them "+
+			"(tail -c +%d) with CHARACTER SET utf8mb4", l.place.Bytes, name, l.place.Bytes+1)
+	}
 	if l.place.Lines >= 0 {
 		rest = fmt.Sprintf("load the rest with IGNORE %d LINES", l.place.Lines)
 	}

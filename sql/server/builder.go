@@ -68,8 +68,7 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 	case *plan.PrepareQuery:
 		return nil, s.KeepText(ctx, n)
 	case *plan.LoadData:
-		infile.Prepare(ctx, n, s.LoadInfile)
-		return nil, nil
+		return nil, infile.Prepare(ctx, n, s.LoadInfile)
 	case *plan.TriggerBeginEndBlock:
 		return b.body(ctx, s, n, row)
 	case *plan.CreateView:

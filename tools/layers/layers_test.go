@@ -145,7 +145,7 @@ var allowed = map[string][]string{
 	// named locks belong to sessions of one node, and to no row
 	"sql/named": nil,
 	// infile makes a LOAD DATA an INSERT from its file, and knows no tables of the store
-	"sql/infile": {"sql/algebra", "sql/assign", "sql/bind", "sql/exec", "sql/expr", "sql/expr/calendar", "sql/tape"},
+	"sql/infile": {"sql/algebra", "sql/assign", "sql/bind", "sql/charset", "sql/exec", "sql/expr", "sql/expr/calendar", "sql/tape"},
 	// tape knows nothing of what it keeps
 	"sql/tape": {"base/sealed", "sql/exec/tempfile"},
 	// parted ends the transactions of a LOAD DATA, and knows none of its rows
