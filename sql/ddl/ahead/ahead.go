@@ -88,6 +88,11 @@ func (c *check) table(t sqlparser.TableName) *schema.Table {
 	return c.snap.Table(c.dbOf(t), t.Name.String())
 }
 
+func (c *check) temporary(t sqlparser.TableName) bool {
+	s := session.Of(c.ctx)
+	return s != nil && s.Temporary(c.dbOf(t), t.Name.String()) != nil
+}
+
 func (c *check) view(t sqlparser.TableName) bool {
 	return c.snap.View(c.dbOf(t), t.Name.String()) != nil
 }
@@ -132,7 +137,8 @@ func notA(db string, t sqlparser.TableName, kind string) error {
 	return mysql.NewSQLError(1347, "HY000", "'%s.%s' is not %s", db, t.Name.String(), kind)
 }
 
-// drop is what is wrong in DROP TABLE and DROP VIEW: all tables and views are there, or none goes.
+// drop is what is wrong in DROP [TEMPORARY] TABLE and DROP VIEW: all tables and views are there, or
+// none goes, as in MySQL 8.
 func (c *check) drop(n *sqlparser.DDL) error {
 	var missing []string
 	for _, t := range slices.Concat(n.FromTables, n.FromViews) {
@@ -140,7 +146,7 @@ func (c *check) drop(n *sqlparser.DDL) error {
 		if db == "" || c.builtin(db) || !c.may(t, sql.PrivilegeType_Drop) {
 			return nil
 		}
-		isTable, isView := c.table(t) != nil, c.view(t)
+		isTable, isView := c.table(t) != nil && (!n.Temporary || c.temporary(t)), c.view(t)
 		switch {
 		case len(n.FromViews) > 0 && isTable:
 			return notA(db, t, "VIEW")
