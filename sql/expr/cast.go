@@ -589,10 +589,13 @@ func NumberParts(x *Vec, i int32) (n, us int64, ok bool) {
 	default:
 		return 0, 0, false
 	}
-	var r apd.Decimal
+	var r, whole, part apd.Decimal
 	Rescale(&r, &d, 6)
-	v, ok := unscaled(&r)
-	return v / 1e6, v % 1e6, ok
+	r.Modf(&whole, &part) // both at once are too large for an int64: 14 digits of a date, and 6
+	n, err := whole.Int64()
+	Rescale(&part, &part, 6)
+	us, ok = unscaled(&part)
+	return n, us, ok && err == nil
 }
 
 func (c *Caster) toDuration(x *Vec, i int32, v *Vec) error {
