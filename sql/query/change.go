@@ -21,6 +21,7 @@ import (
 	"github.com/godwitdb/godwit/sql/infile"
 	"github.com/godwitdb/godwit/sql/prefetch"
 	"github.com/godwitdb/godwit/sql/result"
+	"github.com/godwitdb/godwit/sql/returning"
 	"github.com/godwitdb/godwit/sql/rowlist"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
@@ -57,6 +58,8 @@ type change struct {
 	firing  map[*bind.Target]*triggers
 	load    *loading     // of a statement that writes rows while it reads others
 	file    *infile.Load // of LOAD DATA
+	ret     *returning.Rows
+	to      returned // takes ret
 }
 
 // target is a table whose rows are changed.
@@ -83,8 +86,8 @@ type target struct {
 
 // change runs a statement that changes rows; done is false if the engine has to.
 func (r *Runner) change(ctx *sql.Context, s *session.Session, in *inside, text string, client bool,
-	params func(sql.CollationID) ([]expr.Node, error)) (res *result.Change, done bool, err error) {
-	c := &change{}
+	params func(sql.CollationID) ([]expr.Node, error), to returned) (res *result.Change, done bool, err error) {
+	c := &change{to: to}
 	st, err := r.prepareIn(ctx, s, in, text, params, func(st *statement, text string, given []expr.Node) error {
 		c.statement, st.client = st, client
 		return c.make(text, given)
@@ -115,6 +118,7 @@ func (c *change) make(text string, params []expr.Node) error {
 		told(id)
 		c.told = &id
 	}
+	tree, list := returning.Cut(tree)
 	c.tree, c.params = tree, params
 	if c.c, err = bind.BindChange(tree, st.facts(params)); err != nil {
 		return err
@@ -147,7 +151,7 @@ func (c *change) make(text string, params []expr.Node) error {
 			return err
 		}
 	}
-	return nil
+	return c.returns(list, params)
 }
 
 // plan makes the operators of the query, if there is one.
@@ -313,7 +317,7 @@ func (c *change) run() (res *result.Change, done bool, err error) {
 	explicit := s.Explicit(ctx)
 	s.Stmt.Planned, s.Stmt.Writes, s.Stmt.Locks = true, true, false
 	s.Stmt.PerRow = c.ignore || c.ins.meets() || len(c.firing) > 0
-	s.Stmt.Blind = c.ins != nil && !explicit && !s.Stmt.PerRow
+	s.Stmt.Blind = c.ins != nil && !explicit && !s.Stmt.PerRow && !c.ret.Asks()
 	t := s.Txn()
 	if t == nil {
 		t = session.NewTxn(s)
@@ -329,6 +333,7 @@ func (c *change) run() (res *result.Change, done bool, err error) {
 	c.mayFlow(explicit)
 	defer func() {
 		c.load.end()
+		c.ret.End()
 		for _, t := range c.targets {
 			t.pending.End()
 		}
@@ -353,6 +358,9 @@ func (c *change) run() (res *result.Change, done bool, err error) {
 		return nil, true, c.load.told(err)
 	}
 	c.counted(res)
+	if err = c.give(res); err != nil {
+		return nil, true, err
+	}
 	return res, true, c.file.Remember()
 }
 
@@ -574,6 +582,9 @@ func (c *change) apply() (*result.Change, error) {
 			break
 		}
 	}
+	if err == nil {
+		err = c.computed()
+	}
 	for _, w := range writers {
 		if err == nil {
 			err = w.to.StatementComplete(c.ctx)
@@ -665,6 +676,9 @@ func (w *writer) one(i int) (n int, err error) {
 			n = 1
 		}
 	}
+	if err == nil && (n > 0 || w.ins != nil) {
+		return n, w.ret.Add(w.last)
+	}
 	if err == nil {
 		return n, nil
 	}
@@ -704,6 +718,8 @@ type writer struct {
 	e   *table.Editor
 	to  editor // e, or what follows foreign keys
 	res *result.Change
+	// last is the row that was written last, or deleted.
+	last sql.Row
 }
 
 // stored deletes or updates a row.
@@ -739,6 +755,7 @@ func (w *writer) changed(p *rowlist.Row) (at kv.Row, old, row sql.Row, err error
 		old[s.Pos] = p.Vals[len(w.sets)+k]
 	}
 	if w.c.Kind == bind.Delete {
+		w.last = old
 		return at, old, nil, nil
 	}
 	row = old.Copy()
@@ -786,6 +803,7 @@ func (w *writer) insert(p *rowlist.Row, number int) error {
 		return err
 	}
 	w.inserted(p.Vals, counted)
+	w.last = p.Vals
 	if err := w.to.Insert(w.ctx, p.Vals); err != nil {
 		return err
 	}

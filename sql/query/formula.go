@@ -7,6 +7,7 @@ import (
 	"github.com/godwitdb/godwit/sql/assign"
 	"github.com/godwitdb/godwit/sql/bind"
 	"github.com/godwitdb/godwit/sql/expr"
+	"github.com/godwitdb/godwit/sql/lookup"
 )
 
 // rowset is rows of a table as formulas see them: of each row as it is stored, and of the row that
@@ -63,7 +64,7 @@ func (c *change) compile(env *expr.Env, t *target, fs []bind.Formula, ids []expr
 			out = append(out, k)
 			continue
 		}
-		if k.expr, err = c.over(f.Node, ids, env); err != nil {
+		if k.expr, err = lookup.Compile(f.Node, ids, env, c.lookups()); err != nil {
 			return nil, left("expression of a definition")
 		}
 		if f.Col < 0 {

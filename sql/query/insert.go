@@ -529,6 +529,7 @@ func (w *writer) meet(p *rowlist.Row, number int) (changed int, err error) {
 		switch {
 		case err == nil:
 			w.inserted(row, counted)
+			w.last = row
 			_, err := w.fire(false, "insert", nil, row)
 			return changed + 1, err
 		case !duplicate:
@@ -603,6 +604,7 @@ func (w *writer) instead(old, row sql.Row, number int) (int, error) {
 	if err == nil && w.fires.has(true, "update") {
 		changed, check, err = w.beforeInstead(old, next, changed, check, number)
 	}
+	w.last = next
 	switch {
 	case err != nil:
 		return 0, err

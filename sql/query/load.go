@@ -180,7 +180,7 @@ func (l *loading) begun() bool { return l != nil && l.file != nil && l.file.Open
 
 // mayFlow has a statement write rows while it reads others, if it may.
 func (c *change) mayFlow(explicit bool) {
-	if t := c.targets[0].st; c.load == nil && c.in == nil && len(c.firing)+len(c.links) == 0 && !c.calls.any() &&
+	if t := c.targets[0].st; c.load == nil && c.ret == nil && c.in == nil && len(c.firing)+len(c.links) == 0 && !c.calls.any() &&
 		!t.IsTemporary() && flow.May(c.c, c.statement.plan, t.Def) {
 		c.load = &loading{c: c, streams: !explicit}
 	}

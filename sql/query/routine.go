@@ -18,6 +18,7 @@ import (
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/oneshot"
 	"github.com/godwitdb/godwit/sql/program"
+	"github.com/godwitdb/godwit/sql/returning"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/token"
@@ -480,9 +481,10 @@ func (p *routine) run(f *program.Frame, text string) error {
 		}
 		return err
 	case token.Changing:
-		res, done, err := p.r.change(p.ctx, p.s, p.inside(f), text, false, noParams)
+		res, done, err := p.r.change(p.ctx, p.s, p.inside(f), text, false, noParams,
+			func(out *returning.Rows, _ []*querypb.Field) error { return p.show(out.Schema(), out.Boxed) })
 		if done || err != nil {
-			if res != nil {
+			if res != nil && !res.Returned {
 				p.ctx.GetLastQueryInfo().RowCount.Store(int64(res.Affected()))
 			}
 			return err

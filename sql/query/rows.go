@@ -3,10 +3,12 @@ package query
 import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
+	querypb "github.com/dolthub/vitess/go/vt/proto/query"
 
 	"github.com/godwitdb/godwit/sql/expr"
 	"github.com/godwitdb/godwit/sql/program"
 	"github.com/godwitdb/godwit/sql/result"
+	"github.com/godwitdb/godwit/sql/returning"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/token"
 )
@@ -24,8 +26,14 @@ func (r *Runner) Rows(ctx *sql.Context, s *session.Session, text string,
 	}
 	given := func(sql.CollationID) ([]expr.Node, error) { return params, nil }
 	if kind == token.Changing {
-		res, done, err := r.change(ctx, s, nil, text, false, given)
-		if err != nil || !done {
+		res, done, err := r.change(ctx, s, nil, text, false, given, func(out *returning.Rows, _ []*querypb.Field) error {
+			sch, rows = out.Schema(), out.Boxed
+			return nil
+		})
+		if err != nil || !done || res.Returned {
+			if err == nil && done {
+				return sch, rows, true, nil
+			}
 			return nil, nil, done, engineError(err)
 		}
 		return types.OkResultSchema, []sql.Row{{res.OK()}}, true, nil

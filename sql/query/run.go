@@ -29,6 +29,7 @@ import (
 	"github.com/godwitdb/godwit/sql/prefetch"
 	"github.com/godwitdb/godwit/sql/program"
 	"github.com/godwitdb/godwit/sql/result"
+	"github.com/godwitdb/godwit/sql/returning"
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
@@ -195,12 +196,18 @@ func (r *Runner) Try(ctx context.Context, s *session.Session, c *mysql.Conn, tex
 	defer r.Engine.ProcessList.EndQuery(sctx)
 	params := given.Params(binds)
 	if kind == token.Changing {
-		res, done, err := r.change(sctx, s, nil, text, true, params)
+		res, done, err := r.change(sctx, s, nil, text, true, params, func(rows *returning.Rows, fields []*querypb.Field) error {
+			*sent = true
+			return rows.Send(fields, send)
+		})
 		if err != nil {
 			return done, clientError(err)
 		}
 		if !done {
 			return false, nil
+		}
+		if res.Returned {
+			return true, nil
 		}
 		*sent = true
 		return true, send(res.Result())

@@ -20,6 +20,7 @@ type Change struct {
 	ID               uint64               // LAST_INSERT_ID, as the client is told it
 	Counted          bool                 // the counter has given a value, which is ID
 	Info             func(*Change) string // of LOAD DATA
+	Returned         bool                 // the client gets rows in place of the result (RETURNING)
 	Found            bool                 // the client counts rows that were found, and not those that were changed
 }
 

@@ -141,6 +141,8 @@ func (p *parser) ParseWithOptions(ctx context.Context, query string, delim rune,
 	if err != nil || ddl.MakesProcedure(ctx, query, stmt) {
 		if own := ddl.ProgramTree(rewrite.Text(query), o); own != nil {
 			stmt, q, rest, err = own, rewrite.Text(query), "", nil
+		} else if d := rewrite.Returning(ctx, query, token.Mode{ANSIQuotes: o.AnsiQuotes}, o); d != nil {
+			stmt, q, rest, err = d, query, "", nil
 		} else if lacks := rewrite.Unparsed(query); lacks != nil {
 			return p.refused(lacks), query, "", nil
 		} else if bad := ddl.Misshapen(query, o); bad != nil && err == nil {
@@ -201,6 +203,8 @@ func (p *parser) ParseOneWithOptions(ctx context.Context, query string, o sqlpar
 	if err != nil {
 		if own := ddl.ProgramTree(text, o); own != nil {
 			stmt, n, err = own, len(text), nil
+		} else if d := rewrite.Returning(ctx, text, token.Mode{ANSIQuotes: o.AnsiQuotes}, o); d != nil {
+			stmt, n, err = d, len(text), nil
 		} else if lacks := rewrite.Unparsed(text); lacks != nil {
 			stmt, n, err = p.refused(lacks), len(text), nil
 		}

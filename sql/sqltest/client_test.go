@@ -79,7 +79,7 @@ func (c *client) execute(st *sql.Stmt, q string, f flags, args ...any) string {
 }
 
 func (c *client) answer(f flags, q string, query func(string) (*sql.Rows, error), exec func(string) (sql.Result, error)) string {
-	if slices.Contains(queries, firstWord(q)) {
+	if slices.Contains(queries, firstWord(q)) || strings.Contains(q, " RETURNING ") {
 		rows, err := query(q)
 		if err != nil {
 			return errorText(err, f)

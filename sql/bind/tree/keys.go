@@ -27,6 +27,9 @@ func KeysOf(text, db string, keyOf func(table string) []string) *Keys {
 	if err != nil {
 		return p
 	}
+	if r, ok := stmt.(*Returning); ok {
+		stmt = r.StmtNode
+	}
 	if a, ok := stmt.(*Aliased); ok {
 		stmt = a.InsertStmt
 	}

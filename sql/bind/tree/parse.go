@@ -72,6 +72,25 @@ func (m Mode) parser() (out mysql.SQLMode) {
 
 // Parse parses one statement.
 func Parse(text string, m Mode) (ast.StmtNode, error) {
+	n, err := parse(text, m, single)
+	if errors.Is(err, ErrSyntax) {
+		if r := parseReturning(text, m); r != nil {
+			return r, nil
+		}
+	}
+	return n, err
+}
+
+// single is the statement of a text that has no others.
+func single(stmts []ast.StmtNode) (ast.StmtNode, error) {
+	if len(stmts) != 1 {
+		return nil, ErrSeveral
+	}
+	return stmts[0], nil
+}
+
+// parse parses a text, of whose statements one is made.
+func parse(text string, m Mode, made func([]ast.StmtNode) (ast.StmtNode, error)) (ast.StmtNode, error) {
 	p := parsers.Get().(*parser.Parser)
 	defer parsers.Put(p)
 	p.SetSQLMode(m.parser())
@@ -81,26 +100,38 @@ func Parse(text string, m Mode) (ast.StmtNode, error) {
 	text, tables := cutJSONTables(plainAsOf(signJoins(text), m), m)
 	stmts, _, err := p.Parse(text, "", "")
 	if err != nil {
-		if plain, alias := cutRowAlias(text); alias.Name != "" {
-			if stmts, _, err = p.Parse(plain, "", ""); err == nil && len(stmts) == 1 {
-				if n, ok := stmts[0].(*ast.InsertStmt); ok && n.Select == nil && putJSONTables(n, tables) {
-					putJoins(n, text)
-					number(n)
-					return &Aliased{n, alias}, nil
-				}
-			}
+		if stmts = parseAliased(p, text); stmts == nil {
+			return nil, ErrSyntax
 		}
+	}
+	stmt, err := made(stmts)
+	if err != nil {
+		return nil, err
+	}
+	if !putJSONTables(stmt, tables) {
 		return nil, ErrSyntax
 	}
-	if len(stmts) != 1 {
-		return nil, ErrSeveral
+	putJoins(stmt, text)
+	number(stmt)
+	return stmt, nil
+}
+
+// parseAliased parses an INSERT whose rows have a name; nil if the text is none.
+func parseAliased(p *parser.Parser, text string) []ast.StmtNode {
+	plain, alias := cutRowAlias(text)
+	if alias.Name == "" {
+		return nil
 	}
-	if !putJSONTables(stmts[0], tables) {
-		return nil, ErrSyntax
+	stmts, _, err := p.Parse(plain, "", "")
+	if err != nil || len(stmts) == 0 {
+		return nil
 	}
-	putJoins(stmts[0], text)
-	number(stmts[0])
-	return stmts[0], nil
+	n, ok := stmts[0].(*ast.InsertStmt)
+	if !ok || n.Select != nil {
+		return nil
+	}
+	stmts[0] = &Aliased{n, alias}
+	return stmts
 }
 
 // number gives the parameters their numbers, by where they stand.

@@ -60,6 +60,9 @@ type accessFinder struct {
 
 // begin notes the kind of the statement, and which tables it changes.
 func (f *accessFinder) begin(stmt ast.StmtNode) bool {
+	if r, ok := stmt.(*Returning); ok {
+		stmt = r.StmtNode
+	}
 	if a, ok := stmt.(*Aliased); ok {
 		stmt = a.InsertStmt
 	}

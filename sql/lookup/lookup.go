@@ -1,4 +1,6 @@
-package query
+// Package lookup evaluates expressions with subqueries over rows that are in no table: new ones,
+// those that they meet, and those that are gone.
+package lookup
 
 import (
 	"strings"
@@ -10,10 +12,17 @@ import (
 	"github.com/godwitdb/godwit/sql/opt"
 )
 
-// lookup is an expression with subqueries over rows that are in no table: new ones, and those that
-// they meet. It is a query over these rows, which is planned for each batch.
+// Statement is the statement of an expression.
+type Statement struct {
+	Next    expr.ColID // the first number that no column of the expression has
+	Options opt.Options
+	// Context makes what a query of it runs in, with its memory.
+	Context func() *exec.Ctx
+}
+
+// lookup is a query over the rows of a batch, which is planned for each of them.
 type lookup struct {
-	c    *change
+	Statement
 	env  *expr.Env
 	node expr.Node
 	ids  []expr.ColID // of the batch
@@ -21,18 +30,12 @@ type lookup struct {
 	out  expr.Vec
 }
 
-// over compiles an expression over the columns ids.
-func (c *change) over(n expr.Node, ids []expr.ColID, env *expr.Env) (expr.Expr, error) {
-	subs := false
-	expr.Walk(n, func(n expr.Node) bool {
-		_, ok := n.(*expr.Sub)
-		subs = subs || ok
-		return !subs
-	})
-	if !subs {
+// Compile compiles an expression over the columns ids.
+func Compile(n expr.Node, ids []expr.ColID, env *expr.Env, st Statement) (expr.Expr, error) {
+	if !expr.HasSub(n) {
 		return expr.Compile(n, ids, env)
 	}
-	l := &lookup{c: c, env: env, node: n, ids: ids}
+	l := &lookup{Statement: st, env: env, node: n, ids: ids}
 	used := map[expr.ColID]bool{}
 	expr.Cols(n, func(id expr.ColID) { used[id] = true })
 	for i, id := range ids {
@@ -52,7 +55,7 @@ func (l *lookup) Eval(b *expr.Batch, sel []int32) (*expr.Vec, error) {
 	if len(sel) == 0 {
 		return &l.out, nil
 	}
-	number := l.c.c.Next
+	number := l.Next
 	v := &algebra.Values{IDs: []expr.ColID{number}}
 	for _, at := range l.used {
 		v.IDs = append(v.IDs, l.ids[at])
@@ -77,7 +80,7 @@ func (l *lookup) Eval(b *expr.Batch, sel []int32) (*expr.Vec, error) {
 
 // run keeps the values that the query yields.
 func (l *lookup) run(q *bind.Query) error {
-	options := l.c.r.Options
+	options := l.Options
 	options.Locking = true
 	plan, err := opt.Optimize(q, l.env, options)
 	if err != nil {
@@ -91,8 +94,8 @@ func (l *lookup) run(q *bind.Query) error {
 	for i, id := range op.Cols() {
 		at[id] = i
 	}
-	ec := l.c.paced()
-	ec.Mem, ec.Env = l.c.mem, l.env
+	ec := l.Context()
+	ec.Env = l.env
 	defer op.Close()
 	if err := op.Open(ec); err != nil {
 		return err
