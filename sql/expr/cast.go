@@ -593,7 +593,6 @@ func NumberParts(x *Vec, i int32) (n, us int64, ok bool) {
 	Rescale(&r, &d, 6)
 	r.Modf(&whole, &part) // both at once are too large for an int64: 14 digits of a date, and 6
 	n, err := whole.Int64()
-	Rescale(&part, &part, 6)
 	us, ok = unscaled(&part)
 	return n, us, ok && err == nil
 }

@@ -13,7 +13,6 @@ import (
 // Mode are the SQL modes that expressions look at.
 type Mode uint32
 
-// SQL modes.
 const (
 	ErrorForDivisionByZero Mode = 1 << iota
 	Strict
@@ -23,8 +22,7 @@ const (
 	TruncateFractions // TIME_TRUNCATE_FRACTIONAL
 )
 
-// Memory accounts for what a statement keeps in memory, in bytes. Grow fails when a limit is
-// reached.
+// Memory accounts for what a statement keeps in memory, in bytes. Grow fails at a limit.
 type Memory interface {
 	Grow(n int64) error
 	Shrink(n int64)
