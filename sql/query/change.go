@@ -526,10 +526,10 @@ func (c *change) keep(t *target, b *expr.Batch, i int32) error {
 
 // twice reports whether a row has come before in a statement over several tables.
 func (c *change) twice(t *target, stored string) (bool, error) {
-	row, ok := access.StoredRow(stored)
-	if t.seen == nil || !ok {
+	if t.seen == nil {
 		return false, nil
 	}
+	row, _ := access.StoredRow(stored) // who writes it says that it is none
 	if t.seen[string(row.Key)] {
 		return true, nil
 	}
