@@ -26,8 +26,6 @@ func (x *exprs) function(n *ast.FuncCallExpr) (expr.Node, error) {
 		return x.temporal(name, n.Args[0])
 	case "convert":
 		return x.convertUsing(n)
-	case "isnull":
-		name = "isnull"
 	}
 	if name == "grouping" {
 		return x.isGrouping(n.Args)

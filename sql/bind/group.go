@@ -141,7 +141,13 @@ func (q *query) group(rel algebra.Rel, c *clauses, g *ast.GroupByClause) (algebr
 		return rel, nil
 	}
 	q.sealed, q.keyed = true, g != nil
-	q.closure()
+	keys := map[expr.ColID]bool{}
+	for _, k := range q.keys {
+		if c, ok := k.Node.(*expr.Col); ok {
+			keys[c.ID] = true
+		}
+	}
+	q.closed = algebra.Determined(rel, keys)
 	var err error
 	for i := range q.items {
 		q.place = fmt.Sprintf("expression #%d of SELECT list", i+1)
@@ -149,18 +155,23 @@ func (q *query) group(rel algebra.Rel, c *clauses, g *ast.GroupByClause) (algebr
 			return nil, err
 		}
 	}
-	q.place = ""
 	for i := range c.having {
+		q.place = "expression #1 of HAVING clause"
 		if c.having[i], err = q.regroup(c.having[i]); err != nil {
 			return nil, err
 		}
 	}
+	if g == nil {
+		c.order = nil // of one row
+	}
 	for i := range c.order {
+		q.place = fmt.Sprintf("expression #%d of ORDER BY clause", i+1)
 		if c.order[i].Expr, err = q.regroup(c.order[i].Expr); err != nil {
 			return nil, err
 		}
 	}
 	for _, w := range q.wins {
+		q.place = fmt.Sprintf("expression #%d of SELECT list", 1+max(0, slices.IndexFunc(q.items, w.in)))
 		if err := w.mapNodes(q.regroup); err != nil {
 			return nil, err
 		}
@@ -177,6 +188,11 @@ func (q *query) regroup(n expr.Node) (expr.Node, error) {
 		}
 	}
 	switch n := n.(type) {
+	case *expr.Call:
+		if n.Fn.Name == "any_value" { // which row of a group its columns are of does not matter
+			defer func(was bool) { q.anyValue = was }(q.anyValue)
+			q.anyValue = true
+		}
 	case *expr.Col:
 		if args, ok := q.groupings[n.ID]; ok {
 			return q.grouping(args)
@@ -287,20 +303,18 @@ func (q *query) grouped1(id expr.ColID, name string, t expr.Type) error {
 			return nil
 		}
 	}
+	if q.b.s.Mode.OnlyFullGroupBy && !q.closed[id] && !q.anyValue {
+		if q.keyed {
+			return fail(1055, "42000", "E%s is not in GROUP BY clause and contains nonaggregated column '%s' which is not functionally "+
+				"dependent on columns in GROUP BY clause; this is incompatible with sql_mode=only_full_group_by", q.place[1:], q.fullName(id))
+		}
+		return fail(1140, "42000", "In aggregated query without GROUP BY, %s contains nonaggregated column '%s'; "+
+			"this is incompatible with sql_mode=only_full_group_by", q.place, q.fullName(id))
+	}
 	for _, a := range q.aggs {
 		if a.ID == id {
 			return nil
 		}
-	}
-	if q.b.s.Mode.OnlyFullGroupBy && !q.closed[id] {
-		if len(q.keys) == 0 && q.place != "" && !q.keyed {
-			return fail(1140, "42000", "In aggregated query without GROUP BY, %s contains nonaggregated column '%s'; "+
-				"this is incompatible with sql_mode=only_full_group_by", q.place, q.fullName(id))
-		}
-		return unsupported("ONLY_FULL_GROUP_BY")
-	}
-	if q.level != 0 {
-		return unsupported("ROLLUP beside a column that is no key")
 	}
 	t.NotNull = false
 	a, err := expr.NewAgg(expr.LookupAgg("any_value"), []expr.Node{&expr.Col{ID: id, Name: name, T: t}}, false, nil, "")
@@ -315,91 +329,4 @@ func (q *query) grouped1(id expr.ColID, name string, t expr.Type) error {
 func (q *query) fullName(id expr.ColID) string {
 	c := q.ownColumn(id)
 	return tree.Qualified(c.org.DB, c.table, c.name)
-}
-
-// closure finds the columns that have one value in each group: the keys, what conditions make equal
-// to them or to constants, and the rows of tables of which a unique key is among them.
-func (q *query) closure() {
-	q.closed = map[expr.ColID]bool{}
-	for _, k := range q.keys {
-		if c, ok := k.Node.(*expr.Col); ok {
-			q.closed[c.ID] = true
-		}
-	}
-	tables := q.tables()
-	for more := true; more; {
-		more = false
-		for _, f := range q.facts {
-			more = q.follow(f) || more
-		}
-		for _, t := range tables {
-			more = q.whole(t) || more
-		}
-	}
-}
-
-// follow adds what an equality determines.
-func (q *query) follow(f expr.Node) bool {
-	c, ok := f.(*expr.Call)
-	if !ok || c.Fn.Name != "=" {
-		return false
-	}
-	return q.determined(c.Args[0], c.Args[1]) || q.determined(c.Args[1], c.Args[0])
-}
-
-func (q *query) determined(a, b expr.Node) bool {
-	c, ok := a.(*expr.Col)
-	if !ok || q.closed[c.ID] || c.T.Stringy() && !expr.Equal(a, b) && !b.Type().Same(c.T) {
-		return false
-	}
-	all := true
-	expr.Walk(b, func(n expr.Node) bool {
-		switch n := n.(type) {
-		case *expr.Col:
-			all = all && (q.closed[n.ID] || q.ownColumn(n.ID) == nil)
-		case *expr.Const, *expr.Param, *expr.Cast:
-		default:
-			all = false
-		}
-		return all
-	})
-	if all {
-		q.closed[c.ID] = true
-	}
-	return all
-}
-
-// tables are the base tables of FROM, by the columns that the query can name.
-func (q *query) tables() (out []*algebra.Scan) {
-	algebra.Walk(q.fromRel, func(r algebra.Rel) bool {
-		switch r := r.(type) {
-		case *algebra.Scan:
-			out = append(out, r)
-		case *algebra.Join, *algebra.Filter:
-			return true
-		}
-		return false
-	})
-	return out
-}
-
-// whole adds all columns of a table of which a key is determined.
-func (q *query) whole(s *algebra.Scan) bool {
-	cols := s.Table.Columns()
-	for _, x := range s.Table.Indexes() {
-		key := x.Unique || x.Primary
-		for _, c := range x.Cols {
-			key = key && q.closed[s.IDs[c.Col]] && c.Prefix == 0 && cols[c.Col].Type.NotNull
-		}
-		if !key || len(x.Cols) == 0 {
-			continue
-		}
-		more := false
-		for _, id := range s.IDs {
-			more = more || !q.closed[id]
-			q.closed[id] = true
-		}
-		return more
-	}
-	return false
 }

@@ -23,13 +23,14 @@ type query struct {
 	facts []expr.Node
 	items []item
 	// aliases are the numbers of items that are no columns of FROM.
-	aliases map[expr.ColID]bool
-	aggs    []algebra.Agg
-	wins    []*window
-	specs   map[string]*ast.WindowSpec
-	keys    []algebra.Item
-	grouped bool
-	keyed   bool // there is GROUP BY
+	aliases  map[expr.ColID]bool
+	aggs     []algebra.Agg
+	wins     []*window
+	specs    map[string]*ast.WindowSpec
+	keys     []algebra.Item
+	grouped  bool
+	keyed    bool // there is GROUP BY
+	anyValue bool // inside of ANY_VALUE
 	// level is the column that says how many keys a row of ROLLUP has lost; 0: no ROLLUP.
 	level expr.ColID
 	// groupings are the calls of GROUPING, by the columns that stand for them.

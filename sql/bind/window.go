@@ -17,6 +17,12 @@ type window struct {
 	f         algebra.WinFunc
 }
 
+// in reports whether an item of the SELECT list has the value of the function.
+func (w *window) in(it item) (found bool) {
+	expr.Cols(it.node, func(id expr.ColID) { found = found || id == w.f.ID })
+	return found
+}
+
 // mapNodes replaces all expressions of a window function.
 func (w *window) mapNodes(f func(expr.Node) (expr.Node, error)) (err error) {
 	one := func(n *expr.Node) {

@@ -35,6 +35,8 @@ func init() {
 		&expr.Func{Name: "greatest", Min: 2, Max: -1, Derive: deriveExtreme, Eval: evalExtreme(1)},
 		&expr.Func{Name: "least", Min: 2, Max: -1, Derive: deriveExtreme, Eval: evalExtreme(-1)},
 		&expr.Func{Name: "collate", Min: 2, Max: 2, Derive: deriveCollate, Eval: evalFirst},
+		// ANY_VALUE is its argument: what it does is done by who binds GROUP BY.
+		&expr.Func{Name: "any_value", Min: 1, Max: 1, Derive: func(c *expr.Call) error { c.T = c.Args[0].Type(); return nil }, Eval: evalFirst},
 		&expr.Func{Name: "binary", Min: 1, Max: 1, Derive: func(c *expr.Call) error {
 			c.Args[0] = expr.CastTo(c.Args[0], expr.TextType(0, sql.Collation_binary, expr.CoerceImplicit))
 			c.T = c.Args[0].Type()

@@ -413,7 +413,22 @@ func registerFormat() {
 			}
 			return nil
 		})}.register()
+	sig{names: "get_format", min: 2, max: 2, args: "s", ret: orNull(textFrom(func(*expr.Call) int { return 17 }, 1)),
+		make: plain(func(a []*expr.Vec, i int32, v *expr.Vec) error {
+			if v.S[i] = formats[a[0].S[i]][strings.ToUpper(a[1].S[i])]; v.S[i] == "" {
+				v.SetNull(int(i))
+			}
+			return nil
+		})}.register()
 	sig{names: "str_to_date", min: 2, max: 2, args: "s", ret: strToDateType, make: makeStrToDate}.register()
+}
+
+// formats are what GET_FORMAT knows. (The binder says "datetime" for TIMESTAMP, too.)
+var formats = map[string]map[string]string{
+	"date": {"USA": "%m.%d.%Y", "JIS": "%Y-%m-%d", "ISO": "%Y-%m-%d", "EUR": "%d.%m.%Y", "INTERNAL": "%Y%m%d"},
+	"time": {"USA": "%h:%i:%s %p", "JIS": "%H:%i:%s", "ISO": "%H:%i:%s", "EUR": "%H.%i.%s", "INTERNAL": "%H%i%s"},
+	"datetime": {"USA": "%Y-%m-%d %H.%i.%s", "JIS": "%Y-%m-%d %H:%i:%s", "ISO": "%Y-%m-%d %H:%i:%s",
+		"EUR": "%Y-%m-%d %H.%i.%s", "INTERNAL": "%Y%m%d%H%i%s"},
 }
 
 func strToDateType(c *expr.Call) (expr.Type, error) {
