@@ -127,7 +127,7 @@ func (c *check) wrong(stmt sqlparser.Statement) error {
 		case strings.EqualFold(n.Action, sqlparser.DropStr):
 			return c.drop(n)
 		case n.TableSpec != nil && strings.EqualFold(n.Action, sqlparser.CreateStr):
-			return created(n.TableSpec)
+			return created(n.Table.Name.String(), n.TableSpec)
 		}
 	}
 	return nil
@@ -164,7 +164,7 @@ func (c *check) drop(n *sqlparser.DDL) error {
 const primaryKey sqlparser.ColumnKeyOption = 1
 
 // created is what is wrong in the definition of a table.
-func created(t *sqlparser.TableSpec) error {
+func created(name string, t *sqlparser.TableSpec) error {
 	primaries := 0
 	names := map[string]bool{}
 	for _, c := range t.Columns {
@@ -190,5 +190,5 @@ func created(t *sqlparser.TableSpec) error {
 			}
 		}
 	}
-	return nil
+	return overCounter(name, nil, []*sqlparser.TableSpec{t}, nil, nil)
 }

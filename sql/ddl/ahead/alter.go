@@ -25,7 +25,7 @@ type alter struct {
 // 1061 for names that there would be twice, 1072 for keys of columns that are not there, 1091 and
 // 1176 for what cannot be dropped or renamed, 1068 for a second primary key, 1090 for the last
 // column, 1553 for a key that a foreign key needs, 3108, 3766 and 3959 for columns that an
-// expression needs.
+// expression needs, 3109, 3771 and 3818 for an expression over the AUTO_INCREMENT column.
 func alters(snap *schema.Snapshot, d *schema.TableDesc, n *sqlparser.AlterTable) error {
 	a := &alter{snap: snap, d: d, to: map[string]string{}, names: map[string]bool{}}
 	for i := range d.Cols {
@@ -61,6 +61,9 @@ func alters(snap *schema.Snapshot, d *schema.TableDesc, n *sqlparser.AlterTable)
 		}
 	}
 	if err := a.needed(); err != nil {
+		return err
+	}
+	if err := a.counter(n); err != nil {
 		return err
 	}
 	return a.keys(n)
@@ -182,6 +185,25 @@ func (a *alter) needed() error {
 	return nil
 }
 
+// counter is the error for an expression over the AUTO_INCREMENT column.
+func (a *alter) counter(n *sqlparser.AlterTable) error {
+	var specs []*sqlparser.TableSpec
+	dropped := map[string]bool{}
+	for _, c := range n.Statements {
+		switch {
+		case c.TableSpec == nil:
+		case strings.EqualFold(c.ConstraintAction, sqlparser.DropStr):
+			for _, x := range c.TableSpec.Constraints {
+				dropped[strings.ToLower(x.Name)] = true
+			}
+		default:
+			specs = append(specs, c.TableSpec)
+		}
+	}
+	stays := func(name string) bool { _, ok := a.to[strings.ToLower(name)]; return ok }
+	return overCounter(a.d.Name, a.d, specs, stays, dropped)
+}
+
 // columnsIn are the columns that an expression names; none if e is nil.
 func columnsIn(e *schema.ExprDesc) (names []string) {
 	if e == nil || e.Text == "" || e.Literal {
@@ -191,13 +213,7 @@ func columnsIn(e *schema.ExprDesc) (names []string) {
 	if err != nil {
 		return nil // a default of a kind that has no columns, such as the time of now with a precision
 	}
-	_ = sqlparser.Walk(func(n sqlparser.SQLNode) (bool, error) {
-		if c, ok := n.(*sqlparser.ColName); ok {
-			names = append(names, c.Name.String())
-		}
-		return true, nil
-	}, stmt) // it never fails
-	return names
+	return columnsOf(stmt)
 }
 
 // keys is what is wrong in the clauses about keys.
