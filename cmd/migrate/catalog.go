@@ -6,47 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/godwitdb/godwit/sql/follow"
 )
-
-// name is a table or another object in a database.
-type name struct{ db, of string }
-
-func (n name) String() string { return n.db + "." + n.of }
-func (n name) quoted() string { return quoteName(n.db) + "." + quoteName(n.of) }
-
-// column is a column of a table.
-type column struct {
-	name      string
-	data      string // DATA_TYPE in lower case
-	charset   string // of texts, else ""
-	unsigned  bool
-	generated bool
-	onUpdate  bool // what is not written becomes the present time
-}
-
-func (c *column) binary() bool {
-	switch c.data {
-	case "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "geometry", "point", "linestring", "polygon",
-		"multipoint", "multilinestring", "multipolygon", "geometrycollection", "vector":
-		return true
-	}
-	return false
-}
-
-func (c *column) float() bool { return c.data == "float" || c.data == "double" }
-
-// table is a table with rows of its own.
-type table struct {
-	name
-	engine  string
-	columns []column
-	key     []int // positions of the primary key's columns
-}
-
-// stored are the columns that a statement may write.
-func (t *table) stored() []column {
-	return slices.DeleteFunc(slices.Clone(t.columns), func(c column) bool { return c.generated })
-}
 
 // kind is what an object is besides a table, by the word of SHOW CREATE.
 type kind string
@@ -62,13 +24,13 @@ const (
 // object is what is defined beside tables.
 type object struct {
 	kind
-	name
+	follow.Name
 }
 
 // catalog is what the chosen databases of the source hold.
 type catalog struct {
 	databases []string
-	tables    []*table
+	tables    []*follow.Table
 	objects   []object
 	left      []Left // what is known from the start not to be copied
 }
@@ -111,14 +73,14 @@ func readCatalog(ctx context.Context, q queryer, databases []string) (*catalog, 
 			return nil, err
 		}
 		for _, r := range rows {
-			n := name{db, r[0]}
+			n := follow.Name{DB: db, Of: r[0]}
 			switch r[1] {
 			case "BASE TABLE", "SYSTEM VERSIONED":
-				t, err := readTable(ctx, q, n)
+				t, err := follow.ReadTable(ctx, reading(q), n)
 				if err != nil {
 					return nil, err
 				}
-				t.engine = r[2]
+				t.Engine = r[2]
 				c.tables = append(c.tables, t)
 			case "VIEW":
 				c.objects = append(c.objects, object{aView, n})
@@ -140,47 +102,15 @@ func readCatalog(ctx context.Context, q queryer, databases []string) (*catalog, 
 				return nil, err
 			}
 			for _, r := range rows {
-				c.objects = append(c.objects, object{x.kind, name{db, r[0]}})
+				c.objects = append(c.objects, object{x.kind, follow.Name{DB: db, Of: r[0]}})
 			}
 		}
 	}
 	return c, nil
 }
 
-var errGone = errors.New("there is no table")
-
-// readTable reads the columns and the primary key of a table, from either server.
-func readTable(ctx context.Context, q queryer, n name) (*table, error) {
-	t := &table{name: n}
-	rows, err := texts(ctx, q, `SELECT column_name, data_type, character_set_name, column_type, extra FROM information_schema.columns
-WHERE table_schema = ? AND table_name = ? ORDER BY ordinal_position`, n.db, n.of)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range rows {
-		t.columns = append(t.columns, column{name: r[0], data: strings.ToLower(r[1]), charset: strings.ToLower(r[2]),
-			unsigned: strings.Contains(strings.ToLower(r[3]), "unsigned"), generated: strings.Contains(strings.ToUpper(r[4]), " GENERATED"), onUpdate: strings.Contains(strings.ToLower(r[4]), "on update")})
-	}
-	if len(t.columns) == 0 {
-		return nil, fmt.Errorf("%w %s, or it may not be seen", errGone, n)
-	}
-	rows, err = texts(ctx, q, `SELECT column_name FROM information_schema.statistics
-WHERE table_schema = ? AND table_name = ? AND index_name = 'PRIMARY' ORDER BY seq_in_index`, n.db, n.of)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range rows {
-		i := slices.IndexFunc(t.columns, func(c column) bool { return strings.EqualFold(c.name, r[0]) })
-		if i < 0 {
-			return nil, fmt.Errorf("the primary key of %s has an unknown column %s", n, r[0])
-		}
-		t.key = append(t.key, i)
-	}
-	return t, nil
-}
-
 // createText is the statement that makes an object, as its server says it.
-func createText(ctx context.Context, q queryer, k kind, n name) (string, error) {
+func createText(ctx context.Context, q queryer, k kind, n follow.Name) (string, error) {
 	cell := 1
 	switch k {
 	case aFunction, aProcedure, aTrigger:
@@ -188,7 +118,7 @@ func createText(ctx context.Context, q queryer, k kind, n name) (string, error) 
 	case anEvent:
 		cell = 3
 	}
-	return text(ctx, q, cell, "SHOW CREATE "+string(k)+" "+n.quoted())
+	return text(ctx, q, cell, "SHOW CREATE "+string(k)+" "+n.Quoted())
 }
 
 // aTable is a kind for createText only.

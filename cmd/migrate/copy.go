@@ -3,26 +3,22 @@ package migrate
 import (
 	"context"
 	"database/sql"
-	"encoding/hex"
 	"fmt"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/godwitdb/godwit/sql/follow"
 )
 
-const (
-	// A statement has this many rows, or this many bytes, at most.
-	batchRows  = 500
-	batchBytes = 1 << 20
-	// tries is how often a batch is written again after a deadlock or a wait for a lock.
-	tries = 20
-)
+// tries is how often a batch is written again after a deadlock or a wait for a lock.
+const tries = 20
 
 // copyTables copies the rows of all tables, one reader a table, and writers that are shared.
 func (r *run) copyTables(ctx context.Context, snap *snapshot) error {
-	tables := make(chan *table)
+	tables := make(chan *follow.Table)
 	batches := make(chan *batch)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
@@ -62,7 +58,7 @@ func (r *run) copyTables(ctx context.Context, snap *snapshot) error {
 
 // batch is a statement with rows of one table.
 type batch struct {
-	of   *table
+	of   *follow.Table
 	text []byte
 	rows int
 	done *sync.WaitGroup
@@ -79,11 +75,11 @@ func (r *run) write(ctx context.Context, batches <-chan *batch) error {
 		open := false
 		err := again(ctx, func() error {
 			_, err := c.ExecContext(ctx, string(b.text))
-			if open && numberOf(err) == errDuplicate {
+			if open && follow.NumberOf(err) == errDuplicate {
 				return nil // they were committed at the first try
 			}
-			open = open || outcomeOpen(err)
-			if outcomeOpen(err) && len(b.of.key) == 0 {
+			open = open || follow.OutcomeOpen(err)
+			if follow.OutcomeOpen(err) && len(b.of.Key) == 0 {
 				return fmt.Errorf("it has no key that would show whether they have been (--overwrite begins anew): %v", err)
 			}
 			return err
@@ -100,36 +96,24 @@ func (r *run) write(ctx context.Context, batches <-chan *batch) error {
 func again(ctx context.Context, f func() error) error {
 	for i := 0; ; i++ {
 		err := f()
-		if !passing(err) || i == tries || ctx.Err() != nil {
+		if !follow.Passing(err) || i == tries || ctx.Err() != nil {
 			return err
 		}
-		pause(ctx, time.Duration(i+1)*10*time.Millisecond)
+		follow.Pause(ctx, time.Duration(i+1)*10*time.Millisecond)
 	}
 }
 
 // selectOf reads a column so that its text is the whole value: FLOATs are shown with six digits.
-func selectOf(c column) string {
-	if c.data == "float" {
-		return quoteName(c.name) + "+0e0"
+func selectOf(c follow.Column) string {
+	if c.Data == "float" {
+		return follow.QuoteName(c.Name) + "+0e0"
 	}
-	return quoteName(c.name)
+	return follow.QuoteName(c.Name)
 }
 
-// insertInto is the head of a statement that writes rows of the columns.
-func insertInto(n name, columns []column) []byte {
-	b := []byte("INSERT INTO " + n.quoted() + " (")
-	for i, c := range columns {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, quoteName(c.name)...)
-	}
-	return append(b, ") VALUES "...)
-}
-
-func (r *run) copyTable(ctx context.Context, c *sql.Conn, t *table, out chan<- *batch) error {
+func (r *run) copyTable(ctx context.Context, c *sql.Conn, t *follow.Table, out chan<- *batch) error {
 	begin := time.Now()
-	columns := t.stored()
+	columns := t.Stored()
 	if len(columns) == 0 {
 		return fmt.Errorf("all of its columns are generated")
 	}
@@ -137,7 +121,7 @@ func (r *run) copyTable(ctx context.Context, c *sql.Conn, t *table, out chan<- *
 	for _, x := range columns {
 		list = append(list, selectOf(x))
 	}
-	rows, err := c.QueryContext(ctx, "SELECT "+strings.Join(list, ", ")+" FROM "+t.quoted())
+	rows, err := c.QueryContext(ctx, "SELECT "+strings.Join(list, ", ")+" FROM "+t.Quoted())
 	if err != nil {
 		return err
 	}
@@ -149,7 +133,7 @@ func (r *run) copyTable(ctx context.Context, c *sql.Conn, t *table, out chan<- *
 	}
 	var done sync.WaitGroup
 	stat := Copied{Table: t.String(), Check: "not compared"}
-	head := insertInto(t.name, columns)
+	head := follow.InsertInto(t.Name, columns)
 	b := &batch{of: t, done: &done}
 	flush := func() error {
 		if b.rows == 0 {
@@ -182,7 +166,7 @@ func (r *run) copyTable(ctx context.Context, c *sql.Conn, t *table, out chan<- *
 			b.text = appendCell(b.text, columns[i], v)
 		}
 		b.text = append(b.text, ')')
-		if b.rows++; b.rows == batchRows || len(b.text) >= batchBytes {
+		if b.rows++; b.rows == follow.BatchRows || len(b.text) >= follow.BatchBytes {
 			if err := flush(); err != nil {
 				return err
 			}
@@ -201,20 +185,14 @@ func (r *run) copyTable(ctx context.Context, c *sql.Conn, t *table, out chan<- *
 }
 
 // appendCell writes a value that the source sent as text.
-func appendCell(b []byte, c column, v sql.RawBytes) []byte {
+func appendCell(b []byte, c follow.Column, v sql.RawBytes) []byte {
 	switch {
 	case v == nil:
 		return append(b, "NULL"...)
-	case c.binary() || c.data == "bit":
-		return appendHex(b, v)
-	case c.data == "year":
+	case c.Binary() || c.Data == "bit":
+		return follow.AppendHex(b, v)
+	case c.Data == "year":
 		return append(b, v...) // the driver reads 0000 as the number 0, which as a text is 2000
 	}
-	return quoteText(b, string(v))
-}
-
-func appendHex(b, v []byte) []byte {
-	b = append(b, "x'"...)
-	b = hex.AppendEncode(b, v)
-	return append(b, '\'')
+	return follow.QuoteText(b, string(v))
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/godwitdb/godwit/sql/follow"
 )
 
 // Options says what to import from where.
@@ -40,7 +42,7 @@ type run struct {
 	o              Options
 	source, target *sql.DB
 	cat            *catalog
-	skipped        []name // tables that could not be made
+	skipped        []follow.Name // tables that could not be made
 	mu             sync.Mutex
 	report         Report
 }
@@ -72,7 +74,7 @@ func (r *run) checked(table, said string) {
 	r.report.Tables[i].Check = said
 }
 
-func (r *run) leftOut(n name) bool {
+func (r *run) leftOut(n follow.Name) bool {
 	return slices.ContainsFunc(r.report.Left, func(l Left) bool { return l.What == n.String() })
 }
 
@@ -103,7 +105,7 @@ func (r *run) run(ctx context.Context) (err error) {
 		return r.makeTables(ctx, r.source)
 	}
 	if r.o.Follow || r.o.CutOver {
-		if err := checkFollow(ctx, r.source); err != nil {
+		if err := follow.Check(ctx, reading(r.source)); err != nil {
 			return err
 		}
 		if err := checkHold(ctx, r.source); err != nil {
@@ -122,7 +124,7 @@ func (r *run) run(ctx context.Context) (err error) {
 		if !r.o.Follow && !r.o.CutOver {
 			return fmt.Errorf("%s was imported already: --follow or --cut-over goes on from there, --overwrite begins anew", r.o.From.Host)
 		}
-		if p.at.file == "" {
+		if p.at.File == "" {
 			return errors.New("the copy that was made cannot be followed, since it has no position in the source's log: --overwrite begins anew")
 		}
 		if err := r.skipWhatFailed(ctx); err != nil {
@@ -149,14 +151,14 @@ func (r *run) skipWhatFailed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	there := map[name]bool{}
+	there := map[follow.Name]bool{}
 	for _, x := range rows {
-		there[name{x[0], x[1]}] = true
+		there[follow.Name{DB: x[0], Of: x[1]}] = true
 	}
 	// A table that was made at the source since is in its log, and not in this list of failures.
 	failed, err := texts(ctx, r.target, "SELECT db, tab FROM "+progressDB+".skipped WHERE source = ?", r.o.From.Host)
 	for _, x := range failed {
-		if n := (name{x[0], x[1]}); !there[n] {
+		if n := (follow.Name{DB: x[0], Of: x[1]}); !there[n] {
 			r.report.Left = append(r.report.Left, Left{n.String(), "it was left out when the rows were copied"})
 		}
 	}
@@ -209,13 +211,13 @@ func (r *run) makeAndTake(ctx context.Context) (*snapshot, error) {
 			}
 			err = r.makeTables(ctx, r.source)
 		}
-		if errors.Is(err, errGone) || numberOf(err) == errNoTable {
+		if errors.Is(err, follow.ErrGone) || follow.NumberOf(err) == errNoTable {
 			continue // renamed or dropped since it was listed
 		}
 		if err != nil {
 			return nil, err
 		}
-		if err := r.mark(ctx, isCopying, position{}); err != nil {
+		if err := r.mark(ctx, isCopying, follow.Position{}); err != nil {
 			return nil, err
 		}
 		snap, err := take(ctx, r.source, r.cat.databases, r.o.Threads)
@@ -234,7 +236,7 @@ func (r *run) makeAndTake(ctx context.Context) (*snapshot, error) {
 // refuseExisting finds tables of the same names in the target.
 func (r *run) refuseExisting(ctx context.Context) error {
 	for _, t := range r.cat.tables {
-		rows, err := texts(ctx, r.target, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_name = ?", t.db, t.of)
+		rows, err := texts(ctx, r.target, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_name = ?", t.DB, t.Of)
 		if err != nil {
 			return err
 		}
@@ -271,7 +273,7 @@ PRIMARY KEY (source, db, tab))`,
 // reached is how far an import has come.
 type reached struct {
 	state string
-	at    position
+	at    follow.Position
 }
 
 func (r *run) progress(ctx context.Context) (reached, error) {
@@ -286,7 +288,7 @@ func progressOf(ctx context.Context, q queryer, source, lock string) (p reached,
 	}
 	defer rows.Close()
 	for rows.Next() {
-		if err := rows.Scan(&p.state, &p.at.file, &p.at.off); err != nil {
+		if err := rows.Scan(&p.state, &p.at.File, &p.at.Off); err != nil {
 			return p, err
 		}
 	}
@@ -294,19 +296,19 @@ func progressOf(ctx context.Context, q queryer, source, lock string) (p reached,
 }
 
 // mark notes a state.
-func (r *run) mark(ctx context.Context, state string, at position) error {
-	_, err := r.target.ExecContext(ctx, "REPLACE INTO "+progressDB+".sources VALUES (?, ?, ?, ?)", r.o.From.Host, state, at.file, at.off)
+func (r *run) mark(ctx context.Context, state string, at follow.Position) error {
+	_, err := r.target.ExecContext(ctx, "REPLACE INTO "+progressDB+".sources VALUES (?, ?, ?, ?)", r.o.From.Host, state, at.File, at.Off)
 	for _, n := range r.skipped {
 		if err == nil {
-			_, err = r.target.ExecContext(ctx, "REPLACE INTO "+progressDB+".skipped VALUES (?, ?, ?)", r.o.From.Host, n.db, n.of)
+			_, err = r.target.ExecContext(ctx, "REPLACE INTO "+progressDB+".skipped VALUES (?, ?, ?)", r.o.From.Host, n.DB, n.Of)
 		}
 	}
 	return err
 }
 
 // advance notes a position in the transaction that brings the target there.
-func (r *run) advance(ctx context.Context, c *sql.Conn, at position) error {
-	_, err := c.ExecContext(ctx, "UPDATE "+progressDB+".sources SET log_file = ?, log_offset = ? WHERE source = ?", at.file, at.off, r.o.From.Host)
+func (r *run) advance(ctx context.Context, c *sql.Conn, at follow.Position) error {
+	_, err := c.ExecContext(ctx, "UPDATE "+progressDB+".sources SET log_file = ?, log_offset = ? WHERE source = ?", at.File, at.Off, r.o.From.Host)
 	return err
 }
 
@@ -324,6 +326,6 @@ const sayEvery = 5 * time.Second
 func one[T any](x T) []T { return []T{x} }
 
 // withoutLeft are the tables that the target has.
-func withoutLeft(r *run, all []*table) []*table {
-	return slices.DeleteFunc(slices.Clone(all), func(t *table) bool { return r.leftOut(t.name) })
+func withoutLeft(r *run, all []*follow.Table) []*follow.Table {
+	return slices.DeleteFunc(slices.Clone(all), func(t *follow.Table) bool { return r.leftOut(t.Name) })
 }

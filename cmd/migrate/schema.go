@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/godwitdb/godwit/sql/follow"
 )
 
 // makeSession begins a session of the target for definitions and rows of the source.
@@ -24,9 +26,6 @@ func makeSession(ctx context.Context, target *sql.DB) (*sql.Conn, error) {
 	return c, nil
 }
 
-// partitions is the clause that SHOW CREATE TABLE ends with.
-var partitions = regexp.MustCompile(`(?s)\s+(/\*!\d+ )?PARTITION BY .*$`)
-
 // jsonChecks are what MariaDB says of columns of type JSON.
 var jsonChecks = regexp.MustCompile("(?i) CHECK \\(json_valid\\(`[^`]*`\\)\\)")
 
@@ -41,8 +40,8 @@ func (r *run) makeTables(ctx context.Context, source queryer) error {
 		return err
 	}
 	defer c.Close()
-	var made []name
-	var kept []*table
+	var made []follow.Name
+	var kept []*follow.Table
 	var failed []error
 	for _, db := range r.cat.databases {
 		if err := r.makeDatabase(ctx, source, c, db); err != nil {
@@ -55,9 +54,9 @@ func (r *run) makeTables(ctx context.Context, source queryer) error {
 		case err != nil:
 			return errors.Join(err, takeBack(ctx, c, made))
 		case why == "":
-			made, kept = append(made, t.name), append(kept, t)
+			made, kept = append(made, t.Name), append(kept, t)
 		default:
-			r.report.Left, r.skipped = append(r.report.Left, Left{t.String(), why}), append(r.skipped, t.name)
+			r.report.Left, r.skipped = append(r.report.Left, Left{t.String(), why}), append(r.skipped, t.Name)
 			failed = append(failed, fmt.Errorf("%s: %s", t, why))
 		}
 	}
@@ -73,10 +72,10 @@ func (r *run) makeTables(ctx context.Context, source queryer) error {
 	return nil
 }
 
-func takeBack(ctx context.Context, c *sql.Conn, made []name) error {
+func takeBack(ctx context.Context, c *sql.Conn, made []follow.Name) error {
 	var all []error
 	for _, n := range made {
-		_, err := c.ExecContext(context.WithoutCancel(ctx), "DROP TABLE IF EXISTS "+n.quoted())
+		_, err := c.ExecContext(context.WithoutCancel(ctx), "DROP TABLE IF EXISTS "+n.Quoted())
 		all = append(all, err)
 	}
 	return errors.Join(all...)
@@ -89,15 +88,15 @@ func (r *run) takeBackAll(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	var made []name
+	var made []follow.Name
 	for _, t := range r.cat.tables {
-		made = append(made, t.name)
+		made = append(made, t.Name)
 	}
 	return takeBack(ctx, c, made)
 }
 
 func (r *run) makeDatabase(ctx context.Context, source queryer, c *sql.Conn, db string) error {
-	create, err := text(ctx, source, 1, "SHOW CREATE DATABASE IF NOT EXISTS "+quoteName(db))
+	create, err := text(ctx, source, 1, "SHOW CREATE DATABASE IF NOT EXISTS "+follow.QuoteName(db))
 	if err != nil {
 		return err
 	}
@@ -109,56 +108,53 @@ func (r *run) makeDatabase(ctx context.Context, source queryer, c *sql.Conn, db 
 }
 
 // makeTable makes one table. why says what the target has against it; err, that it cannot be asked.
-func (r *run) makeTable(ctx context.Context, source queryer, c *sql.Conn, t *table) (why string, err error) {
-	create, err := createText(ctx, source, aTable, t.name)
+func (r *run) makeTable(ctx context.Context, source queryer, c *sql.Conn, t *follow.Table) (why string, err error) {
+	create, err := createText(ctx, source, aTable, t.Name)
 	if err != nil {
 		return "", err
 	}
-	if cut := partitions.ReplaceAllString(create, ""); cut != create {
+	if cut := follow.Partitions.ReplaceAllString(create, ""); cut != create {
 		create = cut
-		r.note(t.name, "its PARTITION BY was left out: Godwit spreads rows by itself")
+		r.note(t.Name, "its PARTITION BY was left out: Godwit spreads rows by itself")
 	}
 	if cut := versioning.ReplaceAllString(create, ""); cut != create {
 		create = cut
-		r.note(t.name, "only its present rows were copied: Godwit has no system versioned tables, and reads the past by AS OF SYSTEM TIME")
+		r.note(t.Name, "only its present rows were copied: Godwit has no system versioned tables, and reads the past by AS OF SYSTEM TIME")
 	}
-	if t.engine != "" && !strings.EqualFold(t.engine, "InnoDB") {
-		r.note(t.name, "its engine "+t.engine+" has no snapshots: rows that were changed while it was copied may be missing")
+	if t.Engine != "" && !strings.EqualFold(t.Engine, "InnoDB") {
+		r.note(t.Name, "its engine "+t.Engine+" has no snapshots: rows that were changed while it was copied may be missing")
 	}
-	if _, err = c.ExecContext(ctx, "USE "+quoteName(t.db)); err != nil {
+	if _, err = c.ExecContext(ctx, "USE "+follow.QuoteName(t.DB)); err != nil {
 		return "", err
 	}
 	if r.o.Overwrite {
-		if _, err = c.ExecContext(ctx, "DROP TABLE IF EXISTS "+t.quoted()); err != nil {
+		if _, err = c.ExecContext(ctx, "DROP TABLE IF EXISTS "+t.Quoted()); err != nil {
 			return "", err
 		}
 	}
 	_, err = c.ExecContext(ctx, create)
-	if cut := jsonChecks.ReplaceAllString(create, ""); numberOf(err) == errNotYet && cut != create {
+	if cut := jsonChecks.ReplaceAllString(create, ""); follow.NumberOf(err) == errNotYet && cut != create {
 		if _, again := c.ExecContext(ctx, cut); again == nil {
-			r.note(t.name, "it was made without its CHECKs that JSON is valid: "+err.Error())
+			r.note(t.Name, "it was made without its CHECKs that JSON is valid: "+err.Error())
 			return "", nil
 		}
 	}
 	switch {
-	case numberOf(err) != 0:
+	case follow.NumberOf(err) != 0:
 		return err.Error(), nil
 	case err != nil:
 		return "", err
 	}
 	warnings, err := texts(ctx, c, "SHOW WARNINGS")
 	for _, w := range warnings {
-		r.note(t.name, w[2])
+		r.note(t.Name, w[2])
 	}
 	return "", err
 }
 
-func (r *run) note(n name, why string) {
+func (r *run) note(n follow.Name, why string) {
 	r.report.Notes = append(r.report.Notes, Left{n.String(), why})
 }
-
-// definer is the clause that names an account of the source.
-var definer = regexp.MustCompile("(?i)\\bDEFINER\\s*=\\s*(`[^`]*`@`[^`]*`|'[^']*'@'[^']*'|[^\\s@]+@[^\\s]+)")
 
 // makeObjects makes views, routines, triggers and events. A view may read another one: those that
 // fail are tried again as long as others succeed.
@@ -175,7 +171,7 @@ func (r *run) makeObjects(ctx context.Context, source queryer) error {
 		for _, o := range todo {
 			err := r.makeObject(ctx, source, c, o)
 			switch {
-			case numberOf(err) != 0:
+			case follow.NumberOf(err) != 0:
 				again, why = append(again, o), append(why, Left{strings.ToLower(string(o.kind)) + " " + o.String(), err.Error()})
 			case err != nil:
 				return err
@@ -193,22 +189,22 @@ func (r *run) makeObjects(ctx context.Context, source queryer) error {
 }
 
 func (r *run) makeObject(ctx context.Context, source queryer, c *sql.Conn, o object) error {
-	create, err := createText(ctx, source, o.kind, o.name)
+	create, err := createText(ctx, source, o.kind, o.Name)
 	if err != nil {
 		return err
 	}
 	if create == "" {
-		return fmt.Errorf("the source does not show %s %s to this user: give it SHOW_ROUTINE or SELECT on mysql.proc", o.kind, o.name)
+		return fmt.Errorf("the source does not show %s %s to this user: give it SHOW_ROUTINE or SELECT on mysql.proc", o.kind, o.Name)
 	}
-	if _, err := c.ExecContext(ctx, "USE "+quoteName(o.db)); err != nil {
+	if _, err := c.ExecContext(ctx, "USE "+follow.QuoteName(o.DB)); err != nil {
 		return err
 	}
 	if r.o.Overwrite {
-		if _, err := c.ExecContext(ctx, "DROP "+string(o.kind)+" IF EXISTS "+o.quoted()); err != nil {
+		if _, err := c.ExecContext(ctx, "DROP "+string(o.kind)+" IF EXISTS "+o.Quoted()); err != nil {
 			return err
 		}
 	}
 	// Accounts are not copied: what is made belongs to the account that imports.
-	_, err = c.ExecContext(ctx, definer.ReplaceAllString(create, ""))
+	_, err = c.ExecContext(ctx, follow.Definer.ReplaceAllString(create, ""))
 	return err
 }

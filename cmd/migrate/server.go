@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/godwitdb/godwit/sql/follow"
 )
 
 // Address says how a server is reached: mysql://user[:password]@host[:port][/db1,db2][?tls=mode].
@@ -71,19 +73,8 @@ func (a *Address) open(vars map[string]string) (*sql.DB, error) {
 	return sql.OpenDB(conn), nil
 }
 
-// numberOf is the number of a server's error, 0 of others.
-func numberOf(err error) uint16 {
-	var e *mysql.MySQLError
-	if errors.As(err, &e) {
-		return e.Number
-	}
-	return 0
-}
-
 // Numbers of MySQL's errors that are looked at.
 const (
-	errDeadlock  = 1213
-	errLockWait  = 1205
 	errAccess    = 1227
 	errAccessDB  = 1044
 	errNotYet    = 1235
@@ -91,26 +82,7 @@ const (
 	errSyntax    = 1064
 	errNoTable   = 1146
 	errDuplicate = 1062
-	errShutdown  = 1053
-	errFull      = 1040
-	errUnknown   = 1105
 )
-
-// passing reports whether an error of a server may go away by itself: deadlocks, waits, a server
-// that ends or is full, and a COMMIT of which Godwit does not know whether it happened.
-func passing(err error) bool {
-	switch numberOf(err) {
-	case errDeadlock, errLockWait, errShutdown, errFull:
-		return true
-	}
-	return outcomeOpen(err)
-}
-
-// outcomeOpen reports whether a statement may have been committed.
-func outcomeOpen(err error) bool {
-	var e *mysql.MySQLError
-	return errors.As(err, &e) && e.Number == errUnknown && strings.HasPrefix(e.Message, "The outcome of the commit is unknown")
-}
 
 // queryer is a pool or one session of it.
 type queryer interface {
@@ -159,27 +131,9 @@ func text(ctx context.Context, q queryer, cell int, query string, args ...any) (
 	return rows[0][cell], nil
 }
 
-// quoteName quotes an identifier.
-func quoteName(s string) string { return "`" + strings.ReplaceAll(s, "`", "``") + "`" }
-
-// quoteText quotes a text for a server that takes backslashes.
-func quoteText(b []byte, s string) []byte {
-	b = append(b, '\'')
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; c {
-		case '\'', '\\':
-			b = append(b, '\\', c)
-		case 0:
-			b = append(b, '\\', '0')
-		case '\n':
-			b = append(b, '\\', 'n')
-		case '\r':
-			b = append(b, '\\', 'r')
-		case 26:
-			b = append(b, '\\', 'Z')
-		default:
-			b = append(b, c)
-		}
+// reading is what package follow reads a server by.
+func reading(q queryer) follow.Query {
+	return func(ctx context.Context, query string, args ...any) ([][]string, error) {
+		return texts(ctx, q, query, args...)
 	}
-	return append(b, '\'')
 }

@@ -7,42 +7,30 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
+
+	"github.com/godwitdb/godwit/sql/follow"
 )
 
-// position is a place in a binary log: a file, and the offset of the next event in it.
-type position struct {
-	file string
-	off  uint64
-}
-
-func (p position) String() string {
-	if p.file == "" {
-		return ""
-	}
-	return p.file + ":" + strconv.FormatUint(p.off, 10)
-}
-
 // masterStatus is where the source's binary log ends; empty if it writes none.
-func masterStatus(ctx context.Context, q queryer) (position, error) {
+func masterStatus(ctx context.Context, q queryer) (follow.Position, error) {
 	rows, err := texts(ctx, q, "SHOW MASTER STATUS")
-	if numberOf(err) == errSyntax { // MySQL from 8.4 on
+	if follow.NumberOf(err) == errSyntax { // MySQL from 8.4 on
 		rows, err = texts(ctx, q, "SHOW BINARY LOG STATUS")
 	}
 	if err != nil {
-		return position{}, err
+		return follow.Position{}, err
 	}
 	if len(rows) == 0 || rows[0][0] == "" {
-		return position{}, nil
+		return follow.Position{}, nil
 	}
 	off, err := strconv.ParseUint(rows[0][1], 10, 64)
-	return position{rows[0][0], off}, err
+	return follow.Position{File: rows[0][0], Off: off}, err
 }
 
 // snapshot is one state of the source that several sessions read.
 type snapshot struct {
 	readers []*sql.Conn
-	at      position
+	at      follow.Position
 	why     string // why at is empty
 	shape   string // see shapeOf
 }
@@ -97,7 +85,7 @@ func take(ctx context.Context, source *sql.DB, databases []string, readers int) 
 			s.why = err.Error()
 		case err != nil:
 			return s, errors.Join(err, unlock())
-		case s.at.file == "":
+		case s.at.File == "":
 			s.why = "it writes no binary log (log_bin)"
 		}
 	}
@@ -149,7 +137,7 @@ func holdWriters(ctx context.Context, c *sql.Conn) error {
 // mayNot reports whether an error says that the user has not the right, or the server not the
 // means.
 func mayNot(err error) bool {
-	switch numberOf(err) {
+	switch follow.NumberOf(err) {
 	case errAccess, errAccessDB, errNotYet:
 		return true
 	}
@@ -173,30 +161,6 @@ func checkHold(ctx context.Context, source *sql.DB) error {
 	}
 	if err != nil {
 		return fmt.Errorf("the source's log cannot be followed (the user needs REPLICATION CLIENT): %w", err)
-	}
-	return nil
-}
-
-// checkFollow says why the binary log of the source cannot be followed, if so.
-func checkFollow(ctx context.Context, q queryer) error {
-	for _, x := range []struct{ variable, want, say string }{
-		{"log_bin", "1", "the source writes no binary log: start it with --log-bin"},
-		{"binlog_format", "ROW", "SET GLOBAL binlog_format = 'ROW' at the source, and reconnect its clients"},
-		{"binlog_row_image", "FULL", "SET GLOBAL binlog_row_image = 'FULL' at the source, and reconnect its clients"},
-		{"log_bin_compress", "0", "SET GLOBAL log_bin_compress = 0 at the source"},
-		{"binlog_transaction_compression", "0", "SET GLOBAL binlog_transaction_compression = 0 at the source, and reconnect its clients"},
-		{"binlog_row_value_options", "", "SET GLOBAL binlog_row_value_options = '' at the source, and reconnect its clients"},
-	} {
-		got, err := text(ctx, q, 0, "SELECT @@GLOBAL."+x.variable)
-		if numberOf(err) == errNoSuchVar {
-			continue // of the other product
-		}
-		if err != nil {
-			return err
-		}
-		if !strings.EqualFold(got, x.want) {
-			return fmt.Errorf("the source has %s = %s: %s", x.variable, got, x.say)
-		}
 	}
 	return nil
 }

@@ -7,29 +7,31 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/godwitdb/godwit/sql/follow"
 )
 
 // checksum is a query that both servers answer alike for the same rows: their number, and the sum
 // of a checksum of each. FLOAT, DOUBLE and JSON are shown differently by different servers, and are
 // left out of it.
-func checksum(t *table) (query string, without []string) {
+func checksum(t *follow.Table) (query string, without []string) {
 	var cells []string
-	for _, c := range t.columns {
-		q := quoteName(c.name)
+	for _, c := range t.Columns {
+		q := follow.QuoteName(c.Name)
 		switch {
-		case c.float(), c.data == "json":
-			without = append(without, c.name)
+		case c.Float(), c.Data == "json":
+			without = append(without, c.Name)
 			continue
-		case c.binary():
+		case c.Binary():
 			q = "HEX(" + q + ")"
-		case c.charset != "":
+		case c.Charset != "":
 			q = "HEX(CONVERT(" + q + " USING utf8mb4))"
-		case c.data == "bit":
+		case c.Data == "bit":
 			q = q + "+0"
 		}
 		cells = append(cells, "COALESCE("+q+",'NULL')")
 	}
-	return "SELECT COUNT(*), COALESCE(SUM(CRC32(CONCAT_WS(','," + strings.Join(append(cells, "''"), ",") + "))),0) FROM " + t.quoted(), without
+	return "SELECT COUNT(*), COALESCE(SUM(CRC32(CONCAT_WS(','," + strings.Join(append(cells, "''"), ",") + "))),0) FROM " + t.Quoted(), without
 }
 
 // verify compares the tables of a snapshot of the source with those of the target.

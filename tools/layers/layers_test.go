@@ -197,6 +197,8 @@ var allowed = map[string][]string{
 	"sql/feed": {"kv/hold", "sql/schema"},
 	// binlog words what feed tells for replicas, and knows no sessions of the engine
 	"sql/binlog": {"sql/describe", "sql/feed", "sql/schema", "sql/token"},
+	// follow is a client of a source, and knows its target by statements only
+	"sql/follow": nil,
 	// event words rows, sink sends bytes: neither knows jobs
 	"sql/changefeed/event": {"sql/schema"}, "sql/changefeed/avro": {"sql/changefeed/event", "sql/schema"},
 	"sql/changefeed/sink": {"sql/backup/place", "sql/changefeed/avro"},
@@ -358,8 +360,8 @@ var allowed = map[string][]string{
 	"cmd/cli":    {"*"},
 	// the doctor looks at a machine, and starts nothing
 	"cmd/doctor": {"mechanism/clock", "mechanism/ident"},
-	// migrate is a client of two servers, and knows no part of a node
-	"cmd/migrate":          nil,
+	// migrate is a client of two servers, and knows no part of a node but what reads a source's log
+	"cmd/migrate":          {"sql/follow"},
 	"cmd/etcdleader":       {"policy/leader", "mechanism/wan"},
 	"examples/collective":  {"mechanism/collective", "policy/plan", "policy/matrix", "mechanism/wan"},
 	"examples/consistency": {"", "policy/matrix"},

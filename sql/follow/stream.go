@@ -1,4 +1,4 @@
-package migrate
+package follow
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
 	"strings"
 	"time"
 
@@ -26,40 +25,51 @@ const (
 // change is a transaction of the source, or a definition.
 type change struct {
 	events []*event // table maps and rows
+	own    bool     // the target itself has made it: it is not applied again
 	define *queryEvent
-	end    position // behind it
+	end    Position // behind it
 	when   time.Time
 	bytes  int
+}
+
+// TLS says whether a connection is encrypted.
+type TLS int
+
+// The ways to connect.
+const (
+	Plain     TLS = iota
+	Encrypted     // whoever the server is
+	Verified      // and its certificate is one of its name, by an authority that this machine trusts
+)
+
+// Source is a server whose log is followed.
+type Source struct {
+	Host           string
+	Port           int
+	User, Password string
+	TLS            TLS
 }
 
 // stream reads a binary log as a replica does.
 type stream struct {
 	conn *mysql.Conn
 	raw  net.Conn
-	at   position // behind the last event
+	at   Position // behind the last event
 	open *change  // between BEGIN and COMMIT
 	sums bool     // events end with a checksum
+	own  uint32   // server whose changes are left out; 0: none
 }
 
-// openStream asks the source for its log from a position on. secure says whether the source speaks
-// TLS, which the library does not find out.
-func openStream(ctx context.Context, a *Address, secure bool, from position, server uint32) (*stream, error) {
-	host, port, err := net.SplitHostPort(a.Host)
-	if err != nil {
-		return nil, err
+// openStream asks the source for its log from a position on; without a file, from its beginning.
+func openStream(ctx context.Context, src *Source, from Position, server uint32) (*stream, error) {
+	if from.Off > 1<<32-1 {
+		return nil, Unknown{fmt.Errorf("the log %s is longer than 4 GiB, and cannot be read from %d on: copy the source anew", from.File, from.Off)}
 	}
-	number, err := strconv.Atoi(port)
-	if err != nil {
-		return nil, err
-	}
-	if from.off > 1<<32-1 {
-		return nil, fmt.Errorf("the log %s is longer than 4 GiB, and cannot be read from %d on: import anew", from.file, from.off)
-	}
-	p := &mysql.ConnParams{Host: host, Port: number, Uname: a.User, Pass: a.Password, Charset: "utf8mb4", ConnectTimeoutMs: 10_000}
-	switch {
-	case a.TLS == "true":
-		p.SslMode, p.ServerName = vttls.VerifyIdentity, host
-	case secure:
+	p := &mysql.ConnParams{Host: src.Host, Port: src.Port, Uname: src.User, Pass: src.Password, Charset: "utf8mb4", ConnectTimeoutMs: 10_000}
+	switch src.TLS {
+	case Verified:
+		p.SslMode, p.ServerName = vttls.VerifyIdentity, src.Host
+	case Encrypted:
 		p.SslMode = vttls.Required
 	default:
 		p.SslMode = vttls.Disabled
@@ -69,27 +79,48 @@ func openStream(ctx context.Context, a *Address, secure bool, from position, ser
 		return nil, err
 	}
 	s := &stream{conn: conn, raw: conn.Conn, at: from}
+	if err := s.begin(ctx, server); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *stream) begin(ctx context.Context, server uint32) error {
+	if err := s.raw.SetDeadline(time.Now().Add(silentAfter)); err != nil {
+		return err
+	}
 	for _, q := range []string{
 		"SET @mariadb_slave_capability = 4", // its events as they are
 		"SET @master_binlog_checksum = @@GLOBAL.binlog_checksum, @source_binlog_checksum = @@GLOBAL.binlog_checksum",
 		fmt.Sprintf("SET @master_heartbeat_period = %d, @source_heartbeat_period = %[1]d", heartbeat.Nanoseconds()),
 	} {
-		if _, err := conn.ExecuteFetch(q, 1, false); err != nil {
-			conn.Close()
-			return nil, err
+		if _, err := s.conn.ExecuteFetch(q, 1, false); err != nil {
+			return err
 		}
 	}
-	res, err := conn.ExecuteFetch("SELECT @@GLOBAL.binlog_checksum", 1, false)
+	ask := func(_ context.Context, q string, _ ...any) (rows [][]string, err error) {
+		res, err := s.conn.ExecuteFetch(q, 1, false)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range res.Rows {
+			rows = append(rows, []string{r[0].ToString()})
+		}
+		return rows, nil
+	}
+	if err := Check(ctx, ask); err != nil {
+		return err
+	}
+	sum, err := ask(ctx, "SELECT @@GLOBAL.binlog_checksum")
 	if err != nil {
-		conn.Close()
-		return nil, err
+		return err
 	}
-	s.sums = len(res.Rows) == 1 && strings.EqualFold(res.Rows[0][0].ToString(), "CRC32")
-	if err := conn.WriteComBinlogDump(server, from.file, uint32(from.off), 0); err != nil {
-		conn.Close()
-		return nil, err
+	s.sums = len(sum) == 1 && strings.EqualFold(sum[0][0], "CRC32")
+	if err := s.conn.WriteComBinlogDump(server, s.at.File, uint32(s.at.Off), 0); err != nil {
+		return err
 	}
-	return s, nil
+	return s.raw.SetDeadline(time.Time{})
 }
 
 func (s *stream) close() { s.conn.Close() }
@@ -98,27 +129,27 @@ func (s *stream) close() { s.conn.Close() }
 func (s *stream) next(ctx context.Context) (*change, error) {
 	for {
 		if err := s.raw.SetReadDeadline(time.Now().Add(silentAfter)); err != nil {
-			return nil, err
+			return nil, Lost{err}
 		}
 		b, err := s.conn.ReadPacket(ctx)
 		if err != nil {
-			return nil, err
+			return nil, Lost{err}
 		}
 		switch {
 		case len(b) == 0:
-			return nil, errShort
+			return nil, Lost{errShort}
 		case b[0] == mysql.ErrPacket:
-			return nil, refused{mysql.ParseErrorPacket(b)}
+			return nil, Refused{mysql.ParseErrorPacket(b)}
 		case b[0] == mysql.EOFPacket && len(b) < 9:
-			return nil, errors.New("the source ended its log")
+			return nil, Lost{errors.New("the source ended its log")}
 		}
 		e, err := parseEvent(bytes.Clone(b[1:]), &s.sums)
 		if err != nil {
-			return nil, err
+			return nil, Lost{err}
 		}
 		done, c, err := s.event(e)
 		if err != nil {
-			return nil, unknown{fmt.Errorf("event at %s: %w", s.at, err)}
+			return nil, Unknown{fmt.Errorf("event at %s: %w", s.at, err)}
 		}
 		if done {
 			return c, nil
@@ -126,25 +157,17 @@ func (s *stream) next(ctx context.Context) (*change, error) {
 	}
 }
 
-// refused is an answer of the source that will not change.
-type refused struct{ error }
-
-// unknown is an event that cannot be followed, or another failure that trying again does not help.
-type unknown struct{ error }
-
-func (e unknown) Unwrap() error { return e.error }
-
 // event takes one event. done says that c is whole, or that the source has nothing more.
 func (s *stream) event(e *event) (done bool, c *change, err error) {
 	if e.next > 0 && e.kind != eventRotate {
-		s.at.off = uint64(e.next)
+		s.at.Off = uint64(e.next)
 	}
 	switch e.kind {
 	case eventRotate:
 		if len(e.body) < 8 {
 			return false, nil, errShort
 		}
-		s.at = position{string(e.body[8:]), binary.LittleEndian.Uint64(e.body)}
+		s.at = Position{string(e.body[8:]), binary.LittleEndian.Uint64(e.body)}
 	case eventTableMap, eventWriteV1, eventUpdateV1, eventDeleteV1, eventWriteV2, eventUpdateV2, eventDeleteV2:
 		if s.open == nil {
 			return false, nil, errors.New("rows outside of a transaction")
@@ -152,14 +175,14 @@ func (s *stream) event(e *event) (done bool, c *change, err error) {
 		s.open.events, s.open.bytes = append(s.open.events, e), s.open.bytes+len(e.body)
 		if s.open.bytes > mostBytes {
 			return false, nil, fmt.Errorf("a transaction of more than %d MiB: Godwit's hold no more. Run it in pieces at the source, "+
-				"or import anew", mostBytes>>20)
+				"or copy the source anew", mostBytes>>20)
 		}
 	case eventMariaGTID: // begins a transaction, unless it is of a definition
 		if len(e.body) < 13 {
 			return false, nil, errShort
 		}
 		if e.body[12]&1 == 0 {
-			s.open = new(change)
+			s.open = s.new(e)
 		}
 	case eventXID:
 		return s.end(e)
@@ -168,17 +191,20 @@ func (s *stream) event(e *event) (done bool, c *change, err error) {
 	case 27, 41: // heartbeats of both kinds
 		return s.open == nil, nil, nil
 	case eventIncident:
-		return false, nil, errors.New("the source says that its log lacks something here: import anew")
+		return false, nil, errors.New("the source says that its log lacks something here: copy the source anew")
 	case eventXAPrepare:
 		return false, nil, errors.New("an XA transaction, which cannot be followed")
 	case eventPartial, eventPayload, eventQueryPacked, eventWritePacked, eventUpdatePack, eventDeletePack:
-		return false, nil, errors.New("a packed event: turn the compression of the source's log off, and partial JSON updates, and import anew")
+		return false, nil, errors.New("a packed event: turn the compression of the source's log off, and partial JSON updates, and copy the source anew")
 	case eventIntVar, eventRand, eventUserVar, eventLoad, eventLoadQuery:
 		return false, nil, errors.New("a change that is logged as a statement: SET GLOBAL binlog_format = 'ROW' at the source, reconnect its " +
-			"clients, and import anew")
+			"clients, and copy the source anew")
 	}
 	return false, nil, nil
 }
+
+// new is a transaction that an event begins.
+func (s *stream) new(e *event) *change { return &change{own: s.own != 0 && e.server == s.own} }
 
 func (s *stream) end(e *event) (bool, *change, error) {
 	c := s.open
@@ -195,13 +221,13 @@ func (s *stream) query(e *event) (bool, *change, error) {
 	if err != nil {
 		return false, nil, err
 	}
-	words := strings.Fields(strings.ToUpper(first(stripComments(q.text), 200)))
+	words := strings.Fields(strings.ToUpper(First(StripComments(q.text), 200)))
 	if len(words) == 0 {
 		return false, nil, nil
 	}
 	switch word := words[0]; {
 	case word == "BEGIN", word == "START":
-		s.open = new(change)
+		s.open = s.new(e)
 		return false, nil, nil
 	case word == "COMMIT":
 		return s.end(e)
@@ -213,17 +239,19 @@ func (s *stream) query(e *event) (bool, *change, error) {
 		return false, nil, errors.New("an XA transaction, which cannot be followed")
 	}
 	// A table that is made from a SELECT is logged in the transaction that fills it.
-	c := &change{define: q, end: s.at, when: e.when}
+	c := s.new(e)
+	c.define, c.end, c.when = q, s.at, e.when
 	if s.open != nil {
-		c.end = position{}
+		c.end = Position{}
 	}
 	return true, c, nil
 }
 
-func first(s string, n int) string { return s[:min(len(s), n)] }
+// First is the beginning of a text, of n bytes at most.
+func First(s string, n int) string { return s[:min(len(s), n)] }
 
-// stripComments removes comments before the first word, and opens those that servers execute.
-func stripComments(s string) string {
+// StripComments removes comments before the first word, and opens those that servers execute.
+func StripComments(s string) string {
 	for {
 		s = strings.TrimSpace(s)
 		switch {

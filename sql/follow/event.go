@@ -1,4 +1,4 @@
-package migrate
+package follow
 
 import (
 	"encoding/binary"
@@ -49,10 +49,11 @@ const headerLen = 19
 
 // event is one event without its checksum.
 type event struct {
-	when time.Time
-	kind byte
-	next uint32 // offset of the next event; 0 of events that are in no file
-	body []byte
+	when   time.Time
+	kind   byte
+	server uint32 // that has made the change
+	next   uint32 // offset of the next event; 0 of events that are in no file
+	body   []byte
 }
 
 var errShort = errors.New("the event is cut short")
@@ -75,7 +76,7 @@ func parseEvent(b []byte, sums *bool) (*event, error) {
 			return nil, errors.New("an event arrived damaged")
 		}
 	}
-	return &event{when: time.Unix(int64(binary.LittleEndian.Uint32(b)), 0), kind: b[4], next: binary.LittleEndian.Uint32(b[13:]),
+	return &event{when: time.Unix(int64(binary.LittleEndian.Uint32(b)), 0), kind: b[4], server: binary.LittleEndian.Uint32(b[5:]), next: binary.LittleEndian.Uint32(b[13:]),
 		body: b[headerLen:]}, nil
 }
 
@@ -155,7 +156,7 @@ func parseQuery(b []byte) (*queryEvent, error) {
 // tableMap says how the rows that follow are encoded.
 type tableMap struct {
 	id    uint64
-	name  name
+	name  Name
 	types []byte
 	meta  []uint16
 }
@@ -164,9 +165,9 @@ func parseTableMap(b []byte) (*tableMap, error) {
 	s := &scan{b: b}
 	m := &tableMap{id: s.num(6)}
 	s.take(2)
-	m.name.db = string(s.take(int(s.num(1))))
+	m.name.DB = string(s.take(int(s.num(1))))
 	s.take(1)
-	m.name.of = string(s.take(int(s.num(1))))
+	m.name.Of = string(s.take(int(s.num(1))))
 	s.take(1)
 	m.types = s.take(s.size())
 	in := &scan{b: s.take(s.size())}
@@ -208,7 +209,7 @@ const flagNoForeignKeys = 2
 
 // parseRows decodes rows with the columns that the target has for the table. What cannot be decoded
 // is unknown; other errors are those of asking for the columns.
-func parseRows(e *event, maps map[uint64]*tableMap, columns func(name) (*table, error)) (*rowsEvent, *table, error) {
+func parseRows(e *event, maps map[uint64]*tableMap, columns func(Name) (*Table, error)) (*rowsEvent, *Table, error) {
 	s := &scan{b: e.body}
 	m := maps[s.num(6)]
 	flags := s.num(2)
@@ -217,19 +218,19 @@ func parseRows(e *event, maps map[uint64]*tableMap, columns func(name) (*table, 
 	}
 	n := s.size()
 	if s.bad || m == nil || n == 0 || n != len(m.types) {
-		return nil, nil, unknown{fmt.Errorf("rows without a table map: %w", errShort)}
+		return nil, nil, Unknown{fmt.Errorf("rows without a table map: %w", errShort)}
 	}
 	t, err := columns(m.name)
 	if err != nil || t == nil {
 		return nil, nil, err
 	}
-	if len(t.columns) != n {
-		return nil, nil, unknown{fmt.Errorf("table %s has %d columns in Godwit, and %d in the source's log", m.name, len(t.columns), n)}
+	if len(t.Columns) != n {
+		return nil, nil, Unknown{fmt.Errorf("table %s has %d columns in Godwit, and %d in the source's log", m.name, len(t.Columns), n)}
 	}
 	for range 1 + btoi(e.kind == eventUpdateV1 || e.kind == eventUpdateV2) {
 		for i := range n { // the columns that are there
 			if i%8 == 0 && len(s.b) > i/8 && s.b[i/8]|0xff<<min(8, n-i) != 0xff {
-				return nil, nil, unknown{fmt.Errorf("rows of %s lack columns: SET GLOBAL binlog_row_image = 'FULL' at the source", m.name)}
+				return nil, nil, Unknown{fmt.Errorf("rows of %s lack columns: SET GLOBAL binlog_row_image = 'FULL' at the source", m.name)}
 			}
 		}
 		s.take((n + 7) / 8)
@@ -239,18 +240,18 @@ func parseRows(e *event, maps map[uint64]*tableMap, columns func(name) (*table, 
 		var c rowChange
 		if e.kind != eventWriteV1 && e.kind != eventWriteV2 {
 			if c.before, err = parseRow(s, m, t); err != nil {
-				return nil, nil, unknown{err}
+				return nil, nil, Unknown{err}
 			}
 		}
 		if e.kind != eventDeleteV1 && e.kind != eventDeleteV2 {
 			if c.after, err = parseRow(s, m, t); err != nil {
-				return nil, nil, unknown{err}
+				return nil, nil, Unknown{err}
 			}
 		}
 		out.rows = append(out.rows, c)
 	}
 	if s.bad {
-		return nil, nil, unknown{errShort}
+		return nil, nil, Unknown{errShort}
 	}
 	return out, t, nil
 }
@@ -262,7 +263,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-func parseRow(s *scan, m *tableMap, t *table) ([]cell, error) {
+func parseRow(s *scan, m *tableMap, t *Table) ([]cell, error) {
 	nulls := s.take((len(m.types) + 7) / 8)
 	out := make([]cell, len(m.types))
 	for i, typ := range m.types {
@@ -273,9 +274,9 @@ func parseRow(s *scan, m *tableMap, t *table) ([]cell, error) {
 			out[i] = null
 			continue
 		}
-		v, err := parseCell(s, typ, m.meta[i], &t.columns[i])
+		v, err := parseCell(s, typ, m.meta[i], &t.Columns[i])
 		if err != nil {
-			return nil, fmt.Errorf("column %s of %s: %w", t.columns[i].name, m.name, err)
+			return nil, fmt.Errorf("column %s of %s: %w", t.Columns[i].Name, m.name, err)
 		}
 		out[i] = v
 	}
@@ -283,10 +284,10 @@ func parseRow(s *scan, m *tableMap, t *table) ([]cell, error) {
 }
 
 // parseCell decodes one value. (MySQL's source, log_event.cc: log_event_print_value.)
-func parseCell(s *scan, typ byte, meta uint16, c *column) (cell, error) {
+func parseCell(s *scan, typ byte, meta uint16, c *Column) (cell, error) {
 	integer := func(n int) cell {
 		v := s.num(n)
-		if shift := 64 - 8*n; !c.unsigned {
+		if shift := 64 - 8*n; !c.Unsigned {
 			return cell(strconv.FormatInt(int64(v<<shift)>>shift, 10))
 		}
 		return cell(strconv.FormatUint(v, 10))
@@ -327,7 +328,7 @@ func parseCell(s *scan, typ byte, meta uint16, c *column) (cell, error) {
 }
 
 // textCell takes a text with a length of one byte, or of two if it may be longer than 255 bytes.
-func textCell(s *scan, most int, c *column) (cell, error) {
+func textCell(s *scan, most int, c *Column) (cell, error) {
 	if most > 255 {
 		return bytesCell(s.take(int(s.num(2))), c, s)
 	}
@@ -335,22 +336,22 @@ func textCell(s *scan, most int, c *column) (cell, error) {
 }
 
 // bytesCell is a value of a text or binary column in the character set of the column.
-func bytesCell(v []byte, c *column, s *scan) (cell, error) {
+func bytesCell(v []byte, c *Column, s *scan) (cell, error) {
 	if s.bad {
 		return "", errShort
 	}
-	switch c.charset {
+	switch c.Charset {
 	case "":
 		return hexCell(v), nil
 	case "utf8mb4", "utf8mb3", "utf8", "ascii":
-		return cell(quoteText(nil, string(v))), nil
+		return cell(QuoteText(nil, string(v))), nil
 	case "latin1", "binary", "ucs2", "utf16", "utf32":
-		return "_" + cell(c.charset) + " " + hexCell(v), nil
+		return "_" + cell(c.Charset) + " " + hexCell(v), nil
 	}
-	return "", fmt.Errorf("its character set %s cannot be followed: ALTER TABLE ... CONVERT TO CHARACTER SET utf8mb4 at the source", c.charset)
+	return "", fmt.Errorf("its character set %s cannot be followed: ALTER TABLE ... CONVERT TO CHARACTER SET utf8mb4 at the source", c.Charset)
 }
 
-func hexCell(v []byte) cell { return cell(appendHex(nil, v)) }
+func hexCell(v []byte) cell { return cell(AppendHex(nil, v)) }
 
 // libraryCell leaves dates, times, decimals, floats and JSON to the library, which reads beyond the
 // end of values that are cut short.
@@ -376,5 +377,5 @@ func libraryCell(s *scan, typ byte, meta uint16) (out cell, err error) {
 	case typ == mysql.TypeFloat || typ == mysql.TypeDouble:
 		return cell(v.ToString()), nil
 	}
-	return cell(quoteText(nil, v.ToString())), nil
+	return cell(QuoteText(nil, v.ToString())), nil
 }

@@ -1,4 +1,4 @@
-package migrate
+package follow
 
 import (
 	"encoding/binary"
@@ -30,20 +30,20 @@ func eventsOf(t testing.TB, file string) (out [][]byte) {
 }
 
 // recordedTables are the tables of the recorded log.
-func recordedTables(n name) (*table, error) {
+func recordedTables(n Name) (*Table, error) {
 	texts := map[string]string{"n": "utf8mb4", "o": "utf8mb4", "u": "latin1", "v": "utf8mb4", "w": "utf8mb4"}
 	kinds := map[string]string{"f": "float", "g": "double", "m": "year", "p": "binary", "q": "varbinary", "r": "tinyblob", "s": "longblob", "y": "bit"}
-	t := &table{name: n}
-	switch n.of {
+	t := &Table{Name: n}
+	switch n.Of {
 	case "every":
 		for _, c := range strings.Fields("a b c d e f g h i j k l m n o p q r s u v w y z pk") {
-			t.columns = append(t.columns, column{name: c, data: kinds[c], charset: texts[c], unsigned: strings.Contains("bde", c), generated: c == "z"})
+			t.Columns = append(t.Columns, Column{Name: c, Data: kinds[c], Charset: texts[c], Unsigned: strings.Contains("bde", c), Generated: c == "z"})
 		}
-		t.key = []int{len(t.columns) - 1}
+		t.Key = []int{len(t.Columns) - 1}
 	case "copy":
-		t.columns = []column{{name: "pk", data: "int"}, {name: "a", data: "tinyint"}}
+		t.Columns = []Column{{Name: "pk", Data: "int"}, {Name: "a", Data: "tinyint"}}
 	case "nokey":
-		t.columns = []column{{name: "a", data: "int"}, {name: "b", data: "varchar", charset: "utf8mb4"}}
+		t.Columns = []Column{{Name: "a", Data: "int"}, {Name: "b", Data: "varchar", Charset: "utf8mb4"}}
 	default:
 		return nil, nil
 	}
@@ -53,7 +53,7 @@ func recordedTables(n name) (*table, error) {
 // TestRecordedLog reads a server's log and compares the statements that come of it with those that
 // were read by hand beside mysqlbinlog's.
 func TestRecordedLog(t *testing.T) {
-	s := &stream{at: position{"bin.000003", 4}}
+	s := &stream{at: Position{"bin.000003", 4}}
 	a := &applier{maps: map[uint64]*tableMap{}}
 	var got strings.Builder
 	for _, b := range eventsOf(t, recorded) {
@@ -69,7 +69,7 @@ func TestRecordedLog(t *testing.T) {
 			continue
 		}
 		if c.define != nil {
-			fmt.Fprintf(&got, "%s followed=%v: %s\n", c.define.db, followed(c.define.text), c.define.text)
+			fmt.Fprintf(&got, "%s followed=%v: %s\n", c.define.db, Followed(c.define.text), c.define.text)
 			continue
 		}
 		for _, e := range c.events {
@@ -134,11 +134,11 @@ func FuzzEvents(f *testing.F) {
 		if err != nil {
 			m = &tableMap{types: []byte{246, 17, 18, 19, 252, 245, 254, 15, 16, 3}, meta: []uint16{0x1e0a, 6, 3, 6, 4, 4, 0xfe28, 300, 0x0302, 0}}
 		}
-		t := &table{columns: make([]column, len(m.types))}
+		t := &Table{Columns: make([]Column, len(m.types))}
 		for _, kind := range []byte{eventWriteV1, eventUpdateV1, eventDeleteV1, eventWriteV2, eventUpdateV2, eventDeleteV2} {
 			maps := map[uint64]*tableMap{(&scan{b: body}).num(6): m}
-			rows, _, err := parseRows(&event{kind: kind, body: body}, maps, func(name) (*table, error) { return t, nil })
-			if err == nil && len(t.columns) > 0 {
+			rows, _, err := parseRows(&event{kind: kind, body: body}, maps, func(Name) (*Table, error) { return t, nil })
+			if err == nil && len(t.Columns) > 0 {
 				statementsOf(rows, t)
 			}
 		}
