@@ -19,67 +19,70 @@ func Determined(r Rel, from map[expr.ColID]bool) map[expr.ColID]bool {
 		}
 		return true
 	})
-	d.close(r)
+	for d.grown = true; d.grown; {
+		d.grown = false
+		d.pass(r)
+	}
 	return d.set
 }
 
 type determined struct {
-	set map[expr.ColID]bool
-	own map[expr.ColID]bool // the columns that are no constants
+	set   map[expr.ColID]bool
+	own   map[expr.ColID]bool // the columns that are no constants
+	grown bool                // something was added in this pass
+	// uses are what is determined below each use of a common table expression, by its own names.
+	uses map[*Shared]*determined
 }
 
-// close adds what the columns of the set determine in the rows of r.
-func (d *determined) close(r Rel) {
-	for n := -1; n < len(d.set); {
-		n = len(d.set)
-		d.once(r)
+// add adds columns to those that are determined.
+func (d *determined) add(ids ...expr.ColID) {
+	for _, id := range ids {
+		if !d.set[id] {
+			d.set[id], d.grown = true, true
+		}
 	}
 }
 
-func (d *determined) once(r Rel) {
+// pass goes through the operators once, and adds what follows in their rows from what is known by
+// now.
+func (d *determined) pass(r Rel) {
 	switch r := r.(type) {
 	case *Scan:
 		d.whole(r)
 	case *Filter:
-		d.close(r.In)
+		d.pass(r.In)
 		d.equal(r.Conds)
 	case *Project:
 		for _, it := range r.Items {
 			if c, ok := it.Node.(*expr.Col); ok && d.set[it.ID] {
-				d.set[c.ID] = true
+				d.add(c.ID)
 			}
 		}
-		d.close(r.In)
+		d.pass(r.In)
 		d.computed(r.Items)
 	case *Join:
-		d.close(r.L)
+		d.pass(r.L)
 		switch r.Kind {
 		case Inner:
-			d.close(r.R)
+			d.pass(r.R)
 			d.equal(r.On)
 		case Left, Single:
 			d.matched(r.R, r.On)
 		}
 	case *Apply:
-		d.close(r.L)
+		d.pass(r.L)
 	case *GroupBy:
 		d.group(r)
 	case *Values:
 		if len(r.Rows) == 1 {
-			d.add(r.IDs)
+			d.add(r.IDs...)
 		}
 	case *Max1Row:
-		d.add(r.Cols())
+		d.add(r.Cols()...)
 	case *Shared:
 		d.shared(r)
 	case *Sort, *Limit, *Distinct, *Window, *Unfold:
-		d.close(r.Inputs()[0])
-	}
-}
-
-func (d *determined) add(ids []expr.ColID) {
-	for _, id := range ids {
-		d.set[id] = true
+		d.pass(r.Inputs()[0])
 	}
 }
 
@@ -93,7 +96,7 @@ func (d *determined) whole(s *Scan) {
 			key = key && d.set[s.IDs[c.Col]] && c.Prefix == 0 && cols[c.Col].Type.NotNull
 		}
 		if key {
-			d.add(s.IDs)
+			d.add(s.IDs...)
 			return
 		}
 	}
@@ -126,7 +129,7 @@ func (d *determined) equals(a, b expr.Node) {
 		return all
 	})
 	if all {
-		d.set[c.ID] = true
+		d.add(c.ID)
 	}
 }
 
@@ -150,7 +153,7 @@ func (d *determined) follows(n expr.Node) bool {
 func (d *determined) computed(items []Item) {
 	for _, it := range items {
 		if d.follows(it.Node) {
-			d.set[it.ID] = true
+			d.add(it.ID)
 		}
 	}
 }
@@ -163,7 +166,7 @@ func (d *determined) computed(items []Item) {
 func (d *determined) matched(r Rel, on []expr.Node) {
 	for _, id := range r.Cols() {
 		if d.set[id] && notNull(r, id) {
-			d.close(r)
+			d.pass(r)
 			break
 		}
 	}
@@ -186,7 +189,7 @@ func (d *determined) matched(r Rel, on []expr.Node) {
 			return
 		}
 	}
-	d.close(&Filter{In: r, Conds: on})
+	d.pass(&Filter{In: r, Conds: on})
 }
 
 func (d *determined) group(r *GroupBy) {
@@ -195,34 +198,43 @@ func (d *determined) group(r *GroupBy) {
 	}
 	for _, k := range r.Keys {
 		if c, ok := k.Node.(*expr.Col); ok && d.set[k.ID] {
-			d.set[c.ID] = true
+			d.add(c.ID)
 		}
 	}
-	d.close(r.In)
+	d.pass(r.In)
 	d.computed(r.Keys)
 	for _, k := range r.Keys {
 		if !d.set[k.ID] {
 			return
 		}
 	}
-	d.add(r.Cols())
+	d.add(r.Cols()...)
 }
 
 // shared goes by the names that this use of a common table expression gives to its columns: another
 // use of it has the same ones below, of other rows.
 func (d *determined) shared(r *Shared) {
-	in := &determined{set: map[expr.ColID]bool{}, own: d.own}
+	in := d.uses[r]
+	if in == nil {
+		in = &determined{set: map[expr.ColID]bool{}, own: d.own}
+		if d.uses == nil {
+			d.uses = map[*Shared]*determined{}
+		}
+		d.uses[r] = in
+	}
+	in.grown = false
 	for i, id := range r.IDs {
 		if d.set[id] {
-			in.set[r.From[i]] = true
+			in.add(r.From[i])
 		}
 	}
-	in.close(r.In)
+	in.pass(r.In)
 	for i, id := range r.IDs {
 		if in.set[r.From[i]] {
-			d.set[id] = true
+			d.add(id)
 		}
 	}
+	d.grown = d.grown || in.grown
 }
 
 // notNull reports whether a column is never NULL in the rows of r, where that is easily seen.

@@ -141,13 +141,6 @@ func (q *query) group(rel algebra.Rel, c *clauses, g *ast.GroupByClause) (algebr
 		return rel, nil
 	}
 	q.sealed, q.keyed = true, g != nil
-	keys := map[expr.ColID]bool{}
-	for _, k := range q.keys {
-		if c, ok := k.Node.(*expr.Col); ok {
-			keys[c.ID] = true
-		}
-	}
-	q.closed = algebra.Determined(rel, keys)
 	var err error
 	for i := range q.items {
 		q.place = fmt.Sprintf("expression #%d of SELECT list", i+1)
@@ -303,7 +296,7 @@ func (q *query) grouped1(id expr.ColID, name string, t expr.Type) error {
 			return nil
 		}
 	}
-	if q.b.s.Mode.OnlyFullGroupBy && !q.closed[id] && !q.anyValue {
+	if q.b.s.Mode.OnlyFullGroupBy && !q.anyValue && !q.follows(id) {
 		if q.keyed {
 			return fail(1055, "42000", "E%s is not in GROUP BY clause and contains nonaggregated column '%s' which is not functionally "+
 				"dependent on columns in GROUP BY clause; this is incompatible with sql_mode=only_full_group_by", q.place[1:], q.fullName(id))
@@ -323,6 +316,20 @@ func (q *query) grouped1(id expr.ColID, name string, t expr.Type) error {
 	}
 	q.aggs = append(q.aggs, algebra.Agg{ID: id, Name: name, Call: a.(*expr.Agg)})
 	return nil
+}
+
+// follows reports whether a column of FROM has one value in each group.
+func (q *query) follows(id expr.ColID) bool {
+	if q.closed == nil {
+		keys := map[expr.ColID]bool{}
+		for _, k := range q.keys {
+			if c, ok := k.Node.(*expr.Col); ok {
+				keys[c.ID] = true
+			}
+		}
+		q.closed = algebra.Determined(q.fromRel, keys)
+	}
+	return q.closed[id]
 }
 
 // fullName is a column of FROM for messages.

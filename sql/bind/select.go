@@ -51,7 +51,7 @@ type query struct {
 	settled []algebra.Item
 	// fromRel is what FROM and WHERE come to.
 	fromRel algebra.Rel
-	// closed are the columns that the grouping keys determine.
+	// closed are the columns that the grouping keys determine; nil: nobody has asked.
 	closed map[expr.ColID]bool
 	// before are the columns of the tables before the one that is bound, which LATERAL may use;
 	// lateral are those that it has used, until the join with them is made.
