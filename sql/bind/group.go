@@ -154,11 +154,10 @@ func (q *query) group(rel algebra.Rel, c *clauses, g *ast.GroupByClause) (algebr
 			return nil, err
 		}
 	}
-	if g == nil {
-		c.order = nil // of one row
-	}
 	for i := range c.order {
-		q.place = fmt.Sprintf("expression #%d of ORDER BY clause", i+1)
+		if q.place = ""; q.keyed {
+			q.place = fmt.Sprintf("expression #%d of ORDER BY clause", i+1)
+		}
 		if c.order[i].Expr, err = q.regroup(c.order[i].Expr); err != nil {
 			return nil, err
 		}
@@ -300,6 +299,9 @@ func (q *query) grouped1(id expr.ColID, name string, t expr.Type) error {
 		if q.keyed {
 			return fail(1055, "42000", "E%s is not in GROUP BY clause and contains nonaggregated column '%s' which is not functionally "+
 				"dependent on columns in GROUP BY clause; this is incompatible with sql_mode=only_full_group_by", q.place[1:], q.fullName(id))
+		}
+		if q.place == "" { // MySQL has it, and go-mysql-server aggregates the rows in that order
+			return unsupported("ORDER BY of one row")
 		}
 		return fail(1140, "42000", "In aggregated query without GROUP BY, %s contains nonaggregated column '%s'; "+
 			"this is incompatible with sql_mode=only_full_group_by", q.place, q.fullName(id))

@@ -218,7 +218,7 @@ func (r *speculation) fetch(ctx *sql.Context, tx *session.Txn) (done bool, err e
 }
 
 func newSpeculation(ctx *sql.Context, env *table.Env, s *session.Session, tx *session.Txn) (*speculation, error) {
-	r := &speculation{s: s, kv: &speculativeTxn{inner: tx.KV}, left: maxSteps}
+	r := &speculation{s: s, kv: &speculativeTxn{inner: tx.KV, seen: map[string]bool{}}, left: maxSteps}
 	snap, err := s.Snapshot(ctx)
 	if err != nil {
 		return nil, err

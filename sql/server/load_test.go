@@ -212,7 +212,7 @@ func TestLoadDataIsTriedAgain(t *testing.T) {
 	holder, c := conn(t, pool), conn(t, pool)
 	exec(t, c, "SET GLOBAL local_infile = 1")
 	exec(t, c, "CREATE TABLE own (id INT PRIMARY KEY, v INT)")
-	exec(t, c, "CREATE TABLE engine (id INT AUTO_INCREMENT PRIMARY KEY, v INT, w INT AS (id + 1) STORED)") // loads into it
+	exec(t, c, "CREATE TABLE engine (id INT PRIMARY KEY, v INT, g GEOMETRY)") // go-mysql-server loads into it
 	asked, text := 0, "1\t2\n"
 	mysql.RegisterReaderHandler("once", func() io.Reader {
 		asked++
