@@ -127,7 +127,7 @@ var named = map[string]string{
 func TestOwnStatements(t *testing.T) {
 	pages := covered(t)
 	var all []string
-	for _, dir := range []string{"server", "ddl", "backup", "bulk", "changefeed"} {
+	for _, dir := range []string{"server", "ddl", "backup", "bulk", "changefeed", "replica"} {
 		files, err := filepath.Glob("../../sql/" + dir + "/*.go")
 		if err != nil {
 			t.Fatal(err)

@@ -179,8 +179,12 @@ func Classify(q string) Kind {
 	case "SET":
 		return classifySet(ts)
 	case "KILL", "SHUTDOWN", "PROMOTE", "FLUSH", "RESET", "PURGE", "INSTALL", "UNINSTALL", "CLONE", "RESTART",
-		"BACKUP", "RESTORE", "VERIFY", "PAUSE", "RESUME":
+		"BACKUP", "RESTORE", "VERIFY", "PAUSE", "RESUME", "CHANGE":
 		return Admin
+	case "START", "STOP":
+		if w(1) == "REPLICA" || w(1) == "SLAVE" {
+			return Admin
+		}
 	case "PREPARE":
 		for _, t := range ts {
 			if t.literal {

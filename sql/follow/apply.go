@@ -283,28 +283,54 @@ func (a *applier) tryApply(ctx context.Context, all []statement, end Position) (
 // errThere says that what is to be applied has been applied.
 var errThere = errors.New("it has been applied")
 
-// Followed reports whether a definition is one of tables, indexes and databases. What is defined
-// otherwise is read at the cut-over.
-func Followed(text string) bool {
-	words := strings.Fields(strings.ToUpper(First(StripComments(text), 400)))
+// Kind says what a statement of a log is about.
+type Kind string
+
+// The kinds of statements.
+const (
+	Tables   Kind = "tables"   // and indexes and databases
+	Programs Kind = "programs" // and views
+	Events   Kind = "events"
+	Accounts Kind = "accounts"
+	Upkeep   Kind = "upkeep" // it changes nothing that others see
+	Other    Kind = "other"
+)
+
+// objects are what statements define.
+var objects = map[string]Kind{"TABLE": Tables, "TABLES": Tables, "INDEX": Tables, "DATABASE": Tables, "SCHEMA": Tables, "TEMPORARY": Upkeep,
+	"VIEW": Programs, "FUNCTION": Programs, "PROCEDURE": Programs, "TRIGGER": Programs, "EVENT": Events, "USER": Accounts, "ROLE": Accounts}
+
+// KindOf looks at the first words of a statement.
+func KindOf(text string) Kind {
+	words := strings.Fields(strings.ToUpper(Definer.ReplaceAllString(First(StripComments(text), 400), "")))
 	if len(words) < 2 {
-		return false
+		return Other
 	}
 	switch words[0] {
 	case "CREATE", "ALTER", "DROP", "RENAME":
-		for _, w := range words[1:min(len(words), 5)] {
-			switch strings.Trim(w, "`") {
-			case "TABLE", "TABLES", "INDEX", "DATABASE", "SCHEMA":
-				return !slices.Contains(words[1:3], "TEMPORARY")
-			case "VIEW", "FUNCTION", "PROCEDURE", "TRIGGER", "EVENT", "USER", "ROLE", "SERVER", "SEQUENCE":
-				return false
+		kind := Other
+		for i, w := range words[1:min(len(words), 9)] {
+			k, ok := objects[strings.Trim(w, "`")]
+			if ok && kind == Other {
+				kind = k
+			}
+			if w == "TEMPORARY" && i < 3 { // also in a comment that servers execute
+				return Upkeep
 			}
 		}
+		return kind
 	case "TRUNCATE":
-		return true
+		return Tables
+	case "GRANT", "REVOKE", "SET":
+		return Accounts
+	case "ANALYZE", "OPTIMIZE", "REPAIR", "CHECK", "FLUSH":
+		return Upkeep
 	}
-	return false
+	return Other
 }
+
+// Followed reports whether a definition is one of tables, indexes and databases.
+func Followed(text string) bool { return KindOf(text) == Tables }
 
 // dataWords begin statements that change rows: they are in the log if it is not by rows.
 var dataWords = []string{"INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "WITH"}

@@ -24,6 +24,8 @@ const (
 // Refused is an answer of the source that will not change.
 type Refused struct{ error }
 
+func (e Refused) Unwrap() error { return e.error }
+
 // Unknown is an event that cannot be followed, or another failure that trying again does not help.
 type Unknown struct{ error }
 

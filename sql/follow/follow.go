@@ -30,6 +30,8 @@ type Follower struct {
 	stop  context.CancelFunc
 	fresh bool // nothing was applied since the log was opened
 	read  atomic.Pointer[Position]
+	// source is the number of the server that the log comes from.
+	source atomic.Uint32
 }
 
 // item is what a stream brings: a change, or that there is nothing more, or its end.
@@ -69,6 +71,17 @@ func (f *Follower) Read() Position {
 	return Position{}
 }
 
+// SourceID is the source's own number, once it has sent something; 0 before.
+func (f *Follower) SourceID() uint32 { return f.source.Load() }
+
+// Clock is how far the source's clock is behind this machine's, in whole seconds.
+func (f *Follower) Clock() time.Duration {
+	if f.s == nil {
+		return 0
+	}
+	return f.s.clock
+}
+
 // Close ends the connection, and a transaction that is under way. It may be called again.
 func (f *Follower) Close() {
 	if f.s == nil {
@@ -97,6 +110,7 @@ func (f *Follower) readAhead(ctx context.Context, s *stream, to chan<- item) {
 		c, err := s.next(ctx)
 		at := s.at
 		f.read.Store(&at)
+		f.source.Store(s.source)
 		select {
 		case to <- item{c, err, at}:
 		case <-ctx.Done():

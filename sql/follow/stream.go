@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -58,6 +59,9 @@ type stream struct {
 	open *change  // between BEGIN and COMMIT
 	sums bool     // events end with a checksum
 	own  uint32   // server whose changes are left out; 0: none
+	// source is the number of the source, 0 until it has sent the beginning of a file.
+	source uint32
+	clock  time.Duration // how far the source's is behind
 }
 
 // openStream asks the source for its log from a position on; without a file, from its beginning.
@@ -90,11 +94,14 @@ func (s *stream) begin(ctx context.Context, server uint32) error {
 	if err := s.raw.SetDeadline(time.Now().Add(silentAfter)); err != nil {
 		return err
 	}
-	for _, q := range []string{
-		"SET @mariadb_slave_capability = 4", // its events as they are
+	var begin []string
+	if strings.Contains(s.conn.ServerVersion, "MariaDB") {
+		begin = append(begin, "SET @mariadb_slave_capability = 4") // its events as they are
+	}
+	for _, q := range append(begin,
 		"SET @master_binlog_checksum = @@GLOBAL.binlog_checksum, @source_binlog_checksum = @@GLOBAL.binlog_checksum",
 		fmt.Sprintf("SET @master_heartbeat_period = %d, @source_heartbeat_period = %[1]d", heartbeat.Nanoseconds()),
-	} {
+	) {
 		if _, err := s.conn.ExecuteFetch(q, 1, false); err != nil {
 			return err
 		}
@@ -111,6 +118,13 @@ func (s *stream) begin(ctx context.Context, server uint32) error {
 	}
 	if err := Check(ctx, ask); err != nil {
 		return err
+	}
+	now, err := ask(ctx, "SELECT UNIX_TIMESTAMP()")
+	if err != nil {
+		return err
+	}
+	if seconds, err := strconv.ParseInt(now[0][0], 10, 64); err == nil {
+		s.clock = time.Since(time.Unix(seconds, 0)).Truncate(time.Second)
 	}
 	sum, err := ask(ctx, "SELECT @@GLOBAL.binlog_checksum")
 	if err != nil {
@@ -183,6 +197,12 @@ func (s *stream) event(e *event) (done bool, c *change, err error) {
 		}
 		if e.body[12]&1 == 0 {
 			s.open = s.new(e)
+		}
+	case eventFormat:
+		s.source = e.server
+		if s.own != 0 && e.server == s.own {
+			return false, nil, errors.New("source and replica have equal MySQL server ids; these ids must be different for replication " +
+				"to work: the source is this cluster itself")
 		}
 	case eventXID:
 		return s.end(e)

@@ -64,7 +64,7 @@ func (c *change) firings(d *schema.Database, table string, events []string) (*tr
 	t := &triggers{before: map[string][]*firing{}, after: map[string][]*firing{}}
 	found := false
 	for _, o := range d.ObjectsInOrder(schema.IxTrigger) {
-		if !strings.EqualFold(schema.TriggerTable(o.Trigger.CreateStatement), table) {
+		if c.s.Replicates || !strings.EqualFold(schema.TriggerTable(o.Trigger.CreateStatement), table) {
 			continue
 		}
 		p, err := c.r.programs.Get(o.Trigger.CreateStatement, o.Trigger.SqlMode)

@@ -37,6 +37,7 @@ import (
 	"github.com/godwitdb/godwit/sql/prefetch"
 	selects "github.com/godwitdb/godwit/sql/query"
 	"github.com/godwitdb/godwit/sql/regionkey"
+	"github.com/godwitdb/godwit/sql/replica"
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/rules"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -79,6 +80,7 @@ type gateway struct {
 	replicas binlog.Replicas
 	feeds    *changefeed.Env
 	bulk     *bulk.Env
+	replica  *replica.Env
 	events   *events.Scheduler
 	audit    *audited.Recorder
 	// statements counts what clients execute.
@@ -178,6 +180,7 @@ func newGateway(cfg Config) *gateway {
 		}}
 	g.binlog = &binlog.Env{Feed: feed.Env{DB: cfg.DB, Log: cfg.Logger}, Log: cfg.Logger, Closing: g.draining.Load}
 	g.bulk = &bulk.Env{Env: g.Env, Policy: cfg.Backups, Rights: g.rights, Closing: g.draining.Load, Runner: g.query}
+	g.replica = &replica.Env{Env: g.Env, Rights: g.rights, ServerID: func() uint32 { return g.binlog.Identity().ServerID }}
 	g.feeds = &changefeed.Env{Env: g.Env, Policy: sink.Policy{Places: cfg.Backups, Allowed: cfg.Sinks}, Rights: g.rights}
 	return g
 }

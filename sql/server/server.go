@@ -179,6 +179,7 @@ func New(cfg Config) (*Server, error) {
 				*sqle.Engine, *server.SessionManager, mysql.Handler) {
 				s.h, g.fast.Sessions, g.query.Sessions, g.bulk.Sessions = &handler{Handler: h, g: g, sm: sm}, sm, sm, sm
 				g.bulk.Closed, g.bulk.Query = s.h.ConnectionClosed, s.h.ComQuery
+				g.replica.Sessions, g.replica.Closed, g.replica.Query = sm, s.h.ConnectionClosed, s.h.ComQuery
 				client := func(c *mysql.Conn) charset.Client { return s.h.session(c) }
 				return e, sm, &late.Handler{Server: &charset.Handler{Server: s.h, Client: client}}
 			}},
@@ -251,6 +252,7 @@ func (s *Server) Serve() error {
 	s.g.Go(s.g.backups.Follow)
 	s.g.Go(s.g.feeds.Follow)
 	s.g.Go(s.g.bulk.Follow)
+	s.g.Go(s.g.replica.Follow)
 	s.g.Go(s.g.events.Follow)
 	s.g.Go(s.g.watchIdle)
 	s.g.Go(s.g.watchGone)

@@ -14,6 +14,7 @@ import (
 	"github.com/godwitdb/godwit/sql/bulk"
 	"github.com/godwitdb/godwit/sql/changefeed"
 	"github.com/godwitdb/godwit/sql/ddl"
+	"github.com/godwitdb/godwit/sql/replica"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/statements"
@@ -35,6 +36,7 @@ import (
 //	BACKUP, RESTORE, SHOW BACKUP, VERIFY BACKUP   (package backup)
 //	CREATE CHANGEFEED, SHOW CHANGEFEEDS           (package changefeed)
 //	IMPORT INTO, EXPORT INTO                      (package bulk)
+//	CHANGE REPLICATION SOURCE, START REPLICA and others of MySQL (package replica)
 //	... FROM t AS OF SYSTEM TIME time, AS OF TIMESTAMP time      (and what stale.go lists)
 
 const identRE = "(?:(`[^`]+`|[\\w$]+)\\s*\\.\\s*)?(`[^`]+`|[\\w$]+)"
@@ -65,6 +67,10 @@ func (p *parser) own(query string) sqlparser.Statement {
 	if st := bulk.Parse(q); st != nil {
 		return inject(ignoreAuth, &ownNode{g: p.g, name: st.Name(), sch: st.Schema(), writes: true,
 			run: func(ctx *sql.Context) ([]sql.Row, error) { return p.g.bulk.Run(ctx, st) }})
+	}
+	if st := replica.Parse(q); st != nil {
+		return inject(ignoreAuth, &ownNode{g: p.g, name: st.Name(), sch: st.Schema(), writes: st.Writes(),
+			run: func(ctx *sql.Context) ([]sql.Row, error) { return p.g.replica.Run(ctx, st) }})
 	}
 	if stmt := p.maintenance(strings.TrimRight(q, "; \t\r\n")); stmt != nil {
 		return stmt

@@ -89,7 +89,10 @@ type Session struct {
 	undone         charset.Undone
 	// LeavesAll: our own engine leaves all statements to go-mysql-server.
 	LeavesAll bool
-	workers   int // see Workers
+	// Replicates: what it executes was executed at another server before, with all that followed
+	// from it. Triggers do not fire.
+	Replicates bool
+	workers    int // see Workers
 	// ansiQuotes, noEscapes and truncates are of sql_mode.
 	ansiQuotes, noEscapes, truncates bool
 	// MaxTime is how long a SELECT may take, in ms; 0: as long as it takes.
