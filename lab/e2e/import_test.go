@@ -216,6 +216,19 @@ func startMaria(t *testing.T) *maria {
 	return m
 }
 
+// hold lets the server stand still for a time.
+func (m *maria) hold(t *testing.T, d time.Duration) {
+	t.Helper()
+	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
+		if err := m.cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+		if s == syscall.SIGSTOP {
+			time.Sleep(d)
+		}
+	}
+}
+
 // shopClient changes the source's tables until it may not any more. It also changes their
 // definitions, once each.
 func shopClient(ctx context.Context, db *sql.DB, seed uint64) (done int, err error) {

@@ -31,21 +31,27 @@ func (m *mariaReplica) follow(n *node, file, pos string) {
 // status is what SHOW SLAVE STATUS says.
 func (m *mariaReplica) status() map[string]string {
 	m.t.Helper()
-	rows, err := m.db.Query("SHOW SLAVE STATUS")
+	return statusOf(m.t, m.db, "SHOW SLAVE STATUS")
+}
+
+// statusOf is the first row that a server shows, by the names of its columns.
+func statusOf(t *testing.T, db *sql.DB, query string) map[string]string {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), query)
 	if err != nil {
-		m.t.Fatal(err)
+		t.Fatal(err)
 	}
 	defer rows.Close()
 	cols, err := rows.Columns()
 	if err != nil || !rows.Next() {
-		m.t.Fatal("it is no replica", err)
+		t.Fatalf("%s: it is no replica: %v", query, err)
 	}
 	vals, to, out := make([]sql.NullString, len(cols)), make([]any, len(cols)), map[string]string{}
 	for i := range vals {
 		to[i] = &vals[i]
 	}
 	if err := rows.Scan(to...); err != nil {
-		m.t.Fatal(err)
+		t.Fatal(err)
 	}
 	for i, c := range cols {
 		out[c] = vals[i].String

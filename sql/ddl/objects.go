@@ -164,6 +164,12 @@ func list[T any](ctx *sql.Context, d *database, ix base.IndexID, get func(*schem
 // GetTriggers implements sql.TriggerDatabase.
 func (d *database) GetTriggers(ctx *sql.Context) ([]sql.TriggerDefinition, error) {
 	if s := session.Of(ctx); s != nil {
+		if s.Replicates {
+			switch s.Stmt.Tree.(type) {
+			case *sqlparser.Insert, *sqlparser.Update, *sqlparser.Delete:
+				return nil, nil
+			}
+		}
 		var err error
 		if s.Stmt.Triggers, err = d.look(ctx); err != nil {
 			return nil, err

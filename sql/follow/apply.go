@@ -188,9 +188,11 @@ func appendRow(b []byte, t *Table, cells []cell) []byte {
 	return append(b, ')')
 }
 
-// where names a row by its primary key, or else by all of its columns whose values are exact.
+// where names a row by its primary key, or else by all of its columns whose values are exact. Among
+// the rows that agree in these it takes the one whose other numbers are nearest: a FLOAT, and what a
+// text has brought, need not be what the source has.
 func where(t *Table, cells []cell) string {
-	var all []string
+	var all, near []string
 	if len(t.Key) > 0 {
 		for _, i := range t.Key {
 			all = append(all, QuoteName(t.Columns[i].Name)+"="+string(cells[i]))
@@ -198,11 +200,21 @@ func where(t *Table, cells []cell) string {
 		return strings.Join(all, " AND ")
 	}
 	for i, x := range t.Columns {
-		if !x.Generated && !x.Float() && x.Data != "json" {
-			all = append(all, QuoteName(x.Name)+"<=>"+string(cells[i]))
+		name, v := QuoteName(x.Name), string(cells[i])
+		switch {
+		case x.Generated, x.Data == "json":
+		case !x.Float() || v == "NULL":
+			all = append(all, name+"<=>"+v)
+		default:
+			all = append(all, name+" IS NOT NULL")
+			near = append(near, "ABS("+name+"-("+v+"))")
 		}
 	}
-	return strings.Join(append(all, "TRUE"), " AND ") + " LIMIT 1"
+	text := strings.Join(append(all, "TRUE"), " AND ")
+	if len(near) > 0 {
+		text += " ORDER BY " + strings.Join(near, ",")
+	}
+	return text + " LIMIT 1"
 }
 
 // apply brings a group of transactions to the target, once. end is behind the last one. done is
