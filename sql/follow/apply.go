@@ -189,7 +189,7 @@ func appendRow(b []byte, t *Table, cells []cell) []byte {
 }
 
 // where names a row by its primary key, or else by all of its columns whose values are exact. Among
-// the rows that agree in these it takes the one whose other numbers are nearest: a FLOAT, and what a
+// the rows that agree in these it takes the one whose other numbers are nearest: a FLOAT, or what a
 // text has brought, need not be what the source has.
 func where(t *Table, cells []cell) string {
 	var all, near []string
@@ -200,14 +200,14 @@ func where(t *Table, cells []cell) string {
 		return strings.Join(all, " AND ")
 	}
 	for i, x := range t.Columns {
-		name, v := QuoteName(x.Name), string(cells[i])
+		name := QuoteName(x.Name)
 		switch {
 		case x.Generated, x.Data == "json":
-		case !x.Float() || v == "NULL":
-			all = append(all, name+"<=>"+v)
+		case !x.Float() || cells[i] == null:
+			all = append(all, name+"<=>"+string(cells[i]))
 		default:
 			all = append(all, name+" IS NOT NULL")
-			near = append(near, "ABS("+name+"-("+v+"))")
+			near = append(near, "ABS("+name+"-("+string(cells[i])+"))")
 		}
 	}
 	text := strings.Join(append(all, "TRUE"), " AND ")

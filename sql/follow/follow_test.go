@@ -60,7 +60,7 @@ func TestStatements(t *testing.T) {
 		{keyed, []rowChange{{[]cell{"1", "2", "3"}, nil}}, "DELETE FROM `d`.`t` WHERE `id`=1"},
 		{updated, []rowChange{{[]cell{"1", "2", "'now'"}, []cell{"1", "3", "'now'"}}}, "UPDATE `d`.`t` SET `v`=3,`at`='now' WHERE `id`=1"},
 		{updated, []rowChange{{[]cell{"1", "2", "'now'"}, []cell{"1", "2", "'now'"}}}, ""},
-		{keyless, []rowChange{{[]cell{null, "1E0", "'{}'"}, nil}}, "DELETE FROM `d`.```u` WHERE `a`<=>NULL AND TRUE LIMIT 1"},
+		{keyless, []rowChange{{[]cell{null, "1E0", "'{}'"}, nil}}, "DELETE FROM `d`.```u` WHERE `a`<=>NULL AND `f` IS NOT NULL AND TRUE ORDER BY ABS(`f`-(1E0)) LIMIT 1"},
 	} {
 		var got []string
 		for _, s := range statementsOf(&rowsEvent{rows: c.rows}, c.t) {
