@@ -19,6 +19,7 @@
 //
 // # Rights
 //
-// Statements take REPLICATION_SLAVE_ADMIN or SUPER, SHOW REPLICA STATUS takes REPLICATION CLIENT.
+// As in MySQL, CHANGE REPLICATION SOURCE TO, START and STOP REPLICA take REPLICATION_SLAVE_ADMIN or
+// SUPER, RESET REPLICA takes RELOAD, and SHOW REPLICA STATUS takes REPLICATION CLIENT.
 // What a source sends is applied with the rights of the account that started the channel.
 package replica

@@ -73,11 +73,16 @@ func (g *Env) Run(ctx *sql.Context, st *Statement) (rows []sql.Row, err error) {
 		return nil, st.err
 	}
 	r := g.Rights(ctx)
-	if st.verb == verbShow {
+	switch {
+	case st.verb == verbShow:
 		if !r.Global(sql.PrivilegeType_ReplicationClient) {
 			return nil, rights.ErrNeeds("SUPER", "REPLICATION CLIENT")
 		}
-	} else if !r.Dynamic(admin) {
+	case st.verb == verbReset:
+		if !r.Global(sql.PrivilegeType_Reload) {
+			return nil, rights.ErrNeeds("RELOAD")
+		}
+	case !r.Dynamic(admin):
 		return nil, rights.ErrNeeds("SUPER", admin)
 	}
 	s := session.Of(ctx)

@@ -107,18 +107,20 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// TestRights: who administers replicas needs REPLICATION_SLAVE_ADMIN, who looks REPLICATION CLIENT.
+// TestRights: who administers replicas needs REPLICATION_SLAVE_ADMIN, who has them forget positions
+// RELOAD, who looks REPLICATION CLIENT.
 func TestRights(t *testing.T) {
 	w := newWorld(t, "a")
 	w.exec("CREATE USER none IDENTIFIED BY 'p'", "CREATE USER admin IDENTIFIED BY 'p'", "CREATE USER looks IDENTIFIED BY 'p'",
+		"CREATE USER resets IDENTIFIED BY 'p'", "GRANT RELOAD ON *.* TO resets",
 		"GRANT REPLICATION_SLAVE_ADMIN ON *.* TO admin", "GRANT REPLICATION CLIENT ON *.* TO looks")
 	for _, u := range []struct {
-		name          string
-		changes, sees bool
-	}{{"none", false, false}, {"admin", true, false}, {"looks", false, true}} {
+		name                  string
+		changes, resets, sees bool
+	}{{"none", false, false, false}, {"admin", true, false, false}, {"resets", false, true, false}, {"looks", false, false, true}} {
 		c := w.as(u.name, "p")
 		for q, may := range map[string]bool{"CHANGE REPLICATION SOURCE TO SOURCE_USER = 'x'": u.changes, "START REPLICA": u.changes,
-			"STOP REPLICA": u.changes, "RESET REPLICA": u.changes, "SHOW REPLICA STATUS": u.sees, "SHOW SLAVE STATUS": u.sees} {
+			"STOP REPLICA": u.changes, "RESET REPLICA": u.resets, "SHOW REPLICA STATUS": u.sees, "SHOW SLAVE STATUS": u.sees} {
 			if _, err := query(c, q); (numberOf(err) != 1227) != may {
 				t.Errorf("%s: %s: %v", u.name, q, err)
 			}
