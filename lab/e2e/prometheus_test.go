@@ -84,6 +84,9 @@ func (p *prometheus) get(path string, data any) bool {
 		return false
 	}
 	defer res.Body.Close()
+	if res.StatusCode == http.StatusServiceUnavailable { // it listens before it is ready
+		return false
+	}
 	var r struct {
 		Status, Error string
 		Data          json.RawMessage
