@@ -214,4 +214,6 @@ type ChangesResult struct {
 	Rows []Row
 	// Next are the spans that are left; nil: there are none.
 	Next []base.Span
+	// Waited is how long the answer waited for the end of the period, if this node read it.
+	Waited time.Duration
 }

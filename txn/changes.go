@@ -3,6 +3,7 @@ package txn
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
@@ -56,9 +57,11 @@ func (db *DB) changesHere(ctx context.Context, req *kv.ChangesRequest) (res kv.C
 		return res, base.Errorf(base.CodeUnavailable, "node %d tells no changes", db.cfg.Self)
 	}
 	shard := req.Spans[0].Start.Shard()
+	began := time.Now()
 	if err := db.set.EnsureClosed(ctx, shard, req.UpTo); err != nil {
 		return res, err
 	}
+	res.Waited = time.Since(began)
 	size := 0
 	for i, s := range req.Spans {
 		var rest base.Key

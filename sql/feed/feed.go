@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -72,11 +73,12 @@ var (
 )
 
 const (
-	beforeRows = 256                    // images from before that are read at once
-	atOnce     = 4                      // shards that are read side by side
-	everyLeast = 100 * time.Millisecond // between two looks
-	load       = 4                      // a look is followed by so many times its duration
-	patience   = 2 * time.Second        // the longest wait after a failure
+	beforeRows = 256                   // images from before that are read at once
+	atOnce     = 4                     // shards that are read side by side
+	everyLeast = 50 * time.Millisecond // from one look to the next
+	load       = 4                     // a look is followed by so many times the time that it took replicas
+	patience   = 2 * time.Second       // the longest wait after a failure
+	mostAge    = time.Second           // that a look takes a timestamp to need
 	mostBehind = time.Hour
 )
 
@@ -93,6 +95,14 @@ type Reader struct {
 	moments []base.Timestamp
 	win     *window // that is being delivered; nil: none
 	again   time.Time
+	// work is how long the replicas have read since the look began, in ns. What they wait for the
+	// end of the period is no work: a region far away does not make looks rare. waited is the
+	// longest of these waits.
+	work, waited atomic.Int64
+	// age is how old a timestamp is when all groups here are closed up to it, as far as looks have
+	// seen. A look reads up to one of that age: to wait for a newer one would put off what is there.
+	age time.Duration
+
 	failed  time.Duration // the wait after the newest failure
 	virtual map[*schema.Table]func(sql.Row) error
 
@@ -364,7 +374,9 @@ func (r *Reader) look(ctx context.Context) error {
 		return err
 	}
 	began := time.Now()
-	to := max(r.env.DB.Clock(), r.from.Next())
+	r.work.Store(0)
+	r.waited.Store(0)
+	to := max(r.env.DB.Clock().Add(-r.age), r.from.Next())
 	moments := map[base.Timestamp]bool{}
 	err := r.changes(ctx, []base.Span{base.CatalogSpan}, r.from, func() base.Timestamp { return to }, func(row *kv.Row) {
 		moments[row.TS] = true
@@ -373,7 +385,14 @@ func (r *Reader) look(ctx context.Context) error {
 		return err
 	}
 	r.to, r.moments = to, sorted(moments)
-	defer func() { r.again = time.Now().Add(max(everyLeast, load*time.Since(began))) }()
+	defer func() {
+		r.again = time.Now().Add(max(everyLeast-time.Since(began), load*time.Duration(r.work.Load())))
+		if w := time.Duration(r.waited.Load()); w > 0 {
+			r.age = min(r.age+w, mostAge)
+		} else {
+			r.age -= r.age / 8
+		}
+	}()
 	// What follows is part of what the look costs, if nothing has changed.
 	if len(moments) == 0 {
 		if r.win, err = r.open(ctx, to); err != nil {

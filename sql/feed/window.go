@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
 
@@ -195,9 +196,13 @@ const spansAtOnce = 256
 func (r *Reader) changes(ctx context.Context, spans []base.Span, since base.Timestamp, upTo func() base.Timestamp, fn func(*kv.Row)) error {
 	for len(spans) > 0 {
 		n := min(len(spans), spansAtOnce)
+		began := time.Now()
 		res, err := r.env.DB.Changes(kv.WithQuiet(ctx), kv.ChangesRequest{Spans: spans[:n], Since: since, UpTo: upTo(), MaxBytes: pageBytes})
 		if err != nil {
 			return err
+		}
+		r.work.Add(int64(time.Since(began) - res.Waited))
+		for w := r.waited.Load(); int64(res.Waited) > w && !r.waited.CompareAndSwap(w, int64(res.Waited)); w = r.waited.Load() {
 		}
 		for i := range res.Rows {
 			fn(&res.Rows[i])
