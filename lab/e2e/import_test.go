@@ -170,14 +170,17 @@ func TestImportFromGodwit(t *testing.T) {
 
 // maria is a MariaDB server of its own.
 type maria struct {
-	cmd  *exec.Cmd
 	addr string
+	args []string
+	cmd  *exec.Cmd
+	log  *os.File
 }
 
-// startMaria starts MariaDB with a binary log, for as long as the test runs.
-func startMaria(t *testing.T) *maria {
+// startMaria starts MariaDB with a binary log, for as long as the test runs. Options are for its
+// command line.
+func startMaria(t *testing.T, options ...string) *maria {
 	t.Helper()
-	server, install := tool(t, "mariadbd"), tool(t, "mariadb-install-db")
+	install := tool(t, "mariadb-install-db")
 	who, err := user.Current()
 	if err != nil {
 		t.Fatal(err)
@@ -190,22 +193,29 @@ func startMaria(t *testing.T) *maria {
 	}
 	m := &maria{addr: port(t)}
 	_, number, _ := net.SplitHostPort(m.addr)
-	log, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
+	if m.log, err = os.Create(filepath.Join(dir, "log")); err != nil {
 		t.Fatal(err)
 	}
-	m.cmd = exec.Command(server, "--no-defaults", "--user="+who.Username, "--datadir="+data, "--port="+number, "--bind-address=127.0.0.1",
-		"--socket="+filepath.Join(dir, "s"), "--log-bin=bin", "--server-id=7", "--binlog-format=ROW", "--max-binlog-size=200000",
-		"--character-set-server=utf8mb4")
-	m.cmd.Stderr = log
-	if err := m.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	m.args = append([]string{"--no-defaults", "--user=" + who.Username, "--datadir=" + data, "--port=" + number, "--bind-address=127.0.0.1",
+		"--socket=" + filepath.Join(dir, "s"), "--log-bin=bin", "--server-id=7", "--binlog-format=ROW", "--max-binlog-size=200000",
+		"--character-set-server=utf8mb4"}, options...)
+	m.start(t)
 	t.Cleanup(func() {
 		_ = m.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 		_ = m.cmd.Wait()
-		log.Close()
+		m.log.Close()
 	})
+	return m
+}
+
+// start starts the server, with the data that it has, and waits until it answers.
+func (m *maria) start(t *testing.T) {
+	t.Helper()
+	m.cmd = exec.Command(tool(t, "mariadbd"), m.args...)
+	m.cmd.Stderr = m.log
+	if err := m.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
 	db := client(m.addr, "")
 	defer db.Close()
 	for deadline := time.Now().Add(patience); db.Ping() != nil; time.Sleep(50 * time.Millisecond) {
@@ -213,7 +223,6 @@ func startMaria(t *testing.T) *maria {
 			t.Fatal("MariaDB does not come up")
 		}
 	}
-	return m
 }
 
 // hold lets the server stand still for a time.

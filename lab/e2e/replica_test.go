@@ -116,11 +116,11 @@ func rowsOf(t *testing.T, db *sql.DB, table string) (out []string) {
 	return out
 }
 
-// compare demands that the tables and views are the same, with their rows.
-func (m *mariaReplica) compare(source *sql.DB) {
+// compare demands that the tables and views of a database are the same, with their rows.
+func (m *mariaReplica) compare(source *sql.DB, database string) {
 	m.t.Helper()
 	names := func(db *sql.DB) (out []string) {
-		rows, err := db.Query("SELECT table_name FROM information_schema.tables WHERE table_schema = 'follow' ORDER BY 1")
+		rows, err := db.Query("SELECT table_name FROM information_schema.tables WHERE table_schema = ? ORDER BY 1", database)
 		if err != nil {
 			m.t.Fatal(err)
 		}
@@ -140,7 +140,7 @@ func (m *mariaReplica) compare(source *sql.DB) {
 	}
 	total := 0
 	for _, n := range want {
-		w, g := rowsOf(m.t, source, "follow."+n), rowsOf(m.t, m.db, "follow."+n)
+		w, g := rowsOf(m.t, source, database+"."+n), rowsOf(m.t, m.db, database+"."+n)
 		total += len(w)
 		if len(w) != len(g) {
 			m.t.Errorf("%s: %d rows, want %d", n, len(g), len(w))
@@ -153,7 +153,7 @@ func (m *mariaReplica) compare(source *sql.DB) {
 			}
 		}
 	}
-	m.t.Logf("%d tables and views agree, with %d rows", len(want), total)
+	m.t.Logf("%s: %d tables and views compared, with %d rows", database, len(want), total)
 }
 
 // followSchema has all types that MariaDB has, too.
@@ -305,7 +305,7 @@ func TestReplica(t *testing.T) {
 		t.Errorf("only %d statements succeeded", done-failed)
 	}
 	m.await(source, 40)
-	m.compare(source)
+	m.compare(source, "follow")
 }
 
 // executed executes a statement, again if it may be, since nodes come and go.

@@ -100,7 +100,7 @@ type Reader struct {
 	// longest of these waits.
 	work, waited atomic.Int64
 	// age is how old a timestamp is when all groups here are closed up to it, as far as looks have
-	// seen. A look reads up to one of that age: to wait for a newer one would put off what is there.
+	// seen. A look reads up to one of that age: to wait for a newer one puts off what is there.
 	age time.Duration
 
 	failed  time.Duration // the wait after the newest failure

@@ -29,7 +29,7 @@ public class Follow {
         p.setProperty("database.password", "p");
         p.setProperty("database.server.id", "4711");
         p.setProperty("topic.prefix", "g");
-        p.setProperty("database.include.list", "follow");
+        p.setProperty("database.include.list", "follow,tpcc,ycsb");
         p.setProperty("include.schema.changes", "false");
         p.setProperty("snapshot.mode", "no_data");
         p.setProperty("snapshot.locking.mode", "none");
