@@ -40,7 +40,7 @@ import (
 	"github.com/godwitdb/godwit/owner"
 	"github.com/godwitdb/godwit/policy/crossing"
 	"github.com/godwitdb/godwit/sql/admit"
-	"github.com/godwitdb/godwit/sql/backup"
+	"github.com/godwitdb/godwit/sql/backup/pace"
 	"github.com/godwitdb/godwit/sql/server"
 	"github.com/godwitdb/godwit/txn"
 	"github.com/godwitdb/godwit/txn/mover"
@@ -125,7 +125,7 @@ type policies struct {
 
 // front holds the SQL server, once there is one. lifecycle.mu guards sql and sqlAddr.
 type front struct {
-	pace    backup.Pace
+	pace    pace.Pace
 	sql     *server.Server
 	sqlAddr string
 	// adminAddr is that of the admin port; empty: there is none.

@@ -18,6 +18,7 @@ import (
 	"github.com/godwitdb/godwit/kv/hold"
 	"github.com/godwitdb/godwit/kv/job"
 	"github.com/godwitdb/godwit/sql/backup/archive"
+	"github.com/godwitdb/godwit/sql/backup/residence"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
@@ -39,7 +40,7 @@ type taking struct {
 	parent *volume // nil: the backup stands alone
 	// parts is how far others have come with streams, by their names; nil: nobody has begun.
 	parts map[string]*archive.Part
-	by    *sorting // nil: all rows go to one place
+	by    *residence.Sorting // nil: all rows go to one place
 }
 
 // backup runs BACKUP.
@@ -334,7 +335,7 @@ type choice struct {
 	// here is the region of the node that reads rows; 0: none that may read tables with a
 	// placement.
 	here  base.RegionID
-	by    *sorting // nil: all rows go to one place
+	by    *residence.Sorting // nil: all rows go to one place
 	snap  *schema.Snapshot
 	whole map[string]bool            // databases, by lower name
 	parts map[string]map[string]bool // tables of others
@@ -399,7 +400,7 @@ func (c *choice) tables() (out []*schema.Table, multi []string) {
 		for _, tn := range slices.Sorted(maps.Keys(db.Tables)) {
 			switch t := db.Tables[tn]; {
 			case !c.whole[name] && !c.parts[name][tn]:
-			case t.Desc.Locality.Kind == schema.MultiMaster, slices.ContainsFunc(placements(t.Desc), c.unreadable):
+			case t.Desc.Locality.Kind == schema.MultiMaster, slices.ContainsFunc(residence.Placements(t.Desc), c.unreadable):
 				multi = append(multi, unread(t.Desc))
 			default:
 				out = append(out, t)
@@ -412,7 +413,7 @@ func (c *choice) tables() (out []*schema.Table, multi []string) {
 // unreadable reports whether rows of a placement have no place to go to.
 func (c *choice) unreadable(p base.Placed) bool {
 	if c.by != nil {
-		return p.ID != 0 && c.by.deputy(p) == 0
+		return p.ID != 0 && c.by.Deputy(p) == 0
 	}
 	return !p.Allows(c.here)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/godwitdb/godwit/kv/hold"
 	"github.com/godwitdb/godwit/kv/job"
 	"github.com/godwitdb/godwit/sql/backup/archive"
+	"github.com/godwitdb/godwit/sql/backup/residence"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
@@ -86,8 +87,8 @@ type logging struct {
 	key  *archive.Key
 	from base.Timestamp // all before is in segments
 	last map[base.TableID]*schema.Table
-	held time.Time // when the hold was renewed
-	by   *sorting  // nil: all rows go to one place
+	held time.Time          // when the hold was renewed
+	by   *residence.Sorting // nil: all rows go to one place
 }
 
 // logTo is the checkpoint of a log.
@@ -238,7 +239,7 @@ type segmentOf struct {
 }
 
 func (s *segmentOf) write(ctx context.Context, name string, b []byte) error {
-	if err := s.l.g.Pace.wait(ctx, len(b)); err != nil {
+	if err := s.l.g.Pace.Wait(ctx, len(b)); err != nil {
 		return err
 	}
 	if err := s.l.l.place.Write(ctx, s.folder+"/"+name, b); err != nil {
@@ -377,7 +378,7 @@ func (s *segmentOf) versions(ctx context.Context) error {
 	shards := map[base.ShardID]*shard{}
 	add := func(tables map[base.TableID]*schema.Table, fresh bool) {
 		for _, id := range slices.Sorted(maps.Keys(tables)) {
-			for _, sh := range s.l.by.shards(tables[id]) {
+			for _, sh := range s.l.by.Shards(tables[id]) {
 				x := shards[sh]
 				if x == nil {
 					x = &shard{id: sh}
@@ -430,7 +431,7 @@ func (p *logPiece) add(ctx context.Context, r *kv.Row) error {
 	}
 	id := r.Key.Table()
 	of := cmp.Or(p.s.old[id], p.s.fresh[id])
-	if p.last = r.Key; !p.s.l.by.mineIs(of, p.shard, r.Home) {
+	if p.last = r.Key; !p.s.l.by.MineIs(of, p.shard, r.Home) {
 		return nil
 	}
 	p.e.Add(&archive.Record{PK: archive.LogKey(p.shard, r.Key.Table(), r.Key[base.IndexPrefixLen:], r.TS), TS: r.TS, Home: r.Home,

@@ -15,6 +15,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/backup/archive"
+	"github.com/godwitdb/godwit/sql/backup/pace"
 	"github.com/godwitdb/godwit/sql/backup/place"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/rights"
@@ -35,7 +36,7 @@ type Env struct {
 	// Closing reports whether this gateway is about to stop; nil: nobody knows.
 	Closing func() bool
 	// Pace bounds how fast this node writes backups and restored rows; nil: there is no bound.
-	Pace *Pace
+	Pace *pace.Pace
 }
 
 // Run runs a statement, and returns when it has ended.

@@ -17,6 +17,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv/job"
 	"github.com/godwitdb/godwit/sql/backup/archive"
+	"github.com/godwitdb/godwit/sql/backup/residence"
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
@@ -169,90 +170,27 @@ func (g *Env) settle(o *order) error {
 
 func samePlace(name string) string { return strings.TrimRight(name, "/") }
 
-// sorting says to whose place rows go.
-type sorting struct {
-	mine base.RegionID  // whose place is written; 0: the main one
-	with base.RegionSet // the regions that have places of their own
-}
-
 // sorting is that of an order; nil: all rows go to one place.
-func (g *Env) sorting(o *order) (*sorting, error) {
+func (g *Env) sorting(o *order) (*residence.Sorting, error) {
 	if len(o.Places) == 0 {
 		return nil, nil
 	}
-	s := &sorting{}
+	s := &residence.Sorting{}
 	topo := g.DB.Topology()
 	for name := range o.Places {
 		id := topo.HomeByName(name)
 		if id == 0 {
 			return nil, schema.Invalid("region " + name + ", which has a place of its own for backups, has left the cluster: leave it out")
 		}
-		s.with |= base.RegionsOf(id)
+		s.With |= base.RegionsOf(id)
 		if o.Part != nil && o.Part.Region == name {
-			s.mine = id
+			s.Mine = id
 		}
 	}
-	if o.Part != nil && s.mine == 0 {
+	if o.Part != nil && s.Mine == 0 {
 		return nil, schema.Invalid("region " + o.Part.Region + " has no place in the backup that it is to be part of")
 	}
 	return s, nil
-}
-
-// of is the region to whose place a row goes; 0: to the main one.
-func (s *sorting) of(t *schema.Table, shard base.ShardID, home base.RegionID) base.RegionID {
-	p := t.PlacedAt(shard)
-	if home != 0 && s.with.Has(home) && p.Allows(home) {
-		return home
-	}
-	return s.deputy(p)
-}
-
-// deputy is the region to whose place rows of a placement go that are at home in a region without
-// one; 0: there is none.
-func (s *sorting) deputy(p base.Placed) base.RegionID {
-	if p.ID == 0 {
-		return 0
-	}
-	if s.with.Has(p.First) {
-		return p.First
-	}
-	for r := base.RegionID(1); r <= base.MaxRegions; r++ {
-		if s.with.Has(r) && p.Regions.Has(r) {
-			return r
-		}
-	}
-	return 0
-}
-
-// mineIs reports whether a row goes to the place that is written.
-func (s *sorting) mineIs(t *schema.Table, shard base.ShardID, home base.RegionID) bool {
-	return s == nil || s.of(t, shard, home) == s.mine
-}
-
-// shards are those of a table that may have rows for the place that is written.
-func (s *sorting) shards(t *schema.Table) []base.ShardID {
-	all := t.Shards()
-	if s == nil {
-		return all
-	}
-	return slices.DeleteFunc(slices.Clone(all), func(sh base.ShardID) bool {
-		p := t.PlacedAt(sh)
-		switch {
-		case t.Desc.Locality.Kind == schema.Global:
-			return s.mine != 0
-		case p.ID == 0:
-			return false
-		}
-		return s.mine == 0 || !p.Regions.Has(s.mine)
-	})
-}
-
-// placements are those in which rows of a table lie.
-func placements(d *schema.TableDesc) []base.Placed {
-	if d.Locality.Sets != nil {
-		return d.Locality.Sets
-	}
-	return d.Locality.Places()
 }
 
 // kids are the jobs of the parts of an order.

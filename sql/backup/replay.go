@@ -9,6 +9,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/backup/archive"
+	"github.com/godwitdb/godwit/sql/backup/residence"
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
@@ -174,7 +175,7 @@ func (r *replaying) put(ctx context.Context, list []*change) error {
 			keys, of = append(keys, where[0]), append(of, c)
 		}
 	}
-	if err := r.p.g.Pace.wait(ctx, bytes); err != nil {
+	if err := r.p.g.Pace.Wait(ctx, bytes); err != nil {
 		return err
 	}
 	home := func(c *change, k base.Key) base.RegionID { return c.t.def.HomeFor(k.Shard(), r.home(c)) }
@@ -240,7 +241,7 @@ func (c *change) keys(ctx context.Context) ([]base.Key, error) {
 		return []base.Key{def.RowKey(schema.RowRef{Shard: def.ShardOf(c.pk), PK: c.pk})}, nil
 	}
 	if c.t.old.Desc.Shards == def.Desc.Shards && c.t.old.Desc.Locality.Async == def.Desc.Locality.Async &&
-		slices.Equal(placements(c.t.old.Desc), placements(def.Desc)) {
+		slices.Equal(residence.Placements(c.t.old.Desc), residence.Placements(def.Desc)) {
 		return []base.Key{def.RowKey(schema.RowRef{Shard: c.shard, PK: c.pk})}, nil
 	}
 	var out []base.Key

@@ -657,7 +657,7 @@ func (f *filling) flush(ctx context.Context, b *batch) error {
 	}
 	full := *b
 	*b = batch{home: b.home}
-	if err := f.p.g.Pace.wait(ctx, full.bytes); err != nil {
+	if err := f.p.g.Pace.Wait(ctx, full.bytes); err != nil {
 		<-f.slots
 		return err
 	}

@@ -46,7 +46,7 @@ func (t *taking) streams(ctx context.Context, tables []*schema.Table) error {
 	}
 	var todo []*stream
 	for i, d := range tables {
-		shards := t.by.shards(d)
+		shards := t.by.Shards(d)
 		old := was[d.Desc.ID]
 		alone := old == nil || !sameShards(old.Streams, shards)
 		t.m.Tables[i].Alone = alone
@@ -231,7 +231,7 @@ func (g *Env) page(ctx context.Context, ts base.Timestamp, span base.Span) (rows
 
 // row writes a row, unless the parent has it as it is, or another place gets it.
 func (x *stream) row(ctx context.Context, r *kv.Row) error {
-	if !x.t.by.mineIs(x.of, x.out.Shard, r.Home) {
+	if !x.t.by.MineIs(x.of, x.out.Shard, r.Home) {
 		return nil
 	}
 	rec := archive.Record{PK: r.Key[base.IndexPrefixLen:], TS: r.TS, Home: r.Home, Pinned: r.Label.Pinned(), Value: r.Value}
@@ -294,7 +294,7 @@ func (x *stream) flush(ctx context.Context, e *archive.Encoder) error {
 
 func (t *taking) write(ctx context.Context, name string, b []byte) error {
 	file := t.m.ID + "/" + name
-	if err := t.g.Pace.wait(ctx, len(b)); err != nil {
+	if err := t.g.Pace.Wait(ctx, len(b)); err != nil {
 		return err
 	}
 	if err := t.l.place.Write(ctx, file, b); err != nil {

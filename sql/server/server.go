@@ -22,7 +22,7 @@ import (
 	"github.com/godwitdb/godwit/obs"
 	"github.com/godwitdb/godwit/obs/audit"
 	"github.com/godwitdb/godwit/sql/admit"
-	"github.com/godwitdb/godwit/sql/backup"
+	"github.com/godwitdb/godwit/sql/backup/pace"
 	"github.com/godwitdb/godwit/sql/backup/place"
 	"github.com/godwitdb/godwit/sql/charset"
 	"github.com/godwitdb/godwit/sql/ddl"
@@ -78,7 +78,7 @@ type Config struct {
 	Sinks []string
 	// BackupPace bounds how fast this node writes backups and restored rows; nil: there is no
 	// bound.
-	BackupPace *backup.Pace
+	BackupPace *pace.Pace
 	// Audit is told what clients do; nil: nothing is kept.
 	Audit *audit.Log
 	// OnStatement is called after each statement with its kind ("select", "insert", ...), its

@@ -187,11 +187,13 @@ var allowed = map[string][]string{
 	"sql/verify": {"sql/schema"},
 	"sql/lent":   {"sql/bound", "sql/expr", "sql/expr/fn", "sql/function"},
 	// archive is bytes, place is where they lie: neither knows a table, and fuzzing is fast
-	"sql/backup/archive": nil, "sql/backup/place": nil,
+	// pace is how fast it writes, residence to whose place rows go, sanity judges definitions
+	"sql/backup/archive": nil, "sql/backup/place": nil, "sql/backup/pace": nil,
+	"sql/backup/residence": {"sql/schema"}, "sql/backup/sanity": {"sql/schema"},
 	// backup reads and writes rows by the contract of transactions, without the engine's plans
 	// phrase reads words, and knows no statement
 	"sql/phrase": {"sql/schema"},
-	"sql/backup": {"kv/hold", "kv/job", "sql/backup/archive", "sql/backup/place", "sql/ddl", "sql/ddl/placing", "sql/phrase", "sql/rights", "sql/schema",
+	"sql/backup": {"kv/hold", "kv/job", "sql/backup/archive", "sql/backup/pace", "sql/backup/place", "sql/backup/residence", "sql/backup/sanity", "sql/ddl", "sql/ddl/placing", "sql/phrase", "sql/rights", "sql/schema",
 		"sql/session", "sql/table"},
 	// feed tells what was committed: it knows rows and definitions, and no statement
 	"sql/feed": {"kv/hold", "sql/schema"},
@@ -217,7 +219,7 @@ var allowed = map[string][]string{
 	// sockets know nothing of SQL
 	"sql/quick":   nil,
 	"sql/rowlist": {"sql/exec/budget", "sql/schema", "sql/tape"},
-	"sql/server": {"sql/xa", "sql/locked", "sql/diagnostics", "sql/charset", "sql/late", "sql/verify", "sql/admit", "sql/aside", "sql/audited", "sql/backup", "sql/backup/place", "sql/binlog", "sql/bulk", "sql/standin", "sql/changefeed", "sql/changefeed/sink", "sql/bound", "sql/feed", "sql/quick", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/kill", "sql/lent", "sql/named", "sql/prefetch", "sql/ddl", "sql/ddl/like", "sql/ddl/sharding", "sql/ending", "sql/fast", "sql/oneshot", "sql/perfschema", "sql/query", "sql/tally",
+	"sql/server": {"sql/xa", "sql/locked", "sql/diagnostics", "sql/charset", "sql/late", "sql/verify", "sql/admit", "sql/aside", "sql/audited", "sql/backup", "sql/backup/pace", "sql/backup/place", "sql/binlog", "sql/bulk", "sql/standin", "sql/changefeed", "sql/changefeed/sink", "sql/bound", "sql/feed", "sql/quick", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/kill", "sql/lent", "sql/named", "sql/prefetch", "sql/ddl", "sql/ddl/like", "sql/ddl/sharding", "sql/ending", "sql/fast", "sql/oneshot", "sql/perfschema", "sql/query", "sql/tally",
 		"sql/statements", "sql/sysschema", "sql/virtual", "sql/describe", "sql/infile", "sql/infoschema", "sql/regionkey", "sql/replica", "sql/rewrite", "sql/digest", "sql/events",
 		"sql/function", "sql/stored",
 		"sql/token", "sql/users", "sql/weigh", "sql/zone", "obs", "obs/audit"},
@@ -353,7 +355,7 @@ var allowed = map[string][]string{
 		"sql/describe", "sql/recorded", "sql/recording", "sql/schema", "sql/virtual", "node/adviser",
 		"node/bundle", "node/console", "node/decided", "node/early", "node/evacuate", "node/knobs", "node/memory", "node/meter", "node/moments", "node/certs", "node/waits", "node/residency", "node/room", "node/shards", "node/web",
 		"sql/ddl/sharding", "owner", "owner/gauge", "owner/homing", "owner/rewind", "owner/view", "txn", "txn/multimaster", "cluster", "cluster/fence", "cluster/health", "cluster/placed", "cluster/replace", "cluster/upgrade", "obs/audit", "obs/otlp",
-		"cluster/join", "kv/hold", "sql/admit", "sql/backup", "sql/backup/place", "sql/changefeed/sink", "sql/digest", "sql/server", "policy/advice", "policy/epoch", "policy/placement", "policy/plan", "policy/split",
+		"cluster/join", "kv/hold", "sql/admit", "sql/backup", "sql/backup/pace", "sql/backup/place", "sql/changefeed/sink", "sql/digest", "sql/server", "policy/advice", "policy/epoch", "policy/placement", "policy/plan", "policy/split",
 		"mechanism/wan/overlay", "mechanism/ident",
 	}, mechanisms...),
 	"": append([]string{"node", "cluster", "owner", "txn"}, mechanisms...),
@@ -414,7 +416,7 @@ var onlyIn = map[string]struct {
 		"consensus is one mechanism; store implements its log, cost measures it alone",
 	},
 	"github.com/dolthub/go-mysql-server": {
-		[]string{"sql/assign", "sql/backup", "sql/bulk", "sql/charset", "sql/late", "sql/parted", "sql/changefeed", "sql/changefeed/event", "sql/changefeed/avro", "sql/bind", "sql/binlog", "sql/bound", "sql/expr", "sql/expr/collate", "sql/expr/exprtest", "sql/expr/fn", "sql/exec", "sql/feed", "sql/uca",
+		[]string{"sql/assign", "sql/backup", "sql/backup/sanity", "sql/bulk", "sql/charset", "sql/late", "sql/parted", "sql/changefeed", "sql/changefeed/event", "sql/changefeed/avro", "sql/bind", "sql/binlog", "sql/bound", "sql/expr", "sql/expr/collate", "sql/expr/exprtest", "sql/expr/fn", "sql/exec", "sql/feed", "sql/uca",
 			"sql/diagnostics", "sql/ending", "sql/locked", "sql/xa", "sql/function", "sql/given", "sql/infile", "sql/jsontable", "sql/kill", "sql/lent", "sql/named", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/access", "sql/prefetch",
 			"sql/ddl", "sql/ddl/ahead", "sql/ddl/convert", "sql/ddl/like", "sql/ddl/placing", "sql/ddl/sharding", "sql/ddl/sorted", "sql/fast", "sql/oneshot", "sql/perfschema", "sql/query", "sql/recorded", "sql/rowuse", "sql/returning", "sql/result", "sql/selected", "sql/system", "sql/views", "sql/opt", "sql/audited", "sql/verify", "sql/server", "sql/statements", "sql/sysschema", "sql/virtual", "sql/describe", "sql/infoschema", "sql/regionkey", "sql/replica", "sql/rewrite", "sql/events", "sql/stored", "sql/users", "sql/weigh", "sql/zone"},
 		"its API moves; the packages below sql/ follow it",

@@ -1,7 +1,8 @@
-package backup
+package pace
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +19,7 @@ func TestPace(t *testing.T) {
 		for range 4 {
 			go func() {
 				for range 25 {
-					if err := p.wait(t.Context(), 100); err != nil {
+					if err := p.Wait(t.Context(), 100); err != nil {
 						t.Error(err)
 					}
 				}
@@ -32,18 +33,19 @@ func TestPace(t *testing.T) {
 			t.Errorf("10,000 bytes at 1000 a second passed in %s", took)
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
-		cancel(errClosing)
-		if err := p.wait(ctx, 1); err != errClosing {
+		closing := errors.New("closing")
+		cancel(closing)
+		if err := p.Wait(ctx, 1); err != closing {
 			t.Errorf("a wait of a context that has ended: %v", err)
 		}
 		p.Set(0)
 		time.Sleep(time.Second)
 		began = time.Now()
-		if err := p.wait(t.Context(), 1<<30); err != nil || time.Since(began) != 0 {
+		if err := p.Wait(t.Context(), 1<<30); err != nil || time.Since(began) != 0 {
 			t.Errorf("without a bound it took %s, %v", time.Since(began), err)
 		}
 		var none *Pace
-		if err := none.wait(t.Context(), 1); err != nil {
+		if err := none.Wait(t.Context(), 1); err != nil {
 			t.Error(err)
 		}
 	})

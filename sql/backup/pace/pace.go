@@ -1,4 +1,5 @@
-package backup
+// Package pace bounds how fast a node writes backups and restored rows.
+package pace
 
 import (
 	"context"
@@ -21,8 +22,9 @@ func (p *Pace) Set(bytesPerSecond float64) {
 	p.rate = bytesPerSecond
 }
 
-// wait waits until so many bytes may be written: not at all if the time of those before is over.
-func (p *Pace) wait(ctx context.Context, bytes int) error {
+// Wait waits until so many bytes may be written, or until ctx ends: not at all if the time of those
+// before is over.
+func (p *Pace) Wait(ctx context.Context, bytes int) error {
 	if p == nil {
 		return nil
 	}
