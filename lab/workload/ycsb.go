@@ -161,8 +161,8 @@ func (y *ycsb) open(ctx context.Context, s *session, regions int) error {
 	y.parts = nil
 	for r := range regions {
 		var last sql.NullString
-		err := s.row(ctx, []any{&last}, "SELECT MAX(ycsb_key) FROM usertable WHERE ycsb_key >= ? AND ycsb_key < ?",
-			fmt.Sprintf("user%02d", r), fmt.Sprintf("user%02d:", r)) // ':' follows '9'
+		err := s.row(ctx, []any{&last}, "SELECT MAX(ycsb_key) FROM usertable WHERE ycsb_key >= ? AND ycsb_key <= ?",
+			fmt.Sprintf("user%02d", r), fmt.Sprintf("user%02d%012d", r, int64(1e12-1))) // digits are in this order by every collation
 		if err != nil {
 			return err
 		}
