@@ -178,12 +178,7 @@ func (t *Table) CreateCheck(ctx *sql.Context, c *sql.CheckDefinition) error {
 		return err
 	}
 	n := *c
-	for i := 1; n.Name == ""; i++ {
-		name := d.Name + "_chk_" + strconv.Itoa(i)
-		if !slices.ContainsFunc(d.Checks, func(c sql.CheckDefinition) bool { return schema.SameName(c.Name, name) }) {
-			n.Name = name
-		}
-	}
+	n.Name = checkName(d, n.Name)
 	if slices.ContainsFunc(d.Checks, func(c sql.CheckDefinition) bool { return schema.SameName(c.Name, n.Name) }) {
 		return mysql.NewSQLError(3822, "HY000", "Duplicate check constraint name '%s'.", n.Name)
 	}
@@ -192,6 +187,17 @@ func (t *Table) CreateCheck(ctx *sql.Context, c *sql.CheckDefinition) error {
 		return err
 	}
 	return t.done(m, d)
+}
+
+// checkName is the name of a new constraint: the one that it was given, or the first free one.
+func checkName(d *schema.TableDesc, name string) string {
+	for i := 1; name == ""; i++ {
+		free := d.Name + "_chk_" + strconv.Itoa(i)
+		if !slices.ContainsFunc(d.Checks, func(c sql.CheckDefinition) bool { return schema.SameName(c.Name, free) }) {
+			name = free
+		}
+	}
+	return name
 }
 
 // DropCheck implements sql.CheckAlterableTable.

@@ -75,7 +75,8 @@ func (b *builder) Build(ctx *sql.Context, n sql.Node, row sql.Row) (sql.RowIter,
 		if err := rules.ViewColumns(ctx, n, s.Stmt.Tree); err != nil {
 			return nil, err
 		}
-	case *plan.CreateTable, *plan.TableCopier, *plan.AddColumn, *plan.CreateForeignKey, *plan.AlterIndex, *plan.Truncate:
+	case *plan.CreateTable, *plan.TableCopier, *plan.AddColumn, *plan.CreateForeignKey, *plan.CreateCheck, *plan.AlterIndex,
+		*plan.Truncate:
 		return b.buildDefinition(ctx, s, n, row)
 	case *plan.Call:
 		if s.Calling == n {
@@ -174,6 +175,8 @@ func (b *builder) buildDefinition(ctx *sql.Context, s *session.Session, n sql.No
 			return nil, sql.ErrForeignKeySetDefault.New() // before the engine makes an index for it
 		}
 		b.pre.ForeignKey(ctx, s, *n.FkDef)
+	case *plan.CreateCheck:
+		return ddl.AddCheck(ctx, n, func(n sql.Node) (sql.RowIter, error) { return b.base.ExecBuilder.Build(ctx, n, row) })
 	case *plan.AlterIndex:
 		b.resolveVirtual(ctx, n.Table)
 	case *plan.Truncate:
