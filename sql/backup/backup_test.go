@@ -98,6 +98,19 @@ func TestOtherCluster(t *testing.T) {
 	b.expect("SHOW DATABASES LIKE 'spare'", "spare")
 	b.expect("SHOW GRANTS FOR 'ann'", "GRANT USAGE ON *.* TO `ann`@`%`", "GRANT SELECT ON `test`.`t` TO `ann`@`%`")
 	b.refused("without databases", "RESTORE FROM '"+a.url+"'")
+
+	// Regions have other names here, or become one.
+	c := start(t, memkv.New(3, "north", "south"), a.dir)
+	from := "RESTORE FROM '" + a.url + "' HOMES "
+	c.refused("region 'moon', and the regions of the backup are eu, us, asia", from+"('moon' = 'north')")
+	c.refused("to region 'eu', which does not exist here", from+"('us' = 'eu')")
+	c.refused("region 'EU' has two homes", from+"('eu' = 'north', 'EU' = 'south')")
+	if got := c.query(from + "('EU' = 'south', 'us' = 'north', 'asia' = 'south') WITH SKIP_MISSING_FOREIGN_KEYS"); strings.Contains(got[0], "does not exist") {
+		t.Errorf("RESTORE says %q", got)
+	}
+	c.exec("USE test")
+	c.expect("SELECT id, home_region FROM t__homes ORDER BY id", "0|south", "1|south", "2|north", "3|north", "4|south", "5|south")
+	c.expect("SHOW LOCALITY FROM r", "r|REGIONAL BY TABLE IN 'north'")
 }
 
 // TestTables: single tables, under their own names and others, with what foreign keys and triggers

@@ -28,6 +28,8 @@ type order struct {
 	// Places are those of regions, by their names. Main is Place in the record of such a job.
 	Places map[string]string `json:"places,omitempty"`
 	Main   string            `json:"main,omitempty"`
+	// Homes are the regions here that those of the backup become, by their names in lower case.
+	Homes map[string]string `json:"homes,omitempty"`
 	// Part makes the order that of the rows of one region; nil: it is none.
 	Part    *partOrder       `json:"part,omitempty"`
 	As      *name            `json:"as,omitempty"`
@@ -51,7 +53,7 @@ type order struct {
 
 // order is what the statement orders.
 func (st *Statement) order() *order {
-	return &order{Verb: st.verb, Databases: st.databases, Tables: st.tables, Place: st.place, Places: st.places, As: st.as,
+	return &order{Verb: st.verb, Databases: st.databases, Tables: st.tables, Place: st.place, Places: st.places, Homes: st.homes, As: st.as,
 		SkipMultiMaster: st.skipMultiMaster, SkipForeignKeys: st.skipForeignKeys, SkipVerify: st.skipVerify}
 }
 

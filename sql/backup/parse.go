@@ -23,7 +23,7 @@ import (
 //	   options: SKIP_MULTI_MASTER, ENCRYPTION_PASSPHRASE = 'text'
 //	SHOW BACKUP LOG FROM 'place' [WITH ENCRYPTION_PASSPHRASE = 'text']
 //	RESTORE [DATABASE d [, ...] | TABLE [d.]t [, ...]] FROM 'place' [places]
-//	   [AS OF [SYSTEM TIME | TIMESTAMP] time] [AS name] [WITH option [, ...]]
+//	   [HOMES ('region of the backup' = 'region' [, ...])] [AS OF [SYSTEM TIME | TIMESTAMP] time] [AS name] [WITH option [, ...]]
 //	   options: SKIP_MISSING_FOREIGN_KEYS, DETACHED, ENCRYPTION_PASSPHRASE = 'text'
 //	SHOW BACKUP FROM 'place' [WITH ENCRYPTION_PASSPHRASE = 'text']
 //	VERIFY BACKUP 'place' [places] [WITH option [, ...]]
@@ -78,6 +78,7 @@ type Statement struct {
 	tables    []name // without DB: of the session's database
 	place     string
 	places    map[string]string // of regions, by their names in lower case
+	homes     map[string]string // of rows of regions, by the regions' names in lower case
 	asOf      any               // a string or a number's text; nil: none is given
 	as        *name             // nil: names stay
 
@@ -162,6 +163,18 @@ func Parse(q string) *Statement {
 		st.verb = verbRestore
 		p.targets(st)
 		p.place(st, "FROM")
+		if p.Word("HOMES") {
+			p.pairs("the name of a region of the backup", "the name of a region", func(was, here string) {
+				if was == "" || here == "" || st.homes[strings.ToLower(was)] != "" {
+					p.Wrong("region '%s' has two homes, or a region has no name", was)
+					return
+				}
+				if st.homes == nil {
+					st.homes = map[string]string{}
+				}
+				st.homes[strings.ToLower(was)] = here
+			})
+		}
 	case "SHOW":
 		st.verb = verbShow
 		p.Must("BACKUP")
@@ -280,7 +293,7 @@ func (p *reader) place(st *Statement, before string) {
 		st.place = p.Text("the place of the backup")
 	}
 	if st.verb != verbShow && st.verb != verbShowLog && p.Word("PLACES") {
-		p.regions(st)
+		p.pairs("the name of a region", "the place of the region", func(region, place string) { p.region(st, region, place) })
 	}
 }
 

@@ -114,19 +114,21 @@ func (p *reader) list(st *Statement) {
 	}
 }
 
-// regions takes PLACES ('region' = 'place' [, ...]).
-func (p *reader) regions(st *Statement) {
+// pairs takes ('what' = 'of' [, ...]).
+func (p *reader) pairs(what, of string, fn func(string, string)) {
 	if !p.Sign('(') {
 		p.Fail("(")
 		return
 	}
 	for more := true; more && p.Err == nil; more = p.Sign(',') {
-		region := p.Text("the name of a region")
+		left := p.Text(what)
 		if !p.Sign('=') {
 			p.Fail("=")
 			return
 		}
-		p.region(st, region, p.Text("the place of the region"))
+		if right := p.Text(of); p.Err == nil {
+			fn(left, right)
+		}
 	}
 	if !p.Sign(')') {
 		p.Fail(")")

@@ -72,6 +72,9 @@ func (g *Env) plan(o *order, srcs []*source, user string) (*plan, error) {
 			return nil, err
 		}
 	}
+	if err := p.checkHomes(); err != nil {
+		return nil, err
+	}
 	dbs, objects, err := p.v.contents()
 	if err != nil {
 		return nil, err
@@ -266,10 +269,10 @@ func (p *plan) placed(was *schema.TableDesc, old base.Placed, spread bool) (best
 	for id := base.RegionID(1); id <= base.MaxRegions; id++ {
 		if old.Regions.Has(id) {
 			names = append(names, p.v.Regions[id])
-			regions |= base.RegionsOf(topo.HomeByName(p.v.Regions[id]))
+			regions |= base.RegionsOf(p.here(id))
 		}
 	}
-	first, most := topo.HomeByName(p.v.Regions[old.First]), -1
+	first, most := p.here(old.First), -1
 	for i := range topo.Placements {
 		pl := &topo.Placements[i]
 		if pl.Dropped || pl.Opening || spread && pl.Set == nil {
@@ -300,12 +303,12 @@ func (p *plan) placed(was *schema.TableDesc, old base.Placed, spread bool) (best
 	return best, nil
 }
 
-// region is the region of the same name here, or else the gateway's.
+// region is what a region of the backup becomes here, or else the gateway's.
 func (p *plan) region(was base.RegionID) base.RegionID {
 	if was == 0 {
 		return 0
 	}
-	if here := p.g.DB.Topology().HomeByName(p.v.Regions[was]); here != 0 {
+	if here := p.here(was); here != 0 {
 		return here
 	}
 	p.note("rows of region %q, which does not exist here, are at home in %s", p.v.Regions[was],

@@ -393,9 +393,9 @@ func (p *plan) fill(ctx context.Context) error {
 	return err
 }
 
-// homeOf is the region of the same name here, or else the gateway's, without a note.
+// homeOf is region, without a note.
 func (p *plan) homeOf(was base.RegionID) base.RegionID {
-	if here := p.g.DB.Topology().HomeByName(p.v.Regions[was]); here != 0 {
+	if here := p.here(was); here != 0 {
 		return here
 	}
 	return kv.HomeRegion(p.g.DB)
