@@ -179,6 +179,8 @@ func backupUnderTransfers(t *testing.T, how base.Concurrency) {
 	moments = append(moments, now)
 	wantHomes := rowsOf(t, cs[0], "SELECT id, home_region, pinned FROM bank.acct__homes ORDER BY id")
 
+	readChanges(t, cs[1], "bank", "file://"+dir+"/b", "file://"+dir+"/whole", now, "all rows", "changes", "changes", "changes", "changes")
+
 	m2, err := matrix.Default(2)
 	if err != nil {
 		t.Fatal(err)

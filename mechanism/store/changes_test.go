@@ -123,3 +123,53 @@ func TestChanges(t *testing.T) {
 		t.Errorf("a period that has been collected: %v", err)
 	}
 }
+
+// TestChangesReadLittle: the changes of a period in which one of 100,000 keys was written are read
+// from less than a hundredth of the blocks.
+func TestChangesReadLittle(t *testing.T) {
+	s, err := Open(Options{Dir: "db", FS: vfs.NewMem(), Simulation: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	span := base.Span{Start: base.IndexPrefix(1, base.MakeTableID(100, 1), 0, 0)}
+	span.End = span.Start.PrefixEnd()
+	const keys = 100_000
+	put := func(from, to uint64) {
+		t.Helper()
+		b := s.NewBatch()
+		defer b.Close()
+		for i := from; i < to; i++ {
+			b.PutVersion(Version{Key: base.AppendUint64(span.Start.Clone(), i%keys), TS: base.Timestamp(1000 + i),
+				Value: fmt.Appendf(nil, "a row with the number %d", i), Writer: base.GroupIndex{Region: 1, Index: i + 1}})
+		}
+		if err := b.Commit(true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := uint64(0); i < keys; i += 5000 {
+		put(i, i+5000)
+	}
+	put(keys+777, keys+778)
+	if err := s.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.db.Compact(t.Context(), versionsLo, versionsHi, false); err != nil {
+		t.Fatal(err)
+	}
+	blocks := func(since base.Timestamp) (found int, read int64) {
+		t.Helper()
+		before := s.Metrics()
+		if err := s.Changes(span, since, 1000+2*keys, false, func(*Version) bool { found++; return true }); err != nil {
+			t.Fatal(err)
+		}
+		after := s.Metrics()
+		return found, after.CacheHits + after.CacheMisses - before.CacheHits - before.CacheMisses
+	}
+	all, of := blocks(1)
+	one, read := blocks(1000 + keys)
+	t.Logf("%d versions in %d blocks, %d version in %d blocks", all, of, one, read)
+	if all != keys+1 || one != 1 || read*100 > of {
+		t.Errorf("%d of %d versions were read from %d of %d blocks", one, all, read, of)
+	}
+}

@@ -41,6 +41,11 @@ type taking struct {
 	// parts is how far others have come with streams, by their names; nil: nobody has begun.
 	parts map[string]*archive.Part
 	by    *residence.Sorting // nil: all rows go to one place
+	// chain is the parent with what it builds on, once a list of its keys was asked for; lists is
+	// held while such a list is put together of many backups.
+	chain    []*volume
+	chainErr error
+	lists    sync.Mutex
 }
 
 // backup runs BACKUP.
@@ -66,6 +71,7 @@ func (g *Env) backup(ctx *sql.Context, s *session.Session, st *Statement, l *lib
 // prepare finds what a backup builds on, and makes its folder. The job takes a hold of its own;
 // until then the one that prepare returns keeps what it has to read.
 func (g *Env) prepare(ctx context.Context, o *order, l *library, incremental bool) (*hold.Hold, error) {
+	from := o.Moment
 	if incremental {
 		parent, err := l.parent(ctx, g, o)
 		if err != nil {
@@ -74,10 +80,10 @@ func (g *Env) prepare(ctx context.Context, o *order, l *library, incremental boo
 		if parent.key != nil { // one passphrase, one key: making another one takes a while
 			l.keys = archive.KeyringOf([]archive.Secret{parent.key.Secret()})
 		}
-		o.Parent = parent.ID
+		o.Parent, from = parent.ID, min(from, parent.Timestamp)
 	}
 	o.Backup = archive.NewID(o.Moment)
-	h, err := hold.Take(ctx, g.DB, o.Moment, "BACKUP "+o.target())
+	h, err := hold.Take(ctx, g.DB, from, "BACKUP "+o.target())
 	if err != nil {
 		return nil, err
 	}
@@ -136,11 +142,7 @@ func (w *work) backup(ctx context.Context) (end outcome) {
 
 // run reads the snapshot under a hold, and writes all files.
 func (t *taking) run(ctx context.Context) error {
-	h, err := hold.Take(ctx, t.g.DB, t.o.Moment, "BACKUP "+t.o.target())
-	if err != nil {
-		return err
-	}
-	defer t.g.keep(ctx, h)()
+	from, err := t.o.Moment, error(nil)
 	if t.o.Parent != "" {
 		if t.parent, err = t.l.volume(ctx, t.o.Parent); err != nil {
 			return err
@@ -148,7 +150,13 @@ func (t *taking) run(ctx context.Context) error {
 		if t.parent == nil {
 			return &archive.FileError{File: t.o.Parent + "/" + archive.ManifestName, Why: "it has gone while a backup was taken that builds on it"}
 		}
+		from = min(from, t.parent.Timestamp)
 	}
+	h, err := hold.Take(ctx, t.g.DB, from, "BACKUP "+t.o.target())
+	if err != nil {
+		return err
+	}
+	defer t.g.keep(ctx, h)()
 	if t.lease.Term() > 1 {
 		if err := t.readParts(ctx); err != nil {
 			return err
@@ -248,11 +256,6 @@ func (t *taking) take(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	estimate := int64(0)
-	for _, d := range tables {
-		estimate += int64(t.g.Stats.Rows(d))
-	}
-	t.job.Total(estimate)
 	if t.o.Part != nil { // the main place has what is not in rows
 		t.m.Region, t.m.Main, t.m.Databases, t.m.Objects = t.o.Part.Region, t.o.Part.Main, nil, nil
 	} else if err := t.state(ctx, tables); err != nil {
@@ -265,7 +268,11 @@ func (t *taking) take(ctx context.Context) error {
 		return err
 	}
 	t.m.Places = kids.places()
-	t.job.Total(t.m.Rows())
+	total := t.m.Rows()
+	if t.parent != nil { // it has read less than it has
+		total, _ = t.job.Progress()
+	}
+	t.job.Total(total)
 	if !t.o.SkipVerify {
 		v := &volume{Manifest: t.m, l: t.l, key: t.key}
 		if _, err := v.verify(ctx, func(err error) error { return err }); err != nil {

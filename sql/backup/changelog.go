@@ -18,6 +18,7 @@ import (
 	"github.com/godwitdb/godwit/kv/hold"
 	"github.com/godwitdb/godwit/kv/job"
 	"github.com/godwitdb/godwit/sql/backup/archive"
+	"github.com/godwitdb/godwit/sql/backup/parallel"
 	"github.com/godwitdb/godwit/sql/backup/residence"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
@@ -397,7 +398,7 @@ func (s *segmentOf) versions(ctx context.Context) error {
 	add(s.old, false)
 	add(s.fresh, true)
 	todo := slices.Sorted(maps.Keys(shards))
-	return each(ctx, len(todo), readAtOnce, func(ctx context.Context, i int) error {
+	return parallel.Each(ctx, len(todo), readAtOnce, func(ctx context.Context, i int) error {
 		x := shards[todo[i]]
 		p := &logPiece{s: s, shard: x.id, e: archive.Encoder{Kind: archive.LogPiece}}
 		if err := s.changes(ctx, x.old, false, func(r *kv.Row) error { return p.add(ctx, r) }); err != nil {

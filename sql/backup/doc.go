@@ -9,9 +9,9 @@
 // read side by side, in pages, each in a transaction of its own that begins again if a node does
 // not answer.
 //
-// An incremental backup reads the same, and writes only what differs from the keys and versions
-// that the backup before has listed: so it needs no versions older than its own moment, and finds
-// deleted rows.
+// An incremental backup reads what was committed since the moment of the backup before, as the log
+// of changes does (changes.go). Where versions of that time have been collected it reads all rows,
+// and writes what differs from the keys and versions that the backup before had.
 //
 // # Jobs
 //

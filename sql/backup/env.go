@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/dolthub/go-mysql-server/sql"
 
@@ -262,33 +261,35 @@ func (c *cursor) next(ctx context.Context) error {
 	return nil
 }
 
-// each runs fn for all indexes below n, several at a time, until one fails.
-func each(ctx context.Context, n, atOnce int, fn func(ctx context.Context, i int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var wg sync.WaitGroup
-	next := make(chan int)
-	for range min(n, atOnce) {
-		wg.Go(func() {
-			for i := range next {
-				if err := fn(ctx, i); err != nil {
-					cancel(err)
-					return
+// merged reads the records of several cursors, the oldest backup first, as one: of each key what
+// the newest of them says, and nothing of keys that are gone.
+type merged struct {
+	cursors []*cursor
+	rec     archive.Record
+	dec     *archive.Decoder
+	done    bool
+}
+
+// next makes rec the next record, or sets done.
+func (m *merged) next(ctx context.Context) error {
+	for {
+		best := newest(m.cursors)
+		if best == nil {
+			m.done = true
+			return nil
+		}
+		m.rec, m.dec = best.rec, best.dec
+		for _, c := range m.cursors {
+			if !c.done && string(c.rec.PK) == string(m.rec.PK) {
+				if err := c.next(ctx); err != nil {
+					return err
 				}
 			}
-		})
-	}
-feed:
-	for i := range n {
-		select {
-		case next <- i:
-		case <-ctx.Done():
-			break feed
+		}
+		if !m.rec.Deleted {
+			return nil
 		}
 	}
-	close(next)
-	wg.Wait()
-	return context.Cause(ctx)
 }
 
 // at runs a transaction that reads one snapshot, with the patience of a statement that has just

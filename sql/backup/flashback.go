@@ -172,8 +172,7 @@ func (f *filling) scan(ctx context.Context, behind []byte) error {
 		}
 		for i := range rows {
 			r := &rows[i]
-			err := f.row(ctx, dec, &archive.Record{PK: r.Key[base.IndexPrefixLen:], TS: r.TS, Home: r.Home, Pinned: r.Label.Pinned(),
-				Value: r.Value})
+			err := f.row(ctx, dec, recordOf(r))
 			if err != nil {
 				return err
 			}

@@ -432,7 +432,7 @@ func (st *Statement) Schema() sql.Schema {
 		return types.OkResultSchema
 	case verbShow:
 		return columns("backup_id", "status", "type", "parent", "moment", "target", "tables#", "rows#", "files#", "bytes#",
-			"skipped", "places")
+			"skipped", "places", "read")
 	case verbVerify:
 		if st.byTable {
 			return columns("backup_id", "table_name", "status", "rows#", "checksum", "checksum_then")

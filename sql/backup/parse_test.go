@@ -10,6 +10,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/backup/archive"
+	"github.com/godwitdb/godwit/sql/backup/decode"
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
@@ -185,7 +186,7 @@ func FuzzContents(f *testing.F) {
 		if ok, err := dec.Next(&r); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
-		row, ref, err := decode(t.Context(), tab, dec, &r)
+		row, ref, err := decode.Row(t.Context(), tab, dec, &r)
 		fileError(t, err)
 		if err == nil {
 			if ws, err := tab.RowWrites(t.Context(), row, r.Value, ref, 1); err == nil && len(ws) == 0 {

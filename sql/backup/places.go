@@ -48,6 +48,8 @@ type partResult struct {
 	Rows   int64  `json:"rows"`
 	Files  int64  `json:"files"`
 	Bytes  int64  `json:"bytes"`
+	// Compared are the tables whose rows were all read: see [archive.Place].
+	Compared []string `json:"compared,omitempty"`
 }
 
 // plainOrder has no methods.
@@ -332,7 +334,7 @@ func (k *kids) places() (out []archive.Place) {
 	for _, region := range slices.Sorted(maps.Keys(k.done)) {
 		r := k.done[region]
 		out = append(out, archive.Place{Region: region, Place: k.w.o.Places[region], SHA256: r.SHA256, Rows: r.Rows, Files: r.Files,
-			Bytes: r.Bytes})
+			Bytes: r.Bytes, Compared: r.Compared})
 	}
 	return out
 }
@@ -391,6 +393,9 @@ func (g *Env) reachesPart(ctx context.Context, o *order) error {
 func (t *taking) finish(ctx context.Context, manifest []byte) error {
 	sum := sha256.Sum256(manifest)
 	res := partResult{SHA256: sum[:], Rows: t.m.Rows(), Bytes: t.m.Bytes()}
+	if v := (&volume{Manifest: t.m}); t.m.Parent != "" {
+		res.Compared = v.compared()
+	}
 	t.m.Files(func(archive.File) { res.Files++ })
 	if err := t.lease.Result(res); err != nil {
 		return err

@@ -2,7 +2,6 @@ package backup
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/backup/archive"
+	"github.com/godwitdb/godwit/sql/backup/sanity"
 	"github.com/godwitdb/godwit/sql/ddl/placing"
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -385,7 +385,7 @@ func (p *plan) chooseObjects(w *wanted, all []object) error {
 				return schema.Invalid("trigger " + o.Name + " of table " + on + " names the table: restore it under its own name, and " +
 					"rename it then")
 			}
-			if namesDatabase(&d, o.DB) {
+			if sanity.NamesDatabase(&d, o.DB) {
 				return schema.Invalid("the text of " + o.Name + " names database " + o.DB + ": restore that under its own name")
 			}
 			d.DB = p.database(o.DB)
@@ -398,23 +398,4 @@ func (p *plan) chooseObjects(w *wanted, all []object) error {
 		p.objects = append(p.objects, object{o.kind, &d})
 	}
 	return nil
-}
-
-// namesDatabase reports whether the text of an object may name a database.
-func namesDatabase(o *schema.ObjectDesc, db string) bool {
-	re := regexp.MustCompile("(?i)(?:^|[^\\w$])`?" + regexp.QuoteMeta(db) + "`?\\s*\\.")
-	var texts []string
-	switch {
-	case o.View != nil:
-		texts = []string{o.View.CreateViewStatement, o.View.TextDefinition}
-	case o.Trigger != nil:
-		texts = []string{o.Trigger.CreateStatement}
-	case o.Procedure != nil:
-		texts = []string{o.Procedure.CreateStatement}
-	case o.Event != nil:
-		texts = []string{o.Event.CreateEventStatement()}
-	case o.Function != nil:
-		texts = []string{o.Function.Text}
-	}
-	return slices.ContainsFunc(texts, re.MatchString)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 
 	"github.com/godwitdb/godwit/sql/backup/archive"
+	"github.com/godwitdb/godwit/sql/backup/decode"
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
@@ -79,7 +80,7 @@ func (p *plan) rehearse(ctx context.Context, t *planned) (sql.Row, error) {
 		for _, s := range at.Streams {
 			f := &filling{p: p, t: t, src: src, shard: s.Shard}
 			err := f.records(ctx, func(dec *archive.Decoder, r *archive.Record) error {
-				row, ref, err := decode(ctx, t.old, dec, r)
+				row, ref, err := decode.Row(ctx, t.old, dec, r)
 				if err == nil && !t.old.Virtual { // entries of virtual columns take the engine
 					_, err = t.old.RowWrites(ctx, row, r.Value, ref, r.Home)
 				}

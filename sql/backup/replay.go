@@ -9,6 +9,8 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/backup/archive"
+	"github.com/godwitdb/godwit/sql/backup/decode"
+	"github.com/godwitdb/godwit/sql/backup/parallel"
 	"github.com/godwitdb/godwit/sql/backup/residence"
 	"github.com/godwitdb/godwit/sql/schema"
 )
@@ -148,7 +150,7 @@ func (r *replaying) apply(ctx context.Context) error {
 		}
 	}
 	r.forget()
-	return each(ctx, len(todo), flushAtOnce, func(ctx context.Context, i int) error { return r.put(ctx, todo[i]) })
+	return parallel.Each(ctx, len(todo), flushAtOnce, func(ctx context.Context, i int) error { return r.put(ctx, todo[i]) })
 }
 
 // put writes changes in a transaction. Rows that were there before may have another home, or
@@ -224,7 +226,7 @@ func (r *replaying) home(c *change) base.RegionID {
 func (c *change) keys(ctx context.Context) ([]base.Key, error) {
 	def := c.t.def
 	if !c.rec.Deleted {
-		if _, _, err := decode(ctx, c.t.old, c.dec, &archive.Record{PK: c.pk, Value: c.rec.Value}); err != nil {
+		if _, _, err := decode.Row(ctx, c.t.old, c.dec, &archive.Record{PK: c.pk, Value: c.rec.Value}); err != nil {
 			return nil, err
 		}
 		row := make(sql.Row, len(def.Cols))
@@ -267,7 +269,7 @@ func (p *plan) index(ctx context.Context, session *sql.Context, slots chan struc
 	p.job.Total(0)
 	ts := p.g.DB.Clock()
 	rows := make([]int64, len(todo))
-	err := each(ctx, len(todo), writeAtOnce, func(ctx context.Context, i int) error {
+	err := parallel.Each(ctx, len(todo), writeAtOnce, func(ctx context.Context, i int) error {
 		err := todo[i].entries(ctx, ts)
 		rows[i] = todo[i].rows
 		return err

@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/go-mysql-server/sql/expression"
-	"github.com/dolthub/go-mysql-server/sql/transform"
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/kv/job"
 	"github.com/godwitdb/godwit/sql/backup/archive"
+	"github.com/godwitdb/godwit/sql/backup/computed"
+	"github.com/godwitdb/godwit/sql/backup/decode"
+	"github.com/godwitdb/godwit/sql/backup/parallel"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/rights"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -376,7 +377,7 @@ func (p *plan) fill(ctx context.Context) error {
 		longest = max(longest, len(s.chain))
 	}
 	atOnce := max(1, min(writeAtOnce, mostPieces/longest))
-	err := each(ctx, len(todo), atOnce, func(ctx context.Context, i int) error {
+	err := parallel.Each(ctx, len(todo), atOnce, func(ctx context.Context, i int) error {
 		todo[i].homes = homes
 		return todo[i].run(ctx)
 	})
@@ -488,23 +489,15 @@ func (f *filling) records(ctx context.Context, fn func(*archive.Decoder, *archiv
 	if err != nil {
 		return err
 	}
-	for best := newest(cursors); best != nil; best = newest(cursors) {
-		rec, dec := best.rec, best.dec
-		for _, c := range cursors {
-			if !c.done && string(c.rec.PK) == string(rec.PK) {
-				if err := c.next(ctx); err != nil {
-					return err
-				}
-			}
+	m := &merged{cursors: cursors}
+	for {
+		if err := m.next(ctx); err != nil || m.done {
+			return err
 		}
-		if rec.Deleted {
-			continue
-		}
-		if err := fn(dec, &rec); err != nil {
+		if err := fn(m.dec, &m.rec); err != nil {
 			return err
 		}
 	}
-	return nil
 }
 
 // note waits for all rows so far, and notes that they are there.
@@ -540,19 +533,15 @@ func newest(cursors []*cursor) (best *cursor) {
 	return best
 }
 
-// counted compares the rows of the stream with the keys that the newest backup lists.
+// counted compares how many rows the stream has with what the newest backup says.
 func (f *filling) counted() error {
 	want := int64(0)
-	for _, s := range f.src.streams(f.t.was.ID) {
-		if s.Shard == f.shard {
-			for _, k := range s.Keys {
-				want += k.Records
-			}
-		}
+	if s := f.src.top().byID[f.t.was.ID].Stream(f.shard); s != nil {
+		want = s.Number()
 	}
 	if f.rows != want {
-		return f.src.l.in(f.src.top().bad("shard %d of table %s.%s has %d rows, and %d keys: backups that it builds on are not what "+
-			"they were", f.shard, f.t.was.DB, f.t.was.Name, f.rows, want))
+		return f.src.l.in(f.src.top().bad("shard %d of table %s.%s has %d rows, and should have %d: backups that it builds on are not "+
+			"what they were", f.shard, f.t.was.DB, f.t.was.Name, f.rows, want))
 	}
 	return nil
 }
@@ -562,14 +551,11 @@ func (f *filling) counted() error {
 func (f *filling) cursors(ctx context.Context) (out []*cursor, err error) {
 	for _, v := range slices.Backward(f.src.chain) {
 		at := v.byID[f.t.was.ID]
-		i := -1
-		if at != nil {
-			i = slices.IndexFunc(at.Streams, func(s archive.Stream) bool { return s.Shard == f.shard })
-		}
-		if i < 0 {
+		s := at.Stream(f.shard)
+		if s == nil {
 			return nil, v.l.in(v.bad("table %s.%s, on which a later backup builds, is not in it", f.t.was.DB, f.t.was.Name))
 		}
-		c := v.cursor(&at.Streams[i], archive.RowPiece)
+		c := v.cursor(s, archive.RowPiece)
 		if err := c.next(ctx); err != nil {
 			return nil, err
 		}
@@ -584,7 +570,7 @@ func (f *filling) cursors(ctx context.Context) (out []*cursor, err error) {
 
 // row adds a row with its index entries to the batch of its home.
 func (f *filling) row(ctx context.Context, dec *archive.Decoder, r *archive.Record) error {
-	row, _, err := decode(ctx, f.t.old, dec, r)
+	row, _, err := decode.Row(ctx, f.t.old, dec, r)
 	if err != nil {
 		return err
 	}
@@ -780,13 +766,7 @@ func (p *plan) stillVacant(ctx context.Context, k kv.Txn) error {
 
 // virtual makes what computes the virtual columns of rows that indexes have; nil if none has.
 func (g *Env) virtual(ctx *sql.Context, t *schema.Table) (func(sql.Row) error, error) {
-	indexed := false
-	for _, x := range t.Indexes {
-		for _, c := range x.Cols {
-			indexed = indexed || x.Desc.Stored() && t.Cols[c.Pos].Desc.Virtual
-		}
-	}
-	if !indexed {
+	if !computed.Indexed(t) {
 		return nil, nil
 	}
 	return g.Computed(ctx, t)
@@ -794,53 +774,5 @@ func (g *Env) virtual(ctx *sql.Context, t *schema.Table) (func(sql.Row) error, e
 
 // Computed makes what computes the virtual columns of rows.
 func (g *Env) Computed(ctx *sql.Context, t *schema.Table) (func(sql.Row) error, error) {
-	if g.Resolve == nil {
-		return nil, fmt.Errorf("table %s has virtual columns, which nobody here can compute", t.Desc.Name)
-	}
-	sch := g.Resolve(ctx, t)
-	if len(sch) != len(t.Cols) {
-		return nil, fmt.Errorf("the generated columns of table %s are not understood", t.Desc.Name)
-	}
-	exprs := make([]sql.Expression, len(sch))
-	for i, c := range sch {
-		if !t.Cols[i].Desc.Virtual || c.Generated == nil {
-			continue
-		}
-		var err error
-		if exprs[i], err = placed(ctx, c.Generated, t.Desc); err != nil {
-			return nil, err
-		}
-	}
-	var turn sync.Mutex // the engine's context is for one goroutine
-	return func(row sql.Row) error {
-		turn.Lock()
-		defer turn.Unlock()
-		for i, e := range exprs {
-			if e == nil {
-				continue
-			}
-			v, err := e.Eval(ctx, row)
-			if err != nil {
-				return err
-			}
-			row[i] = v
-		}
-		return nil
-	}, nil
-}
-
-// placed is an expression whose columns are found at their places in the table's rows.
-func placed(ctx *sql.Context, e sql.Expression, d *schema.TableDesc) (sql.Expression, error) {
-	out, _, err := transform.Expr(ctx, e, func(_ *sql.Context, e sql.Expression) (sql.Expression, transform.TreeIdentity, error) {
-		f, ok := e.(*expression.GetField)
-		if !ok {
-			return e, transform.SameTree, nil
-		}
-		at := d.ColByName(f.Name())
-		if at < 0 {
-			return nil, transform.SameTree, sql.ErrTableColumnNotFound.New(d.Name, f.Name())
-		}
-		return f.WithIndex(at), transform.NewTree, nil
-	})
-	return out, err
+	return computed.Of(ctx, t, g.Resolve)
 }

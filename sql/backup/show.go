@@ -11,8 +11,8 @@ import (
 
 	"github.com/dolthub/go-mysql-server/sql"
 
-	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/backup/archive"
+	"github.com/godwitdb/godwit/sql/backup/decode"
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
@@ -53,7 +53,7 @@ func (l *library) show(ctx context.Context) (rows []sql.Row, err error) {
 			return nil, err
 		}
 		if v == nil {
-			rows = append(rows, sql.Row{id, "incomplete", nil, nil, nil, nil, nil, nil, nil, nil, nil, nil})
+			rows = append(rows, sql.Row{id, "incomplete", nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil})
 			continue
 		}
 		kind, parent, files := "full", any(nil), int64(0)
@@ -67,7 +67,7 @@ func (l *library) show(ctx context.Context) (rows []sql.Row, err error) {
 			places = append(places, p.Region+" = "+p.Place)
 		}
 		rows = append(rows, sql.Row{id, "complete", kind, parent, moment(v.Timestamp), v.Target, int64(len(v.Tables)), v.Rows(),
-			files, v.Bytes(), strings.Join(v.Skipped, ", "), strings.Join(places, ", ")})
+			files, v.Bytes(), strings.Join(v.Skipped, ", "), strings.Join(places, ", "), v.howRead()})
 	}
 	return rows, nil
 }
@@ -220,30 +220,9 @@ func (v *volume) verifyFile(ctx context.Context, f archive.File, kind archive.Ki
 		}
 		n++
 		if kind == archive.RowPiece && !r.Deleted && t != nil {
-			if _, _, err := decode(ctx, t, d, &r); err != nil {
+			if _, _, err := decode.Row(ctx, t, d, &r); err != nil {
 				return n, err
 			}
 		}
 	}
-}
-
-// decode decodes a row, and says where it belongs in a table.
-func decode(ctx context.Context, t *schema.Table, d *archive.Decoder, r *archive.Record) (row sql.Row, ref schema.RowRef,
-	err error) {
-	row = make(sql.Row, len(t.Cols))
-	if err := t.DecodeRow(ctx, r.Value, row); err != nil {
-		return nil, ref, d.Bad("a row of table %s.%s cannot be decoded: %v", t.Desc.DB, t.Desc.Name, err)
-	}
-	if ref, err = t.RefIn(ctx, row, schema.RowRef{PK: r.PK}); err != nil {
-		return nil, ref, d.Bad("a row of table %s.%s has no key: %v", t.Desc.DB, t.Desc.Name, err)
-	}
-	if string(ref.PK) != string(r.PK) {
-		return nil, ref, d.Bad("a row of table %s.%s lies under the key of another one", t.Desc.DB, t.Desc.Name)
-	}
-	if len(t.PK) == 0 {
-		if _, rest, err := base.TakeUint64(r.PK); err != nil || len(rest) > 0 {
-			return nil, ref, d.Bad("a row of table %s.%s has no row id", t.Desc.DB, t.Desc.Name)
-		}
-	}
-	return row, ref, nil
 }

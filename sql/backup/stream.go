@@ -12,6 +12,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/backup/archive"
+	"github.com/godwitdb/godwit/sql/backup/parallel"
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
@@ -20,9 +21,12 @@ type stream struct {
 	t     *taking
 	table int // in the manifest
 	of    *schema.Table
-	at    int // in the streams of the table
-	was   *cursor
-	alone bool
+	at    int     // in the streams of the table
+	was   *merged // keys that the parent had, while rows are compared with them
+	// old is the parent's stream; nil: this one stands alone. byTime: the timestamps of commits
+	// tell what has changed since.
+	old    *archive.Stream
+	byTime bool
 
 	out  archive.Stream
 	rows archive.Encoder
@@ -45,25 +49,40 @@ func (t *taking) streams(ctx context.Context, tables []*schema.Table) error {
 		was = t.parent.byID
 	}
 	var todo []*stream
+	estimate := int64(0) // of rows that are read
 	for i, d := range tables {
 		shards := t.by.Shards(d)
 		old := was[d.Desc.ID]
 		alone := old == nil || !sameShards(old.Streams, shards)
-		t.m.Tables[i].Alone = alone
-		t.m.Tables[i].Streams = make([]archive.Stream, len(shards))
+		var then *schema.Table
+		if !alone {
+			var err error
+			if then, _, err = t.parent.table(old); err != nil {
+				return err
+			}
+		}
+		to := &t.m.Tables[i]
+		to.Alone, to.Streams = alone, make([]archive.Stream, len(shards))
+		if len(shards) > 0 {
+			to.Sum = &archive.Sum{}
+		}
+		all := false
 		for j, s := range shards {
-			x := &stream{t: t, table: i, of: d, at: j, alone: alone, out: archive.Stream{Shard: s},
-				rows: archive.Encoder{Kind: archive.RowPiece}, keys: archive.Encoder{Kind: archive.KeyPiece}, sum: &archive.Sum{}}
-			if j == 0 {
-				t.m.Tables[i].Sum = &archive.Sum{}
+			x := &stream{t: t, table: i, of: d, at: j, out: archive.Stream{Shard: s}, rows: archive.Encoder{Kind: archive.RowPiece},
+				keys: archive.Encoder{Kind: archive.KeyPiece}, sum: &archive.Sum{}}
+			if !alone {
+				x.old = &old.Streams[j]
+				x.byTime = t.tells(then, x.old, d)
 			}
-			if x.was = (&cursor{done: true}); !alone {
-				x.was = t.parent.cursor(&old.Streams[j], archive.KeyPiece)
-			}
+			all = all || !x.byTime
 			todo = append(todo, x)
 		}
+		if all {
+			estimate += int64(t.g.Stats.Rows(d))
+		}
 	}
-	return each(ctx, len(todo), readAtOnce, func(ctx context.Context, i int) error {
+	t.job.Total(estimate)
+	return parallel.Each(ctx, len(todo), readAtOnce, func(ctx context.Context, i int) error {
 		x := todo[i]
 		todo[i] = nil
 		if err := x.run(ctx); err != nil {
@@ -87,17 +106,59 @@ func sameShards(old []archive.Stream, now []base.ShardID) bool {
 	return slices.EqualFunc(old, now, func(s archive.Stream, id base.ShardID) bool { return s.Shard == id })
 }
 
-// run reads the shard, and writes what differs from the parent.
+// run writes the shard: what has changed since the parent, by the timestamps of commits if these
+// tell it.
 func (x *stream) run(ctx context.Context) error {
+	done := x.t.parts[x.name()]
+	if x.byTime && (done == nil || done.Stream.Changes) {
+		err := x.changes(ctx)
+		if base.CodeOf(err) != base.CodeTooOld {
+			return err
+		}
+		x.t.g.Log.Info("an incremental backup reads all rows of a shard: versions since its parent have been collected",
+			"backup", x.t.m.ID, "table", x.of.Desc.DB+"."+x.of.Desc.Name, "shard", x.out.Shard)
+		x.compares(ctx)
+	}
+	return x.whole(ctx)
+}
+
+// resume takes over what a node before has written of the stream in the same way, if it has.
+func (x *stream) resume(done *archive.Part) bool {
+	if done.Stream.Changes != x.out.Changes || x.out.Changes && done.Sum == nil {
+		return false
+	}
+	x.out.Rows, x.out.Keys, x.all, x.sum = done.Stream.Rows, done.Stream.Keys, done.All, done.Sum
+	x.told = len(x.out.Rows) + len(x.out.Keys)
+	if done.Done {
+		x.sums()
+	}
+	return true
+}
+
+// sums notes what the stream comes to.
+func (x *stream) sums() {
+	if x.out.Sum = x.sum; x.out.Changes {
+		x.out.Count = x.all
+	}
+}
+
+// whole reads all rows of the shard, and writes what differs from the parent.
+func (x *stream) whole(ctx context.Context) error {
+	x.was = &merged{}
+	if x.old != nil {
+		was, release, err := x.t.list(ctx, x.of.Desc.ID, x.out.Shard)
+		if err != nil {
+			return err
+		}
+		defer release()
+		x.was = was
+	}
 	if err := x.was.next(ctx); err != nil {
 		return err
 	}
 	p := x.of.Prefix(x.out.Shard, 0, 0)
 	span := base.Span{Start: p, End: p.PrefixEnd()}
-	if done := x.t.parts[x.name()]; done != nil {
-		x.out.Rows, x.out.Keys, x.all = done.Stream.Rows, done.Stream.Keys, done.All
-		x.sum = done.Sum
-		x.told = len(x.out.Rows) + len(x.out.Keys)
+	if done := x.t.parts[x.name()]; done != nil && x.resume(done) {
 		if done.Done {
 			return nil
 		}
@@ -131,9 +192,15 @@ func (x *stream) run(ctx context.Context) error {
 			return err
 		}
 	}
+	return x.finish(ctx)
+}
+
+// finish writes what is left, and that this is all.
+func (x *stream) finish(ctx context.Context) error {
 	if err := cmp.Or(x.flush(ctx, &x.rows), x.flush(ctx, &x.keys)); err != nil {
 		return err
 	}
+	x.sums()
 	return x.part(ctx, &archive.Part{Stream: x.out, Done: true, All: x.all, Sum: x.sum})
 }
 
@@ -206,7 +273,7 @@ func (t *taking) readParts(ctx context.Context) error {
 			return err
 		}
 		name := fmt.Sprintf("t%d-s%d", table, shard)
-		if was := t.parts[name]; was == nil || p.Done || !was.Done && p.All > was.All {
+		if was := t.parts[name]; was == nil || p.Further(was) {
 			t.parts[name] = p
 		}
 	}
@@ -229,12 +296,17 @@ func (g *Env) page(ctx context.Context, ts base.Timestamp, span base.Span) (rows
 	return rows, next, err
 }
 
+// recordOf is a row as pieces have it.
+func recordOf(r *kv.Row) *archive.Record {
+	return &archive.Record{PK: r.Key[base.IndexPrefixLen:], TS: r.TS, Home: r.Home, Pinned: r.Label.Pinned(), Value: r.Value}
+}
+
 // row writes a row, unless the parent has it as it is, or another place gets it.
 func (x *stream) row(ctx context.Context, r *kv.Row) error {
 	if !x.t.by.MineIs(x.of, x.out.Shard, r.Home) {
 		return nil
 	}
-	rec := archive.Record{PK: r.Key[base.IndexPrefixLen:], TS: r.TS, Home: r.Home, Pinned: r.Label.Pinned(), Value: r.Value}
+	rec := recordOf(r)
 	for !x.was.done && string(x.was.rec.PK) < string(rec.PK) {
 		if err := x.gone(ctx); err != nil {
 			return err
@@ -242,7 +314,7 @@ func (x *stream) row(ctx context.Context, r *kv.Row) error {
 	}
 	same := false
 	if !x.was.done && string(x.was.rec.PK) == string(rec.PK) {
-		same = x.was.rec.Same(&rec)
+		same = x.was.rec.Same(rec)
 		if err := x.was.next(ctx); err != nil {
 			return err
 		}
@@ -252,11 +324,11 @@ func (x *stream) row(ctx context.Context, r *kv.Row) error {
 		x.sum.Add(rec.Sum())
 	}
 	if !same {
-		if err := x.add(ctx, &x.rows, &rec); err != nil {
+		if err := x.add(ctx, &x.rows, rec); err != nil {
 			return err
 		}
 	}
-	return x.add(ctx, &x.keys, &rec)
+	return x.add(ctx, &x.keys, rec)
 }
 
 // gone notes that a row of the parent is not there any more.

@@ -22,10 +22,15 @@ import (
 //
 //	1: first
 //	2: rows of regions in places of their own; only such manifests and segments have it
-const Version = 2
+//	3: streams that have changes only ([Stream.Changes]); only manifests and parts with such have it
+const Version = 3
 
-// plain is the version of everything else.
-const plain = 1
+// The versions of what is written.
+const (
+	plain    = 1
+	regional = 2
+	changing = 3
+)
 
 // What a file begins with, before the version.
 const (

@@ -14,7 +14,10 @@ import (
 	"github.com/godwitdb/godwit/base"
 )
 
-const someID = "20261123-210415.123456-0f3a"
+const (
+	someID   = "20261123-210415.123456-0f3a"
+	parentID = "20261122-210415.123456-0f3a"
+)
 
 func someManifest() *Manifest {
 	sum := sha256.Sum256(nil)
@@ -80,22 +83,70 @@ func isFileError(err error) bool {
 	return errors.As(err, &f)
 }
 
+// TestChangingManifest: a manifest with a stream of changes comes back, in a format that releases
+// before it refuse; others stay in the format of before.
+func TestChangingManifest(t *testing.T) {
+	m := someManifest()
+	b, err := m.Encode(nil)
+	if err != nil || b[len(manifestMagic)] != 1 {
+		t.Fatalf("a full backup has format %d, %v", b[len(manifestMagic)], err)
+	}
+	m.Parent, m.Tables[0].Alone = parentID, false
+	s := &m.Tables[0].Streams[0]
+	s.Changes, s.Keys, s.Count, s.Sum = true, nil, 7, &Sum{1, 2}
+	if b, err = m.Encode(nil); err != nil || b[len(manifestMagic)] != 3 {
+		t.Fatalf("a backup of changes has format %d, %v", b[len(manifestMagic)], err)
+	}
+	got, _, err := DecodeManifest(m.ID, b, nil)
+	if err != nil || !reflect.DeepEqual(got, m) || got.Tables[0].Streams[0].Number() != 7 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	b[len(manifestMagic)] = Version + 1
+	if _, _, err := DecodeManifest(m.ID, b, nil); !isFileError(err) || !strings.Contains(err.Error(), "use a newer one") {
+		t.Errorf("a format of a newer release: %v", err)
+	}
+}
+
+// TestSums: what was added can be taken away, whatever is carried.
+func TestSums(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 1000 {
+		a, b := Sum{rng.Uint64(), rng.Uint64()}, Sum{rng.Uint64() | 1<<63, rng.Uint64() | 1<<63}
+		c := a
+		c.Add(b)
+		if c == a {
+			t.Fatal("nothing was added")
+		}
+		if c.Sub(b); c != a {
+			t.Fatalf("%s + %s - %[2]s is %s", a, b, c)
+		}
+	}
+}
+
 // TestManifestsThatCannotBe: what a manifest says of files and its parent is looked at.
 func TestManifestsThatCannotBe(t *testing.T) {
 	file := func(m *Manifest) *File { return &m.Tables[0].Streams[0].Rows[0] }
 	for what, fn := range map[string]func(*Manifest){
-		"path":        func(m *Manifest) { file(m).Name = "../x" },
-		"folder":      func(m *Manifest) { file(m).Name = "a/b" },
-		"hidden":      func(m *Manifest) { file(m).Name = "." },
-		"no name":     func(m *Manifest) { file(m).Name = "" },
-		"itself":      func(m *Manifest) { file(m).Name = ManifestName },
-		"twice":       func(m *Manifest) { file(m).Name = "a.keys" },
-		"no size":     func(m *Manifest) { file(m).Size = 0 },
-		"size":        func(m *Manifest) { file(m).Size = MostFile + 1 },
-		"raw":         func(m *Manifest) { file(m).Raw = mostRaw + 1 },
-		"negative":    func(m *Manifest) { file(m).Raw = -1 },
-		"records":     func(m *Manifest) { file(m).Records = 0 },
-		"checksum":    func(m *Manifest) { file(m).SHA256 = []byte{1} },
+		"path":      func(m *Manifest) { file(m).Name = "../x" },
+		"folder":    func(m *Manifest) { file(m).Name = "a/b" },
+		"hidden":    func(m *Manifest) { file(m).Name = "." },
+		"no name":   func(m *Manifest) { file(m).Name = "" },
+		"itself":    func(m *Manifest) { file(m).Name = ManifestName },
+		"twice":     func(m *Manifest) { file(m).Name = "a.keys" },
+		"no size":   func(m *Manifest) { file(m).Size = 0 },
+		"size":      func(m *Manifest) { file(m).Size = MostFile + 1 },
+		"raw":       func(m *Manifest) { file(m).Raw = mostRaw + 1 },
+		"negative":  func(m *Manifest) { file(m).Raw = -1 },
+		"records":   func(m *Manifest) { file(m).Records = 0 },
+		"checksum":  func(m *Manifest) { file(m).SHA256 = []byte{1} },
+		"no parent": func(m *Manifest) { m.Tables[0].Alone, m.Tables[0].Streams[0] = false, Stream{Shard: 1, Changes: true} },
+		"alone":     func(m *Manifest) { m.Parent, m.Tables[0].Streams[0] = parentID, Stream{Shard: 1, Changes: true} },
+		"keys": func(m *Manifest) {
+			m.Parent, m.Tables[0].Alone, m.Tables[0].Streams[0].Changes = parentID, false, true
+		},
+		"count": func(m *Manifest) {
+			m.Parent, m.Tables[0].Alone, m.Tables[0].Streams[0] = parentID, false, Stream{Shard: 1, Changes: true, Count: -1}
+		},
 		"parent":      func(m *Manifest) { m.Parent = "../x" },
 		"own parent":  func(m *Manifest) { m.Parent = m.ID },
 		"late parent": func(m *Manifest) { m.Parent = strings.Replace(m.ID, "2026", "2027", 1) },

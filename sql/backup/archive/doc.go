@@ -13,8 +13,10 @@
 //
 // An incremental backup builds on another one, its parent. The rows of a stream (a shard of a
 // table) are then those that differ from the parent's, and marks of keys that are gone. The keys of
-// a stream are always all keys that there are, with the version of each: the next incremental
-// backup is compared with these, so it needs neither the values nor the parents of its parent.
+// a stream that was read as a whole are all keys that there are, with the version of each. A stream
+// that was read by the timestamps of commits ([Stream.Changes]) lists none: its keys are those of
+// its parent's stream, as its own rows have changed them. With such a list a later backup is
+// compared where the cluster cannot tell any more what has changed since.
 //
 // A log of changes lies beside the backups, in a folder for each hour:
 //

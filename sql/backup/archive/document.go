@@ -103,9 +103,25 @@ type Part struct {
 	Sum  *Sum   `json:"sum,omitempty"` // of these rows
 }
 
+// Further reports whether a part is further than another one of its stream. Who has begun to read
+// all rows in the place of changes had to.
+func (p *Part) Further(was *Part) bool {
+	switch {
+	case p.Done || was.Done:
+		return p.Done
+	case p.Stream.Changes != was.Stream.Changes:
+		return was.Stream.Changes
+	}
+	return string(p.Next) > string(was.Next)
+}
+
 // Encode makes the file of a part.
 func (p *Part) Encode(id, name string, k *Key) ([]byte, error) {
-	return encodeDocument(partMagic, plain, id+"/"+name, k, p)
+	version := byte(plain)
+	if p.Stream.Changes {
+		version = changing
+	}
+	return encodeDocument(partMagic, version, id+"/"+name, k, p)
 }
 
 // DecodePart reads the file of a part of the backup with an id.
@@ -115,7 +131,7 @@ func DecodePart(id, name string, b []byte, keys *Keyring) (*Part, error) {
 	if _, err := decodeDocument(partMagic, "part of a backup", file, b, keys, p); err != nil {
 		return nil, err
 	}
-	if p.All < 0 || p.Done != (p.Next == nil) {
+	if p.All < 0 || p.Done != (p.Next == nil) || !p.Stream.check(false) {
 		return nil, bad(file, "what it says cannot be")
 	}
 	c := checking{file: file, seen: map[string]bool{}}

@@ -52,6 +52,8 @@ type Place struct {
 	Rows   int64  `json:"rows"`
 	Files  int64  `json:"files"`
 	Bytes  int64  `json:"bytes"`
+	// Compared are the tables whose rows of the region were all read and compared.
+	Compared []string `json:"compared,omitempty"`
 }
 
 // Table is one table of a backup.
@@ -73,6 +75,38 @@ type Stream struct {
 	Shard base.ShardID `json:"shard"`
 	Rows  []File       `json:"rows,omitempty"`
 	Keys  []File       `json:"keys,omitempty"`
+	// Changes says that Rows were found by the timestamps of commits, and that Keys are not listed
+	// again: they are those of the parent, as Rows have changed them. Count is how many there are.
+	Changes bool  `json:"changes,omitempty"`
+	Count   int64 `json:"count,omitempty"`
+	// Sum is that of the stream's rows, as [Table.Sum] is of all; nil: nobody has added them up.
+	Sum *Sum `json:"sum,omitempty"`
+}
+
+// Number is how many rows the stream had at the moment of the backup.
+func (s *Stream) Number() int64 {
+	n := s.Count
+	for _, k := range s.Keys {
+		n += k.Records
+	}
+	return n
+}
+
+// check looks at what readers rely on; alone: nothing of a parent counts.
+func (s *Stream) check(alone bool) bool {
+	return s.Count >= 0 && (s.Changes && !alone && len(s.Keys) == 0 || !s.Changes && s.Count == 0)
+}
+
+// Stream is that of a shard; nil: there is none. A nil table has none.
+func (t *Table) Stream(shard base.ShardID) *Stream {
+	if t != nil {
+		for i := range t.Streams {
+			if t.Streams[i].Shard == shard {
+				return &t.Streams[i]
+			}
+		}
+	}
+	return nil
 }
 
 // File is a piece.
@@ -128,7 +162,14 @@ func (m *Manifest) Bytes() (n int64) {
 func (m *Manifest) Encode(k *Key) ([]byte, error) {
 	version := byte(plain)
 	if m.Region != "" || len(m.Places) > 0 {
-		version = Version
+		version = regional
+	}
+	for _, t := range m.Tables {
+		for i := range t.Streams {
+			if t.Streams[i].Changes {
+				version = changing
+			}
+		}
 	}
 	return encodeDocument(manifestMagic, version, m.ID+"/"+ManifestName, k, m)
 }
@@ -159,6 +200,13 @@ func (m *Manifest) check(id, file string) error {
 			return bad(file, "what it says of the place of region %q cannot be", p.Region)
 		}
 		regions[p.Region] = true
+	}
+	for _, t := range m.Tables {
+		for i := range t.Streams {
+			if !t.Streams[i].check(t.Alone || m.Parent == "") {
+				return bad(file, "what it says of shard %d of a table cannot be", t.Streams[i].Shard)
+			}
+		}
 	}
 	c := checking{file: file, seen: map[string]bool{}}
 	m.Files(c.look)

@@ -102,7 +102,7 @@ func (e *Encoder) Size() int { return len(e.buf) }
 // Finish makes the file with a name, in the folder of a backup, and begins anew.
 func (e *Encoder) Finish(id, name string, k *Key) ([]byte, File, error) {
 	f := File{Name: name, Raw: int64(len(e.buf)), Records: e.n}
-	head := append([]byte(pieceMagic), Version, byte(e.Kind))
+	head := append([]byte(pieceMagic), plain, byte(e.Kind))
 	b, err := k.seal(id+"/"+name, head, compress(e.buf))
 	if err != nil {
 		return nil, f, err

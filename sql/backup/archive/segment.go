@@ -72,7 +72,7 @@ func IsLogFolder(name string) bool {
 func (s *Segment) Encode(folder string, k *Key) ([]byte, error) {
 	version := byte(plain)
 	if s.Region != "" || len(s.Places) > 0 {
-		version = Version
+		version = regional
 	}
 	return encodeDocument(segmentMagic, version, folder+"/"+s.ID+SegmentSuffix, k, s)
 }

@@ -35,6 +35,13 @@ func (s *Sum) Add(o Sum) {
 	s.Hi, _ = bits.Add64(s.Hi, o.Hi, carry)
 }
 
+// Sub takes another sum away.
+func (s *Sum) Sub(o Sum) {
+	var borrow uint64
+	s.Lo, borrow = bits.Sub64(s.Lo, o.Lo, 0)
+	s.Hi, _ = bits.Sub64(s.Hi, o.Hi, borrow)
+}
+
 // String is the sum in digits.
 func (s Sum) String() string { return fmt.Sprintf("%016x%016x", s.Hi, s.Lo) }
 

@@ -4,6 +4,7 @@ package sanity
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 
 	"github.com/dolthub/go-mysql-server/sql"
@@ -106,4 +107,23 @@ func wrongIndex(d *schema.TableDesc, x *schema.IndexDesc, stored map[uint32]bool
 func wrongKey(d *schema.TableDesc, fk *sql.ForeignKeyConstraint) bool {
 	return fk.Name == "" || fk.ParentTable == "" || len(fk.Columns) == 0 || len(fk.Columns) != len(fk.ParentColumns) ||
 		slices.ContainsFunc(fk.Columns, func(c string) bool { return d.ColByName(c) < 0 })
+}
+
+// NamesDatabase reports whether the text of an object may name a database.
+func NamesDatabase(o *schema.ObjectDesc, db string) bool {
+	re := regexp.MustCompile("(?i)(?:^|[^\\w$])`?" + regexp.QuoteMeta(db) + "`?\\s*\\.")
+	var texts []string
+	switch {
+	case o.View != nil:
+		texts = []string{o.View.CreateViewStatement, o.View.TextDefinition}
+	case o.Trigger != nil:
+		texts = []string{o.Trigger.CreateStatement}
+	case o.Procedure != nil:
+		texts = []string{o.Procedure.CreateStatement}
+	case o.Event != nil:
+		texts = []string{o.Event.CreateEventStatement()}
+	case o.Function != nil:
+		texts = []string{o.Function.Text}
+	}
+	return slices.ContainsFunc(texts, re.MatchString)
 }

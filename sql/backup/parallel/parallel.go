@@ -1,0 +1,36 @@
+// Package parallel does several things at once.
+package parallel
+
+import (
+	"context"
+	"sync"
+)
+
+// Each runs fn for all indexes below n, several at a time, until one fails.
+func Each(ctx context.Context, n, atOnce int, fn func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	next := make(chan int)
+	for range min(n, atOnce) {
+		wg.Go(func() {
+			for i := range next {
+				if err := fn(ctx, i); err != nil {
+					cancel(err)
+					return
+				}
+			}
+		})
+	}
+feed:
+	for i := range n {
+		select {
+		case next <- i:
+		case <-ctx.Done():
+			break feed
+		}
+	}
+	close(next)
+	wg.Wait()
+	return context.Cause(ctx)
+}
