@@ -28,6 +28,9 @@ const (
 	// Every is how often a lease is renewed, and Lasts how long it outlives the last time.
 	Every = 4 * time.Second
 	Lasts = 16 * time.Second
+	// BriskEvery and BriskLasts are those of brisk jobs: another node goes on soon.
+	BriskEvery = time.Second
+	BriskLasts = 4 * time.Second
 	// Remembered is how long jobs that have ended are kept, and MostEnded how many of them.
 	Remembered = 7 * 24 * time.Hour
 	MostEnded  = 200 // of each kind
@@ -86,6 +89,8 @@ type Record struct {
 	Result json.RawMessage `json:"result,omitempty"`
 	Cancel bool            `json:"cancel,omitempty"` // somebody has asked for its end
 	Pause  bool            `json:"pause,omitempty"`  // somebody has asked that it stands still
+	// Brisk: the job must not stand still for long when its node dies. Its lease is renewed often.
+	Brisk bool `json:"brisk,omitempty"`
 
 	Node  base.NodeID    `json:"node"` // which holds the lease, or held it last
 	Term  uint64         `json:"term"`
@@ -94,6 +99,20 @@ type Record struct {
 
 // Free reports whether the job may be claimed at the time now.
 func (r *Record) Free(now base.Timestamp) bool { return r.State == Running && r.Until <= now }
+
+// terms are how often the job's lease is renewed, and how long it lasts.
+func (r *Record) terms() (every, lasts time.Duration) {
+	if r.Brisk {
+		return BriskEvery, BriskLasts
+	}
+	return Every, Lasts
+}
+
+// until is when a lease ends that is renewed now.
+func (r *Record) until(now base.Timestamp) base.Timestamp {
+	_, lasts := r.terms()
+	return now.Add(lasts)
+}
 
 // Lease is a job that this node does. Safe for concurrent use.
 type Lease struct {
@@ -135,7 +154,7 @@ func CreateIn(ctx context.Context, db kv.DB, t kv.Txn, rec Record) (Record, erro
 		return Record{}, err
 	}
 	now := db.Time()
-	rec.State, rec.Node, rec.Term, rec.Started, rec.Until = Running, db.Node(), 1, now, now.Add(Lasts)
+	rec.State, rec.Node, rec.Term, rec.Started, rec.Until = Running, db.Node(), 1, now, rec.until(now)
 	return rec, put(t, &rec)
 }
 
@@ -175,7 +194,7 @@ func Claim(ctx context.Context, db kv.DB, id uint64) (*Lease, error) {
 		if err != nil || r == nil || !r.Free(db.Time()) {
 			return err
 		}
-		r.Node, r.Term, r.Until = db.Node(), r.Term+1, db.Time().Add(Lasts)
+		r.Node, r.Term, r.Until = db.Node(), r.Term+1, r.until(db.Time())
 		l.rec = *r
 		return put(t, r)
 	})
@@ -265,7 +284,7 @@ func (l *Lease) Renew(ctx context.Context) error {
 	until := base.Timestamp(0)
 	_, err := kv.Run(ctx, l.db, kv.Options{}, func(t kv.Txn) error {
 		return l.update(ctx, t, func(r *Record) {
-			until = l.db.Time().Add(Lasts)
+			until = r.until(l.db.Time())
 			r.Until, canceled, paused = until, r.Cancel, r.Pause
 		})
 	})

@@ -3,11 +3,13 @@ package job
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/kv/memkv"
 )
@@ -66,6 +68,32 @@ func TestLeases(t *testing.T) {
 		}
 		if err := Cancel(ctx, db, a.ID()); err == nil {
 			t.Error("a job that has ended is canceled")
+		}
+	})
+}
+
+// TestBrisk: a brisk job whose node is silent can be claimed after a few seconds, also the second
+// time, and while its node keeps it nobody can.
+func TestBrisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		db := memkv.New(1, "a", "b")
+		a, err := Create(ctx, db, Record{Brisk: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := a.Keep(ctx, func(err error) { t.Error(err) }, slog.New(slog.DiscardHandler), nil)
+		time.Sleep(3 * BriskLasts)
+		if l, err := Claim(ctx, db.Gateway(2), a.ID()); l != nil || err != nil {
+			t.Fatalf("a job that is kept is claimed: %v", err)
+		}
+		stop()
+		for i := range 2 {
+			time.Sleep(BriskLasts + time.Millisecond)
+			b, err := Claim(ctx, db.Gateway(base.RegionID(2-i)), a.ID())
+			if b == nil || err != nil || !b.Record().Brisk {
+				t.Fatalf("it cannot be claimed: %v, %v", b, err)
+			}
 		}
 	})
 }

@@ -35,7 +35,9 @@ func Regularly(ctx context.Context, every time.Duration, renew func(context.Cont
 // go on.
 func (l *Lease) Keep(ctx context.Context, cancel context.CancelCauseFunc, log *slog.Logger,
 	progress func() (done, total int64)) (stop func()) {
-	return Regularly(ctx, Every, func(ctx context.Context) bool {
+	rec := l.Record()
+	every, _ := rec.terms()
+	return Regularly(ctx, every, func(ctx context.Context) bool {
 		if progress != nil {
 			l.Did(progress())
 		}

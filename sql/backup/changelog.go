@@ -30,7 +30,7 @@ import (
 
 const (
 	// logEvery is how often a segment is written: what is lost with all regions is little more.
-	logEvery = 5 * time.Second
+	logEvery = 4 * time.Second
 	// mostBehind is how far the log may fall behind, because its place does not answer, before it
 	// begins anew. The cluster keeps old versions for that long.
 	mostBehind = time.Hour
@@ -135,11 +135,16 @@ func (l *logging) run(ctx context.Context) error {
 	l.held = time.Now()
 	tick := time.NewTicker(logEvery)
 	defer tick.Stop()
+	soon := make(chan struct{}, 1)
+	if l.lease.Term() > 1 { // the log is behind already
+		soon <- struct{}{}
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-tick.C:
+		case <-soon:
 		}
 		if kids != nil && time.Since(kids.last) > hold.Every {
 			kids.last = time.Now()

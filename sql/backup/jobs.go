@@ -85,7 +85,7 @@ func (g *Env) submit(ctx *sql.Context, s *session.Session, st *Statement, o *ord
 		return nil, err
 	}
 	user := ctx.Client().User
-	lease, err := job.Create(ctx, g.DB, job.Record{Kind: string(o.Verb), What: o.target(), User: user, Spec: spec})
+	lease, err := job.Create(ctx, g.DB, job.Record{Kind: string(o.Verb), What: o.target(), User: user, Spec: spec, Brisk: o.Verb == verbLog})
 	if err != nil {
 		return nil, err
 	}
@@ -216,22 +216,32 @@ func (w *work) session(ctx context.Context) *sql.Context {
 	return sql.NewContext(ctx, sql.WithSession(s))
 }
 
-// followEvery is how often a node looks for jobs that nobody does.
-const followEvery = 5 * time.Second
+// followEvery is how often a node looks for jobs that nobody does, and briskEvery how often if one
+// of them is brisk: what a log of changes lacks is lost with all regions.
+const (
+	followEvery = 5 * time.Second
+	briskEvery  = time.Second
+)
 
 // Follow goes on with jobs whose nodes have died, until ctx ends.
 func (g *Env) Follow(ctx context.Context) {
-	tick := time.NewTicker(followEvery)
+	tick := time.NewTicker(briskEvery)
 	defer tick.Stop()
 	var seen base.Timestamp
-	running := true
-	for {
+	running, brisk := true, false
+	for i := 1; ; i++ {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		g.runSchedules(ctx)
+		long := i%int(followEvery/briskEvery) == 0
+		if !long && !brisk {
+			continue
+		}
+		if long {
+			g.runSchedules(ctx)
+		}
 		at, _ := g.DB.MetaVersion(job.Span())
 		if at <= seen && !running {
 			continue
@@ -243,12 +253,16 @@ func (g *Env) Follow(ctx context.Context) {
 			}
 			continue
 		}
-		seen, running = at, false
+		seen, running, brisk = at, false, false
 		for _, rec := range all {
 			running = running || rec.State == job.Running
+			brisk = brisk || rec.State == job.Running && rec.Brisk
 			if carriedOut(verb(rec.Kind)) && rec.Free(g.DB.Time()) {
 				g.adopt(ctx, rec)
 			}
+		}
+		if !long {
+			continue
 		}
 		if err := job.Forget(ctx, g.DB, all); err != nil && ctx.Err() == nil {
 			g.Log.Info("old jobs could not be forgotten yet", "err", err)

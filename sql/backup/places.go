@@ -247,7 +247,7 @@ func (w *work) dispatch(ctx context.Context) (*kids, error) {
 		if err != nil {
 			return nil, err
 		}
-		lease, err := job.Create(ctx, w.g.DB, job.Record{Kind: string(o.Verb), What: what, User: w.user, Spec: spec})
+		lease, err := job.Create(ctx, w.g.DB, job.Record{Kind: string(o.Verb), What: what, User: w.user, Spec: spec, Brisk: o.Verb == verbLog})
 		if err != nil {
 			return nil, err
 		}
