@@ -103,6 +103,8 @@ type node struct {
 	// apart: in a session of its own, so that clients share the processors with the node, and not
 	// with each of its threads.
 	apart bool
+	// site is where the process runs; nil: on this machine's loopback.
+	site *wanemu.Inside
 
 	cmd         *exec.Cmd
 	out, errs   *output
@@ -123,7 +125,11 @@ func (n *node) start(t testing.TB) {
 	if n.apart {
 		n.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	}
-	if err := n.cmd.Start(); err != nil {
+	begin := n.cmd.Start
+	if n.site != nil {
+		begin = func() error { return n.site.Start(n.cmd) }
+	}
+	if err := begin(); err != nil {
 		t.Fatal(err)
 	}
 	cmd, gone := n.cmd, n.gone
