@@ -13,6 +13,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/sql/admit"
 	"github.com/godwitdb/godwit/sql/backup/archive"
 	"github.com/godwitdb/godwit/sql/backup/pace"
 	"github.com/godwitdb/godwit/sql/backup/place"
@@ -32,6 +33,8 @@ type Env struct {
 	Resolve func(*sql.Context, *schema.Table) sql.Schema
 	// OpenPlace opens a place for tests; nil: the policy does.
 	OpenPlace func(ctx context.Context, name string) (place.Place, error)
+	// Turns are those of the node's statements; nil: nobody waits.
+	Turns *admit.Pool
 	// Closing reports whether this gateway is about to stop; nil: nobody knows.
 	Closing func() bool
 	// Pace bounds how fast this node writes backups and restored rows; nil: there is no bound.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dolthub/go-mysql-server/sql"
 
+	"github.com/godwitdb/godwit/sql/admit"
 	"github.com/godwitdb/godwit/sql/backup/archive"
 	"github.com/godwitdb/godwit/sql/backup/decode"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -212,11 +213,18 @@ func (v *volume) verifyFile(ctx context.Context, f archive.File, kind archive.Ki
 	if err != nil {
 		return 0, err
 	}
+	turn := v.l.g.Turns.Turn(admit.Reading)
+	defer turn.End()
 	var r archive.Record
 	for {
 		ok, err := d.Next(&r)
 		if err != nil || !ok {
 			return n, err
+		}
+		if n%yieldEvery == 0 {
+			if err := yield(ctx, &turn); err != nil {
+				return n, err
+			}
 		}
 		n++
 		if kind == archive.RowPiece && !r.Deleted && t != nil {

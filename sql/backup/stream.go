@@ -11,6 +11,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
+	"github.com/godwitdb/godwit/sql/admit"
 	"github.com/godwitdb/godwit/sql/backup/archive"
 	"github.com/godwitdb/godwit/sql/backup/parallel"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -169,12 +170,19 @@ func (x *stream) whole(ctx context.Context) error {
 			}
 		}
 	}
+	turn := x.t.g.Turns.Turn(admit.Reading)
+	defer turn.End()
 	for span.Start != nil {
 		rows, next, err := x.t.g.page(ctx, x.t.m.Timestamp, span)
 		if err != nil {
 			return err
 		}
 		for i := range rows {
+			if i%yieldEvery == 0 {
+				if err := yield(ctx, &turn); err != nil {
+					return err
+				}
+			}
 			if err := x.row(ctx, &rows[i]); err != nil {
 				return err
 			}

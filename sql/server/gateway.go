@@ -173,7 +173,7 @@ func newGateway(cfg Config) *gateway {
 	g.query.Prefetch = g.prefetch
 	g.query.Inner = audited.Runner{Engine: g.engine, Audit: g.audit}
 	g.logins = newLogins(g)
-	g.backups = &backup.Env{Env: g.Env, Policy: cfg.Backups, Rights: g.rights, Closing: g.draining.Load, Pace: cfg.BackupPace,
+	g.backups = &backup.Env{Env: g.Env, Policy: cfg.Backups, Rights: g.rights, Closing: g.draining.Load, Pace: cfg.BackupPace, Turns: cfg.Turns,
 		Resolve: func(ctx *sql.Context, t *schema.Table) sql.Schema {
 			return planbuilder.NewBuilderForColumnDefaultResolution(ctx, overrides).
 				ResolveSchemaDefaults(t.Desc.DB, t.Desc.Name, t.Schema())

@@ -194,7 +194,7 @@ var allowed = map[string][]string{
 	// backup reads and writes rows by the contract of transactions, without the engine's plans
 	// phrase reads words, and knows no statement
 	"sql/phrase": {"sql/schema"},
-	"sql/backup": {"kv/hold", "kv/job", "sql/backup/archive", "sql/backup/computed", "sql/backup/decode", "sql/backup/delta", "sql/backup/pace", "sql/backup/parallel", "sql/backup/place", "sql/backup/residence", "sql/backup/sanity", "sql/ddl", "sql/ddl/placing", "sql/phrase", "sql/rights", "sql/schema",
+	"sql/backup": {"kv/hold", "kv/job", "sql/admit", "sql/backup/archive", "sql/backup/computed", "sql/backup/decode", "sql/backup/delta", "sql/backup/pace", "sql/backup/parallel", "sql/backup/place", "sql/backup/residence", "sql/backup/sanity", "sql/ddl", "sql/ddl/placing", "sql/phrase", "sql/rights", "sql/schema",
 		"sql/session", "sql/table"},
 	// feed tells what was committed: it knows rows and definitions, and no statement
 	"sql/feed": {"kv/hold", "sql/schema"},

@@ -1,0 +1,31 @@
+package backup
+
+import (
+	"context"
+	"time"
+
+	"github.com/godwitdb/godwit/sql/admit"
+)
+
+const (
+	// yieldEvery is after how many rows a backup lets statements of clients compute.
+	yieldEvery = 64
+	// askAgain is how long it waits when more statements want to compute than can queue.
+	askAgain = 100 * time.Millisecond
+)
+
+// yield waits until a backup may go on computing: it takes turns with the statements of the node's
+// clients. It has time, and so is never refused; the error is the cause of the context's end.
+func yield(ctx context.Context, t *admit.Turn) error {
+	for {
+		err := t.Yield(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(askAgain):
+		}
+	}
+}
