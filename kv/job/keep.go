@@ -61,6 +61,12 @@ func (l *Lease) Keep(ctx context.Context, cancel context.CancelCauseFunc, log *s
 	})
 }
 
+// HeldIn fails in a transaction with ErrLost or ErrEnded, unless this node still holds the lease
+// when it commits: for what a node must not do that held the lease before.
+func (l *Lease) HeldIn(ctx context.Context, t kv.Txn) error {
+	return l.update(ctx, t, func(*Record) {})
+}
+
 // Remove ends a job that has succeeded, and forgets it at once.
 func (l *Lease) Remove(ctx context.Context) error {
 	_, err := kv.Run(ctx, l.db, kv.Options{}, func(t kv.Txn) error {

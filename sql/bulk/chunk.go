@@ -21,12 +21,15 @@ const (
 
 // chunk is rows that are loaded in one transaction.
 type chunk struct {
-	file int
+	of *parts
 	part
 	into *into
-	text []byte  // as LOAD DATA reads them
-	ends []int   // of the rows in text
-	line []int64 // of the rows in the file
+	// wrong are the rows that are left out, and last is the last of these errors.
+	wrong []string
+	last  error
+	text  []byte  // as LOAD DATA reads them
+	ends  []int   // of the rows in text
+	line  []int64 // of the rows in the file
 }
 
 // add adds a row.

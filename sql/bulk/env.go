@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dolthub/go-mysql-server/server"
@@ -19,6 +22,7 @@ import (
 	"github.com/godwitdb/godwit/kv/job"
 	"github.com/godwitdb/godwit/sql/backup/place"
 	"github.com/godwitdb/godwit/sql/bulk/rowfile"
+	"github.com/godwitdb/godwit/sql/bulk/share"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/query"
 	"github.com/godwitdb/godwit/sql/rights"
@@ -40,6 +44,9 @@ type Env struct {
 	Query  func(ctx context.Context, c *mysql.Conn, query string, each mysql.ResultSpoolFn) error
 	// Closing reports whether this gateway is about to stop.
 	Closing func() bool
+
+	mu   sync.Mutex
+	busy map[uint64]bool // jobs that this node works for
 }
 
 // order is what a job has to do, as its record keeps it.
@@ -48,14 +55,21 @@ type order struct {
 	Account account `json:"account"`
 	Place   string  `json:"place"`
 	Options options `json:"options"`
+	// At is Place in the record of a job that has Units.
+	At    string `json:"at,omitempty"`
+	Units []unit `json:"units,omitempty"`
+	// Home is where new rows are at home, whichever node loads them. Nodes there share the units.
+	Home base.RegionID `json:"home,omitempty"`
 
 	// DB, Table and Fields are of an import, and so are Files.
 	DB     string      `json:"db,omitempty"`
 	Table  string      `json:"table,omitempty"`
 	Fields string      `json:"fields,omitempty"`
 	Files  []fileOrder `json:"files,omitempty"`
-	// Query is that of an export.
-	Query string `json:"query,omitempty"`
+	// Query is that of an export, and Moment when all of it is read; 0: an older release has made
+	// the job.
+	Query  string         `json:"query,omitempty"`
+	Moment base.Timestamp `json:"moment,omitempty"`
 	// Floats are the columns that are FLOATs, and are read as DOUBLEs: a result has six digits of a
 	// FLOAT.
 	Floats []int `json:"floats,omitempty"`
@@ -67,16 +81,25 @@ type fileOrder struct {
 	Size int64  `json:"size"`
 }
 
-// work is a job that this node does.
+// work is a job that this node works for.
 type work struct {
-	g     *Env
-	o     *order
-	p     place.Place
+	g    *Env
+	o    *order
+	us   []unit
+	id   uint64
+	p    place.Place
+	book *share.Book
+	me   *share.Worker
+
+	// lease is nil, and job is empty, unless this node leads.
 	lease *job.Lease
 	job   ddl.Work
-	// records are those of an import, once they were read.
-	records *records
+	// others is what other workers had done when this node looked last.
+	others atomic.Int64
+	read   atomic.Int64 // bytes, by others
 }
+
+func (w *work) leads() bool { return w.lease != nil }
 
 // outcome is what a job that has ended tells its statement.
 type outcome struct {
@@ -124,7 +147,7 @@ func clientError(err error) error {
 
 // order is what a statement orders.
 func (g *Env) order(ctx *sql.Context, st *Statement) (*order, error) {
-	o := &order{Verb: st.verb, Place: st.url, Options: st.o, DB: st.db, Table: st.table, Fields: st.fields, Query: st.query}
+	o := &order{Verb: st.verb, Home: kv.HomeRegion(g.DB), Place: st.url, Options: st.o, DB: st.db, Table: st.table, Fields: st.fields, Query: st.query}
 	var err error
 	if o.Account, err = accountOf(ctx); err != nil {
 		return nil, err
@@ -136,6 +159,8 @@ func (g *Env) order(ctx *sql.Context, st *Statement) (*order, error) {
 		o.DB = st.db
 	}
 	if o.Verb == verbExport {
+		o.Moment = g.DB.Clock()
+		o.Units = []unit{{}}
 		if o.Query == "" {
 			err = g.whole(ctx, o)
 		}
@@ -175,6 +200,9 @@ func (g *Env) whole(ctx context.Context, o *order) error {
 		list = strings.Join(cols, ", ")
 	}
 	o.Query = "SELECT " + list + " FROM " + quote(o.DB) + "." + quote(o.Table)
+	if t := snap.Table(o.DB, o.Table); t != nil {
+		return g.divideTable(ctx, o, t)
+	}
 	return nil
 }
 
@@ -223,8 +251,8 @@ func (g *Env) find(ctx context.Context, o *order) error {
 			return &fileError{name: at + name, err: err}
 		}
 		o.Files = append(o.Files, fileOrder{name, f.Size()})
-		if err := f.Close(); err != nil {
-			return err
+		if err := errors.Join(o.divideFile(len(o.Files)-1, f), f.Close()); err != nil {
+			return &fileError{name: at + name, err: err}
 		}
 	}
 	if len(o.Files) == 0 {
@@ -307,61 +335,233 @@ func (g *Env) submit(ctx *sql.Context, s *session.Session, st *Statement, o *ord
 	return nil, context.Cause(ctx)
 }
 
-// start does a job in the background until its end, until it is canceled, or until this node stops;
-// done is nil if it has stopped already.
+// start leads a job in the background until its end, until it is canceled, or until this node
+// stops; done is nil if it has stopped already.
 func (g *Env) start(lease *job.Lease, o *order) (cancel context.CancelCauseFunc, done <-chan outcome) {
-	run, cancel := context.WithCancelCause(context.Background())
 	end := make(chan outcome, 1)
-	if !g.Go(func(ctx context.Context) {
-		defer cancel(nil)
-		defer context.AfterFunc(ctx, func() { cancel(errClosing) })()
-		end <- g.do(run, lease, o)
-	}) {
-		cancel(nil)
+	w := &work{g: g, o: o, us: o.units(), id: lease.ID(), lease: lease, book: share.Of(g.DB, lease.ID())}
+	cancel, ok := g.background(w.id, func(ctx context.Context) { end <- w.lead(ctx) })
+	if !ok {
 		return cancel, nil
 	}
 	return cancel, end
 }
 
-// do does a job until its end, or until this node must let it go.
-func (g *Env) do(ctx context.Context, lease *job.Lease, o *order) (end outcome) {
+// background runs fn, which works for a job.
+func (g *Env) background(id uint64, fn func(context.Context)) (cancel context.CancelCauseFunc, ok bool) {
+	run, cancel := context.WithCancelCause(context.Background())
+	g.works(id, true)
+	if !g.Go(func(ctx context.Context) {
+		defer cancel(nil)
+		defer context.AfterFunc(ctx, func() { cancel(errClosing) })()
+		defer g.works(id, false)
+		fn(run)
+	}) {
+		g.works(id, false)
+		cancel(nil)
+		return cancel, false
+	}
+	return cancel, true
+}
+
+// works notes whether this node works for a job.
+func (g *Env) works(id uint64, yes bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.busy == nil {
+		g.busy = map[uint64]bool{}
+	}
+	if g.busy[id] = true; !yes {
+		delete(g.busy, id)
+	}
+}
+
+func (g *Env) worksFor(id uint64) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.busy[id]
+}
+
+// lead does a job until its end, or until this node must let it go.
+func (w *work) lead(ctx context.Context) (end outcome) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	rec := lease.Record()
-	w := &work{g: g, o: o, lease: lease, job: g.Jobs.Resume(rec.ID, rec.Kind, rec.What, rec.Total)}
-	stop := lease.Keep(ctx, cancel, g.Log, w.job.Progress)
-	end = w.perform(ctx)
-	cause := context.Cause(ctx)
+	rec := w.lease.Record()
+	w.job = w.g.Jobs.Resume(rec.ID, rec.Kind, rec.What, rec.Total)
+	stop := w.lease.Keep(ctx, cancel, w.g.Log, w.job.Progress)
+	err := w.again(ctx, func(ctx context.Context) error { return w.book.Begin(ctx, w.lease) })
+	if err == nil {
+		end = w.share(ctx, cancel)
+	} else {
+		end.err = err
+	}
+	cause := w.cause(ctx, end.err)
 	cancel(nil)
 	stop()
 	if cause != nil {
 		end.err = cause // and not what it led to
 	}
 	w.job.End(end.err)
+	w.lease.Did(w.job.Progress())
+	off, done := afterwards(ctx, cause)
+	defer done()
+	switch {
+	case errors.Is(cause, errClosing):
+		err = w.lease.Release(off)
+	case !errors.Is(cause, job.ErrLost) && !errors.Is(end.err, job.ErrLost):
+		if end.err != nil && w.o.Verb == verbExport {
+			w.clean(off, end.err)
+		}
+		err = w.finish(off, end.err)
+	}
+	if err != nil && !errors.Is(err, job.ErrLost) && !errors.Is(err, job.ErrEnded) {
+		w.g.Log.Warn("how a job has ended could not be noted: another node looks at it again", "job", rec.ID, "err", err)
+	}
+	return end
+}
+
+// cause is why the work of this node has ended before its end; nil: it has ended, or met err
+// itself.
+func (w *work) cause(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	switch {
+	case cause != nil || err == nil:
+		return cause
+	case w.g.Closing(): // statements fail before this node knows why
+		return errClosing
+	case errors.Is(err, job.ErrLost) && w.leads():
+		off, done := afterwards(ctx, nil)
+		defer done()
+		if h, err := w.book.Head(off); err == nil && h != nil && h.Failed != nil {
+			return h.Failed.Err() // another node was faster than the look at it
+		}
+	}
+	return nil
+}
+
+// afterwards is a context for what is left to do when ctx has ended. A node that stops has no time
+// for it.
+func afterwards(ctx context.Context, cause error) (context.Context, context.CancelFunc) {
 	most := 30 * time.Second
 	if errors.Is(cause, errClosing) {
 		most = time.Second
 	}
 	off, done := context.WithTimeout(context.WithoutCancel(ctx), most)
-	defer done()
-	off = kv.WithPatience(off, kv.NewPatience())
-	var err error
-	switch {
-	case errors.Is(cause, errClosing):
-		err = lease.Release(off)
-	case !errors.Is(cause, job.ErrLost) && !errors.Is(end.err, job.ErrLost):
-		err = w.finish(off, end.err)
+	return kv.WithPatience(off, kv.NewPatience()), done
+}
+
+// share does units of the job beside other nodes, as long as there are some for this one.
+func (w *work) share(ctx context.Context, cancel context.CancelCauseFunc) (end outcome) {
+	err := w.again(ctx, func(ctx context.Context) (err error) { w.me, err = w.book.Join(ctx); return err })
+	if err != nil {
+		return outcome{err: err}
 	}
-	if err != nil && !errors.Is(err, job.ErrLost) && !errors.Is(err, job.ErrEnded) {
-		g.Log.Warn("how a job has ended could not be noted: another node looks at it again", "job", rec.ID, "err", err)
+	step(w.id, "joined")
+	var look func(context.Context)
+	if w.leads() {
+		w.look(ctx)
+		look = w.look
+	}
+	stop := w.me.Keep(ctx, cancel, w.g.Log, look)
+	end = w.perform(ctx)
+	stop()
+	off, done := afterwards(ctx, context.Cause(ctx))
+	defer done()
+	if err := w.me.Leave(off); err != nil {
+		w.g.Log.Info("others wait until this node is not heard of any more, before they do its part of a job", "job", w.id, "err", err)
 	}
 	return end
 }
 
-// finish ends the job, and removes the records of what it has done.
+// look counts what other nodes have done.
+func (w *work) look(ctx context.Context) {
+	s, err := w.book.Look(ctx)
+	if err != nil {
+		return
+	}
+	rows, bytes := int64(0), int64(0)
+	for id, p := range s.Progress {
+		if id != w.me.ID() {
+			rows, bytes = rows+p.Rows, bytes+p.Bytes
+		}
+	}
+	w.job.Did(int(max(rows-w.others.Swap(rows), 0)))
+	w.read.Store(bytes)
+}
+
+// did counts rows that this node has done.
+func (w *work) did(rows int64) {
+	w.me.Did(rows, 0)
+	if w.leads() {
+		w.job.Did(int(rows))
+	}
+}
+
+// longest is for how long something is tried again that meets no more than the faults of nodes.
+const longest = 10 * time.Minute
+
+// again tries something until its outcome is known.
+func (w *work) again(ctx context.Context, fn func(context.Context) error) error {
+	begin := time.Now()
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		err := fn(kv.WithPatience(ctx, kv.NewPatience()))
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err == nil || base.CodeOf(err) != base.CodeAmbiguous && !base.Retryable(err) || time.Since(begin) > longest {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait/2 + rand.N(wait)):
+		}
+	}
+}
+
+// waitEvery is how often the node that leads looks for units whose workers have died.
+const waitEvery = 200 * time.Millisecond
+
+// each claims units one after the other, and has fn do them, until none is left. The node that
+// leads waits for those that others do.
+func (w *work) each(ctx context.Context, fn func(*share.Claim) error) error {
+	for {
+		var got []*share.Claim
+		left := 0
+		err := w.again(ctx, func(ctx context.Context) (err error) { got, left, err = w.me.Claim(ctx, len(w.us)); return err })
+		if err != nil {
+			return err
+		}
+		for _, c := range got {
+			step(w.id, "claimed")
+			if err := fn(c); err != nil {
+				return err
+			}
+		}
+		switch {
+		case left == 0, len(got) == 0 && !w.leads():
+			return nil
+		case len(got) == 0:
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-time.After(waitEvery):
+			}
+		}
+	}
+}
+
+// step is called at points at which tests stop a node.
+func step(job uint64, at string) {
+	if atStep != nil {
+		atStep(job, at)
+	}
+}
+
+var atStep func(job uint64, at string)
+
+// finish ends the job, and removes what was noted of it.
 func (w *work) finish(ctx context.Context, cause error) error {
 	_, err := kv.Run(ctx, w.g.DB, kv.Options{}, func(t kv.Txn) error {
-		r := &records{db: w.g.DB, job: w.lease.ID()}
-		if err := r.remove(ctx, t); err != nil {
+		if err := w.book.Remove(ctx, t); err != nil {
 			return err
 		}
 		return w.lease.FinishIn(ctx, t, cause)
@@ -386,8 +586,9 @@ func (w *work) perform(ctx context.Context) outcome {
 	return w.importing(ctx)
 }
 
-// followEvery is how often a node looks for jobs that nobody does.
-const followEvery = 5 * time.Second
+// followEvery is how often a node looks for jobs that nobody does, or that it can help with; tests
+// look more often.
+var followEvery = 5 * time.Second
 
 // Follow goes on with jobs whose nodes have died, until ctx ends.
 func (g *Env) Follow(ctx context.Context) {
@@ -408,8 +609,11 @@ func (g *Env) Follow(ctx context.Context) {
 				continue
 			}
 			running = running || rec.State == job.Running
-			if rec.Free(g.DB.Time()) {
+			switch {
+			case rec.Free(g.DB.Time()):
 				g.adopt(ctx, rec)
+			case rec.State == job.Running && !rec.Cancel && !g.worksFor(rec.ID):
+				g.help(ctx, rec)
 			}
 		}
 		return true
@@ -442,6 +646,55 @@ func (g *Env) adopt(ctx context.Context, rec job.Record) {
 	}
 }
 
+// help does units of a job that another node leads, if there are some that nobody does.
+func (g *Env) help(ctx context.Context, rec job.Record) {
+	o := new(order)
+	if err := json.Unmarshal(rec.Spec, o); err != nil || len(o.Units) < 2 || o.Home != kv.HomeRegion(g.DB) {
+		return
+	}
+	book := share.Of(g.DB, rec.ID)
+	if h, err := book.Head(ctx); err != nil || h == nil || h.Failed != nil {
+		return // nobody has begun, or it is over
+	}
+	s, err := book.Look(ctx)
+	if err != nil || s.Done+s.Claimed >= len(o.Units) {
+		return
+	}
+	if err := g.reaches(ctx, rec.ID, o); err != nil {
+		g.Log.Info("this node cannot help with a job", "job", rec.ID, "type", rec.Kind, "err", err)
+		return
+	}
+	w := &work{g: g, o: o, us: o.Units, id: rec.ID, book: book}
+	g.background(rec.ID, w.help)
+}
+
+// help works for a job until nothing is left for this node.
+func (w *work) help(ctx context.Context) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	w.g.Log.Info("this node helps with a job", "job", w.id, "type", w.o.Verb, "of", w.o.what())
+	end := w.share(ctx, cancel)
+	if w.cause(ctx, end.err) != nil || end.err == nil || errors.Is(end.err, job.ErrLost) {
+		return // others go on, or know why not
+	}
+	w.g.Log.Info("this node has ended a job that another one leads", "job", w.id, "err", end.err)
+	off, done := afterwards(ctx, nil)
+	defer done()
+	if err := w.book.Fail(off, failureOf(end.err), nil); err != nil {
+		w.g.Log.Warn("a failure could not be noted: another node meets it again", "job", w.id, "err", err)
+	}
+}
+
+// failureOf is an error as the node that leads hears of it.
+func failureOf(err error) share.Failure {
+	err = clientError(err)
+	var me *mysql.SQLError
+	if errors.As(err, &me) {
+		return share.Failure{Num: me.Num, State: me.State, Text: me.Message}
+	}
+	return share.Failure{Text: err.Error()}
+}
+
 // reaches reports why this node cannot go on with a job: a directory of another machine may have
 // the same name.
 func (g *Env) reaches(ctx context.Context, id uint64, o *order) error {
@@ -449,13 +702,20 @@ func (g *Env) reaches(ctx context.Context, id uint64, o *order) error {
 	if o.Verb == verbImport {
 		at, _, _ = place.Split(at)
 	}
-	p, err := g.Policy.Open(ctx, at, false)
+	p, err := g.Policy.Open(ctx, at, o.Verb == verbExport)
 	if err != nil {
 		return err
 	}
 	defer p.Close()
 	if o.Verb == verbExport {
 		_, err := p.Read(ctx, markOf(id), mostMark)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		s, lerr := share.Of(g.DB, id).Look(ctx)
+		if lerr == nil && s.Begun == 0 || g.seesFiles(ctx, p, id, len(o.units())) {
+			return nil // nothing is done yet, or all is, but for the end
+		}
 		return err
 	}
 	for _, f := range o.Files {

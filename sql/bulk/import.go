@@ -16,9 +16,11 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/vitess/go/mysql"
 
+	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/kv/job"
 	"github.com/godwitdb/godwit/sql/bulk/rowfile"
+	"github.com/godwitdb/godwit/sql/bulk/share"
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
@@ -29,17 +31,12 @@ type importer struct {
 	table  *schema.Table
 	chunks chan *chunk
 
-	bytes atomic.Int64 // that were read of files
-	size  int64        // of all files
-
-	mu    sync.Mutex
-	wrong []string
+	bytes  atomic.Int64 // that were read of files here
+	size   int64        // of all files
+	errors atomic.Int64 // rows that were left out, as far as this node knows
 }
 
-// mostWrong is how many lines that were left out are told.
-const mostWrong = 100
-
-// importing does the work of an import.
+// importing does units of an import.
 func (w *work) importing(ctx context.Context) (end outcome) {
 	m := &importer{work: w, chunks: make(chan *chunk)}
 	m.at = w.o.Place[:strings.LastIndexByte(w.o.Place, '/')+1]
@@ -50,22 +47,52 @@ func (w *work) importing(ctx context.Context) (end outcome) {
 	if m.table, err = w.g.table(ctx, w.o); err != nil {
 		return outcome{err: err}
 	}
-	off := kv.WithPatience(ctx, kv.NewPatience())
-	if w.records, err = openRecords(off, w.g.DB, w.lease, len(w.o.Files)); err != nil {
-		return outcome{err: err}
+	var head *share.Head
+	if err = w.again(ctx, func(ctx context.Context) (err error) { head, err = w.book.Head(ctx); return err }); err == nil && head == nil {
+		err = job.ErrLost
 	}
-	m.job.Did(int(w.records.total().Rows))
-	err = m.run(ctx)
-	t := w.records.total()
 	if err != nil {
 		return outcome{err: err}
 	}
+	m.errors.Store(head.Errors)
+	if err = m.run(ctx); err != nil || !w.leads() {
+		return outcome{err: err}
+	}
+	return m.sum(ctx)
+}
+
+// sum is what the statement answers once all is loaded.
+func (m *importer) sum(ctx context.Context) outcome {
+	var t tally
+	var head *share.Head
+	err := m.again(ctx, func(ctx context.Context) (err error) {
+		t = tally{}
+		for u := range m.us {
+			if err = m.book.Each(ctx, u, func(_ uint64, value []byte) error {
+				p, err := partOf(m.id, u, value)
+				t.add(p.tally)
+				return err
+			}); err != nil {
+				return err
+			}
+		}
+		head, err = m.book.Head(ctx)
+		return err
+	})
+	if err == nil && head == nil {
+		err = job.ErrLost
+	}
+	if err != nil {
+		return outcome{err: err}
+	}
+	done, _ := m.job.Progress()
+	m.job.Did(int(max(t.Rows-done, 0))) // a node that has died may not have come to say so
 	m.job.Total(t.Rows)
-	return outcome{ts: w.g.DB.Clock(), wrong: m.wrong, rows: []sql.Row{{int64(w.lease.ID()), int64(len(w.o.Files)),
+	return outcome{ts: m.g.DB.Clock(), wrong: head.Wrong, rows: []sql.Row{{int64(m.id), int64(len(m.o.Files)),
 		t.Rows - t.Errors - t.Skipped, t.Skipped, t.Errors, m.size}}}
 }
 
-// run reads all files, and loads their chunks side by side.
+// run reads files, and loads their chunks side by side.
 func (m *importer) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -77,15 +104,33 @@ func (m *importer) run(ctx context.Context) error {
 			}
 		})
 	}
-	for i := range m.o.Files {
-		if err := m.read(ctx, i); err != nil {
-			cancel(err)
-			break
+	err := m.each(ctx, func(c *share.Claim) error {
+		var r *parts
+		err := m.again(ctx, func(ctx context.Context) (err error) { r, err = openParts(ctx, c, m.us[c.Unit]); return err })
+		if err == nil {
+			err = m.read(ctx, r)
 		}
+		if err != nil {
+			return err
+		}
+		return m.closed(ctx, r)
+	})
+	if err != nil {
+		cancel(err)
 	}
 	close(m.chunks)
 	wg.Wait()
 	return context.Cause(ctx)
+}
+
+// closed notes that a chunk of a unit, or its reader, has ended. With the last one the unit is
+// done.
+func (m *importer) closed(ctx context.Context, r *parts) error {
+	if r.open.Add(-1) > 0 {
+		return nil
+	}
+	step(m.id, "loaded")
+	return m.again(ctx, r.Finish)
 }
 
 // bad is what is wrong in a file.
@@ -93,28 +138,33 @@ func (m *importer) bad(file int, line int64, err error) error {
 	return &fileError{name: m.at + m.o.Files[file].Name, line: line, err: err}
 }
 
-// read divides a file into chunks, but for what was loaded of it.
-func (m *importer) read(ctx context.Context, file int) error {
+// read divides a unit into chunks, but for what was loaded of it.
+func (m *importer) read(ctx context.Context, r *parts) error {
+	file := r.unit.File
 	in, err := openFile(ctx, m.p, m.o.Files[file])
 	if err != nil {
 		return m.bad(file, 0, err)
 	}
 	defer in.Close()
-	source := &counted{Source: in, n: &m.bytes}
+	source := &counted{Source: in, n: &m.bytes, w: m.me}
 	for at := (rowfile.Position{}); ; {
 		var most int64
-		if at, most = m.records.next(file, at); at.Row > 0 {
-			m.g.Log.Debug("an import goes on in a file", "job", m.lease.ID(), "file", m.o.Files[file].Name, "row", at.Row)
+		if at, most = r.next(at); at.Row > r.unit.From {
+			m.g.Log.Debug("an import goes on in a file", "job", m.id, "file", m.o.Files[file].Name, "row", at.Row)
+		}
+		if r.unit.To > 0 && at.Row >= r.unit.To {
+			return nil
 		}
 		over := false
-		if at, over, err = m.readFrom(ctx, file, source, at, most); err != nil || over {
+		if at, over, err = m.readFrom(ctx, r, source, at, most); err != nil || over {
 			return err
 		}
 	}
 }
 
 // readFrom reads a file from a position up to a row.
-func (m *importer) readFrom(ctx context.Context, file int, in rowfile.Source, at rowfile.Position, most int64) (_ rowfile.Position, over bool, err error) {
+func (m *importer) readFrom(ctx context.Context, of *parts, in rowfile.Source, at rowfile.Position, most int64) (_ rowfile.Position, over bool, err error) {
+	file := of.unit.File
 	r, err := rowfile.Open(ctx, in, &m.o.Options.Format, at)
 	if err != nil {
 		return at, false, m.bad(file, 0, err)
@@ -135,7 +185,7 @@ func (m *importer) readFrom(ctx context.Context, file int, in rowfile.Source, at
 			c = nil
 		}
 		if c == nil {
-			c = &chunk{file: file, part: part{From: before}}
+			c = &chunk{of: of, part: part{From: before}}
 			if c.into, err = m.o.into(m.table, rec.Columns); err != nil {
 				return at, false, m.bad(file, 0, err)
 			}
@@ -169,6 +219,7 @@ func (m *importer) rows() int {
 
 func (m *importer) send(ctx context.Context, c *chunk) error {
 	c.Rows = int64(len(c.ends))
+	c.of.open.Add(1)
 	select {
 	case m.chunks <- c:
 		return nil
@@ -179,7 +230,7 @@ func (m *importer) send(ctx context.Context, c *chunk) error {
 
 // worker loads chunks.
 func (m *importer) worker(ctx context.Context) error {
-	in, err := m.g.open(ctx, m.o.account())
+	in, err := m.g.open(ctx, m.o)
 	if err != nil {
 		return err
 	}
@@ -192,7 +243,11 @@ func (m *importer) worker(ctx context.Context) error {
 			if !ok {
 				return nil
 			}
-			if err := m.load(ctx, in, c); err != nil {
+			err := m.load(ctx, in, c)
+			if err == nil {
+				err = m.closed(ctx, c.of)
+			}
+			if err != nil {
 				return err
 			}
 			if afterChunk != nil {
@@ -208,9 +263,6 @@ var afterChunk func(*importer)
 // errLoaded: the chunk was loaded before.
 var errLoaded = errors.New("the rows were loaded before")
 
-// longest is for how long a chunk is tried again that meets no more than the faults of nodes.
-const longest = 10 * time.Minute
-
 // load loads a chunk, without the rows that are wrong, if there may be some.
 func (m *importer) load(ctx context.Context, in *inner, c *chunk) error {
 	begin := time.Now()
@@ -222,13 +274,13 @@ func (m *importer) load(ctx context.Context, in *inner, c *chunk) error {
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case errors.Is(err, job.ErrLost):
+		case errors.Is(err, job.ErrLost), c.last != nil && errors.Is(err, c.last):
 			return err
 		case transient(err):
 			if time.Since(begin) > longest {
 				return err
 			}
-			m.g.Log.Debug("a chunk of an import is tried again", "job", m.lease.ID(), "err", err)
+			m.g.Log.Debug("a chunk of an import is tried again", "job", m.id, "err", err)
 			select {
 			case <-ctx.Done():
 			case <-time.After(wait/2 + rand.N(wait)):
@@ -246,18 +298,19 @@ func (m *importer) load(ctx context.Context, in *inner, c *chunk) error {
 
 // loaded notes that a chunk was loaded.
 func (m *importer) loaded(ctx context.Context, c *chunk) {
-	merge := m.records.loaded(c.file, c.part)
-	m.job.Did(int(c.Rows))
-	if done := m.records.total().Rows; m.size > 0 {
-		if read := min(m.bytes.Load(), m.size); read > 0 { // a guess
+	merge := c.of.loaded(c.part)
+	m.did(c.Rows)
+	if m.leads() {
+		done, _ := m.job.Progress()
+		if read := min(m.bytes.Load()+m.work.read.Load(), m.size); read > 0 { // a guess
 			m.job.Total(max(done, int64(float64(done)*float64(m.size)/float64(read))))
 		}
 	}
 	if !merge {
 		return
 	}
-	if err := m.records.merge(kv.WithPatience(ctx, kv.NewPatience())); err != nil && ctx.Err() == nil {
-		m.g.Log.Debug("records of an import were not merged", "job", m.lease.ID(), "err", err)
+	if err := c.of.merge(kv.WithPatience(ctx, kv.NewPatience())); err != nil && ctx.Err() == nil {
+		m.g.Log.Debug("records of an import were not merged", "job", m.id, "err", err)
 	}
 }
 
@@ -266,9 +319,18 @@ func (m *importer) once(ctx context.Context, in *inner, c *chunk) error {
 	exact := m.o.Options.OnDuplicate != onDuplicateIgnore
 	l := &loading{query: m.o.query(c.into), file: bytes.NewReader(c.text), exact: exact}
 	l.before = func(ctx context.Context, k kv.Txn) error {
-		done, err := m.records.note(ctx, k, c.file, &c.part)
-		if done {
-			err = errLoaded
+		done, err := c.of.note(ctx, k, &c.part)
+		switch {
+		case err != nil:
+			return err
+		case done:
+			return errLoaded
+		case len(c.wrong) == 0:
+			return nil
+		}
+		ok, err := m.book.LeftOut(ctx, k, c.wrong, m.o.Options.MaxErrors)
+		if err == nil && !ok {
+			err = c.last // other nodes have left out rows, too
 		}
 		return err
 	}
@@ -279,7 +341,7 @@ func (m *importer) once(ctx context.Context, in *inner, c *chunk) error {
 	}
 	l.after = func(k kv.Txn, affected uint64) error {
 		c.Skipped = int64(n - min(n, affected))
-		return m.records.put(k, c.file, &c.part)
+		return c.of.put(k, &c.part)
 	}
 	return in.load(ctx, l)
 }
@@ -313,18 +375,14 @@ func (m *importer) without(ctx context.Context, in *inner, c *chunk, cause error
 		}
 	}
 	line := c.line[bad-1]
-	err := m.bad(c.file, line, errors.New(worded(cause)))
-	if !rowError(cause) || m.records.total().Errors+c.Errors >= m.o.Options.MaxErrors {
+	err := m.bad(c.of.unit.File, line, errors.New(worded(cause)))
+	if !rowError(cause) || m.errors.Add(1) > m.o.Options.MaxErrors {
 		return err
 	}
 	c.Errors++
 	c.drop(bad - 1)
-	m.g.Log.Warn("a line of an import is left out", "job", m.lease.ID(), "err", err)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.wrong) < mostWrong {
-		m.wrong = append(m.wrong, err.Error())
-	}
+	m.g.Log.Warn("a line of an import is left out", "job", m.id, "err", err)
+	c.wrong, c.last = append(c.wrong, err.Error()), err
 	return nil
 }
 
@@ -346,6 +404,9 @@ func worded(err error) string {
 
 // transient reports whether a chunk may be loaded when it is tried again.
 func transient(err error) bool {
+	if base.Retryable(err) || base.CodeOf(err) == base.CodeAmbiguous { // of what is noted beside
+		return true
+	}
 	var me *mysql.SQLError
 	return errors.As(err, &me) && (me.Num == schema.ErrLockDeadlock || me.Num == schema.ErrLockWaitTimeout ||
 		me.Num == schema.ErrUnknown && strings.HasPrefix(me.Message, "The outcome of the commit is unknown"))
@@ -368,12 +429,18 @@ func rowError(err error) bool {
 type counted struct {
 	rowfile.Source
 	n *atomic.Int64
+	w *share.Worker
+}
+
+func (c *counted) count(n int) {
+	c.n.Add(int64(n))
+	c.w.Did(0, int64(n))
 }
 
 // ReadAt implements io.ReaderAt.
 func (c *counted) ReadAt(p []byte, off int64) (int, error) {
 	n, err := c.Source.ReadAt(p, off)
-	c.n.Add(int64(n))
+	c.count(n)
 	return n, err
 }
 
@@ -383,17 +450,17 @@ func (c *counted) From(ctx context.Context, offset int64) (io.ReadCloser, error)
 	if err != nil {
 		return nil, err
 	}
-	return &countedReader{r, c.n}, nil
+	return &countedReader{r, c}, nil
 }
 
 type countedReader struct {
 	io.ReadCloser
-	n *atomic.Int64
+	of *counted
 }
 
 // Read implements io.Reader.
 func (r *countedReader) Read(p []byte) (int, error) {
 	n, err := r.ReadCloser.Read(p)
-	r.n.Add(int64(n))
+	r.of.count(n)
 	return n, err
 }

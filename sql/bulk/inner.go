@@ -13,7 +13,6 @@ import (
 	"github.com/dolthub/vitess/go/mysql"
 	"github.com/dolthub/vitess/go/sqltypes"
 
-	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/rules"
 	"github.com/godwitdb/godwit/sql/session"
@@ -56,11 +55,15 @@ const innerIDs = 1 << 30
 
 var innerID atomic.Uint32
 
-// open makes a session.
-func (g *Env) open(ctx context.Context, a account) (*inner, error) {
+// open makes a session of a job.
+func (g *Env) open(ctx context.Context, o *order) (*inner, error) {
+	a, home := o.account(), kv.HomeRegion(g.DB)
+	if o.Home != 0 {
+		home = g.DB.Topology().HomeFor(o.Home)
+	}
 	c := &mysql.Conn{Conn: &standin.Conn{Host: a.Host}, ConnectionID: innerIDs | innerID.Add(1)&(innerIDs-1), User: a.User,
 		UserData:    sql.MysqlConnectionUser{User: a.User, Host: a.Host},
-		PrepareData: map[uint32]*mysql.PrepareData{}, ClientData: base.RegionID(kv.HomeRegion(g.DB)),
+		PrepareData: map[uint32]*mysql.PrepareData{}, ClientData: home,
 		StatusFlags: uint16(mysql.ServerStatusAutocommit)}
 	g.Sessions.AddConn(c)
 	if err := g.Sessions.ConnReady(ctx, c); err != nil {

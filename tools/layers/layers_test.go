@@ -212,8 +212,10 @@ var allowed = map[string][]string{
 	"sql/replica": {"kv/job", "sql/ddl", "sql/follow", "sql/phrase", "sql/rights", "sql/schema", "sql/session", "sql/standin"},
 	// rowfile is bytes of files, as LOAD DATA divides them: it knows no table
 	"sql/bulk/rowfile": {"sql/infile"},
+	// share divides jobs among nodes: it knows no rows
+	"sql/bulk/share": {"kv/job", "sql/schema"},
 	// bulk loads and reads rows in sessions like those of clients
-	"sql/bulk": {"kv/job", "sql/backup/place", "sql/bulk/rowfile", "sql/ddl", "sql/phrase", "sql/query", "sql/rights", "sql/rules", "sql/schema",
+	"sql/bulk": {"kv/hold", "kv/job", "sql/backup/place", "sql/bulk/rowfile", "sql/bulk/share", "sql/ddl", "sql/phrase", "sql/query", "sql/rights", "sql/rules", "sql/schema",
 		"sql/session", "sql/standin"},
 	// standin knows no session
 	"sql/standin": nil,

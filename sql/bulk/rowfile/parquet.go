@@ -41,6 +41,27 @@ func guard(err *error) {
 	}
 }
 
+// Divide divides a Parquet file into about n parts: it returns the numbers of the rows at which the
+// second part and those behind it begin, which are beginnings of groups of rows.
+func Divide(in Source, n int) (begins []int64, err error) {
+	defer guard(&err)
+	if err := footer(in); err != nil {
+		return nil, err
+	}
+	f, err := parquet.OpenFile(in, in.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	if err != nil {
+		return nil, &BadError{Why: fmt.Sprintf("it is no Parquet file: %v", err)}
+	}
+	row := int64(0)
+	for _, g := range f.RowGroups() {
+		if k := int64(len(begins)) + 1; row > 0 && k < int64(n) && row >= f.NumRows()/int64(n)*k {
+			begins = append(begins, row)
+		}
+		row += g.NumRows()
+	}
+	return begins, nil
+}
+
 func openParquet(in Source, at Position) (r Reader, err error) {
 	defer guard(&err)
 	if err := footer(in); err != nil {
