@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/go-mysql-server/sql/types"
 
 	"github.com/godwitdb/godwit/base"
+	"github.com/godwitdb/godwit/sql/backup/answer"
 	"github.com/godwitdb/godwit/sql/phrase"
 	"github.com/godwitdb/godwit/sql/schema"
 )
@@ -418,45 +418,7 @@ func (o *order) target() string {
 }
 
 // Schema is what the statement returns.
-func (st *Statement) Schema() sql.Schema {
-	if st.detached || st.verb == verbLog {
-		return columns("job_id#")
-	}
-	switch st.verb {
-	case verbShowLog:
-		return columns("from_moment", "to_moment", "target", "segments#", "bytes#")
-	case verbSchedules:
-		return columns("name", "target", "place", "every_minutes#", "full_every_minutes#", "keep_minutes#", "next_run", "last_job#",
-			"last_status", "last_error", "last_backup", "last_backup_age_s#", "failures#")
-	case verbCancel, verbCreate, verbDrop:
-		return types.OkResultSchema
-	case verbShow:
-		return columns("backup_id", "status", "type", "parent", "moment", "target", "tables#", "rows#", "files#", "bytes#",
-			"skipped", "places", "read")
-	case verbVerify:
-		if st.byTable {
-			return columns("backup_id", "table_name", "status", "rows#", "checksum", "checksum_then")
-		}
-		return columns("backup_id", "status", "files#", "records#", "bytes#")
-	case verbFlashback, verbUndrop:
-		return columns("moment", "tables#", "rows#", "notes")
-	case verbRestore:
-		return columns("backup_id", "moment", "tables#", "rows#", "notes")
-	}
-	return columns("backup_id", "moment", "tables#", "rows#", "files#", "bytes#", "skipped")
-}
-
-// columns makes a schema: of numbers where a name ends in #, of texts elsewhere.
-func columns(names ...string) sql.Schema {
-	s := make(sql.Schema, len(names))
-	for i, n := range names {
-		s[i] = &sql.Column{Name: strings.TrimSuffix(n, "#"), Type: types.LongText, Nullable: true}
-		if strings.HasSuffix(n, "#") {
-			s[i].Type = types.Int64
-		}
-	}
-	return s
-}
+func (st *Statement) Schema() sql.Schema { return answer.Of(string(st.verb), st.detached, st.byTable) }
 
 // Name is the kind of the statement.
 func (st *Statement) Name() string { return string(st.verb) }

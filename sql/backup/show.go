@@ -14,6 +14,7 @@ import (
 	"github.com/godwitdb/godwit/sql/admit"
 	"github.com/godwitdb/godwit/sql/backup/archive"
 	"github.com/godwitdb/godwit/sql/backup/decode"
+	"github.com/godwitdb/godwit/sql/backup/turns"
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
@@ -221,8 +222,8 @@ func (v *volume) verifyFile(ctx context.Context, f archive.File, kind archive.Ki
 		if err != nil || !ok {
 			return n, err
 		}
-		if n%yieldEvery == 0 {
-			if err := yield(ctx, &turn); err != nil {
+		if n%turns.Every == 0 {
+			if err := turns.Yield(ctx, &turn); err != nil {
 				return n, err
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/godwitdb/godwit/sql/admit"
 	"github.com/godwitdb/godwit/sql/backup/archive"
 	"github.com/godwitdb/godwit/sql/backup/parallel"
+	"github.com/godwitdb/godwit/sql/backup/turns"
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
@@ -178,8 +179,8 @@ func (x *stream) whole(ctx context.Context) error {
 			return err
 		}
 		for i := range rows {
-			if i%yieldEvery == 0 {
-				if err := yield(ctx, &turn); err != nil {
+			if i%turns.Every == 0 {
+				if err := turns.Yield(ctx, &turn); err != nil {
 					return err
 				}
 			}

@@ -189,12 +189,12 @@ var allowed = map[string][]string{
 	// archive is bytes, place is where they lie: neither knows a table, and fuzzing is fast. delta
 	// reads changes, computed virtual columns; pace is how fast it writes, residence to whose place
 	// rows go, sanity judges definitions, decode rows
-	"sql/backup/archive": nil, "sql/backup/place": nil, "sql/backup/pace": nil, "sql/backup/delta": nil, "sql/backup/parallel": nil,
+	"sql/backup/archive": nil, "sql/backup/place": nil, "sql/backup/pace": nil, "sql/backup/delta": nil, "sql/backup/parallel": nil, "sql/backup/answer": nil, "sql/backup/turns": {"sql/admit"},
 	"sql/backup/computed": {"sql/schema"}, "sql/backup/decode": {"sql/backup/archive", "sql/schema"}, "sql/backup/residence": {"sql/schema"}, "sql/backup/sanity": {"sql/schema"},
 	// backup reads and writes rows by the contract of transactions, without the engine's plans
 	// phrase reads words, and knows no statement
 	"sql/phrase": {"sql/schema"},
-	"sql/backup": {"kv/hold", "kv/job", "sql/admit", "sql/backup/archive", "sql/backup/computed", "sql/backup/decode", "sql/backup/delta", "sql/backup/pace", "sql/backup/parallel", "sql/backup/place", "sql/backup/residence", "sql/backup/sanity", "sql/ddl", "sql/ddl/placing", "sql/phrase", "sql/rights", "sql/schema",
+	"sql/backup": {"kv/hold", "kv/job", "sql/admit", "sql/backup/answer", "sql/backup/turns", "sql/backup/archive", "sql/backup/computed", "sql/backup/decode", "sql/backup/delta", "sql/backup/pace", "sql/backup/parallel", "sql/backup/place", "sql/backup/residence", "sql/backup/sanity", "sql/ddl", "sql/ddl/placing", "sql/phrase", "sql/rights", "sql/schema",
 		"sql/session", "sql/table"},
 	// feed tells what was committed: it knows rows and definitions, and no statement
 	"sql/feed": {"kv/hold", "sql/schema"},
@@ -419,7 +419,7 @@ var onlyIn = map[string]struct {
 		"consensus is one mechanism; store implements its log, cost measures it alone",
 	},
 	"github.com/dolthub/go-mysql-server": {
-		[]string{"sql/assign", "sql/backup", "sql/backup/computed", "sql/backup/decode", "sql/backup/sanity", "sql/bulk", "sql/charset", "sql/late", "sql/parted", "sql/changefeed", "sql/changefeed/event", "sql/changefeed/avro", "sql/bind", "sql/binlog", "sql/bound", "sql/expr", "sql/expr/collate", "sql/expr/exprtest", "sql/expr/fn", "sql/exec", "sql/feed", "sql/uca",
+		[]string{"sql/assign", "sql/backup", "sql/backup/answer", "sql/backup/computed", "sql/backup/decode", "sql/backup/sanity", "sql/bulk", "sql/charset", "sql/late", "sql/parted", "sql/changefeed", "sql/changefeed/event", "sql/changefeed/avro", "sql/bind", "sql/binlog", "sql/bound", "sql/expr", "sql/expr/collate", "sql/expr/exprtest", "sql/expr/fn", "sql/exec", "sql/feed", "sql/uca",
 			"sql/diagnostics", "sql/ending", "sql/locked", "sql/xa", "sql/function", "sql/given", "sql/infile", "sql/jsontable", "sql/kill", "sql/lent", "sql/named", "sql/rights", "sql/rules", "sql/schema", "sql/session", "sql/table", "sql/access", "sql/prefetch",
 			"sql/ddl", "sql/ddl/ahead", "sql/ddl/convert", "sql/ddl/like", "sql/ddl/placing", "sql/ddl/sharding", "sql/ddl/sorted", "sql/fast", "sql/oneshot", "sql/perfschema", "sql/query", "sql/recorded", "sql/rowuse", "sql/returning", "sql/result", "sql/selected", "sql/system", "sql/views", "sql/opt", "sql/audited", "sql/verify", "sql/server", "sql/statements", "sql/sysschema", "sql/virtual", "sql/describe", "sql/infoschema", "sql/regionkey", "sql/replica", "sql/rewrite", "sql/events", "sql/stored", "sql/users", "sql/weigh", "sql/zone"},
 		"its API moves; the packages below sql/ follow it",

@@ -1,4 +1,5 @@
-package backup
+// Package turns has backups wait for the statements of clients.
+package turns
 
 import (
 	"context"
@@ -8,15 +9,15 @@ import (
 )
 
 const (
-	// yieldEvery is after how many rows a backup lets statements of clients compute.
-	yieldEvery = 64
+	// Every is after how many rows a backup lets statements of clients compute.
+	Every = 64
 	// askAgain is how long it waits when more statements want to compute than can queue.
 	askAgain = 100 * time.Millisecond
 )
 
-// yield waits until a backup may go on computing: it takes turns with the statements of the node's
+// Yield waits until a backup may go on computing: it takes turns with the statements of the node's
 // clients. It has time, and so is never refused; the error is the cause of the context's end.
-func yield(ctx context.Context, t *admit.Turn) error {
+func Yield(ctx context.Context, t *admit.Turn) error {
 	for {
 		err := t.Yield(ctx)
 		if err == nil {

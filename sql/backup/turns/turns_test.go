@@ -1,4 +1,4 @@
-package backup
+package turns
 
 import (
 	"context"
@@ -50,7 +50,7 @@ func TestYield(t *testing.T) {
 		var err error
 		for err == nil {
 			time.Sleep(500 * time.Microsecond)
-			err = yield(short, &backup)
+			err = Yield(short, &backup)
 		}
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a backup that waits for its turn: %v", err)
@@ -60,7 +60,7 @@ func TestYield(t *testing.T) {
 		p.Most = most
 		for range 100 {
 			time.Sleep(500 * time.Microsecond)
-			if err := yield(t.Context(), &backup); err != nil {
+			if err := Yield(t.Context(), &backup); err != nil {
 				t.Fatalf("a backup that nobody holds up: %v", err)
 			}
 		}
