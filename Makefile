@@ -77,7 +77,7 @@ test: ## every test, with a few seeds and cases of each kind: the rest is in soa
 	GODEBUG=adaptivestackstart=1 $(GO) test -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -vet=off -ldflags=-w -tags $(TAGS) -timeout 60m ./lab/sim ./node ./lab/e2e ./sql/changefeed ./sql/server ./...
 
 e2e: ## real processes: kill -9 of nodes and regions under load, stock clients (minutes)
-	GODWIT_LONG=1 $(GO) test -tags $(TAGS) ./lab/e2e -count=1 -timeout 40m
+	GODWIT_LONG=1 $(GO) test -tags $(TAGS) ./lab/e2e -count=1 -timeout 60m
 
 # One processor: in a bubble of testing/synctest two of them run channel timers in one context of the detector,
 # which then dies (golang/go#78156). It finds races by order, not by what happened at once.

@@ -201,21 +201,37 @@ func (r *rescue) load() {
 	}
 }
 
-func (r *rescue) ask(db *sql.DB, q string) (out [][]string) {
+// ask returns the rows of a query as texts. It repeats one that the server wants repeated.
+func (r *rescue) ask(db *sql.DB, q string) [][]string {
 	r.t.Helper()
-	rows, err := db.QueryContext(r.t.Context(), q)
+	for begin := time.Now(); ; time.Sleep(200 * time.Millisecond) {
+		out, err := askOnce(r.t.Context(), db, q)
+		if err == nil {
+			return out
+		}
+		if !workload.Retryable(err) || time.Since(begin) > patience {
+			r.t.Fatalf("%s: %v", q, err)
+		}
+	}
+}
+
+func askOnce(ctx context.Context, db *sql.DB, q string) (out [][]string, err error) {
+	rows, err := db.QueryContext(ctx, q)
 	if err != nil {
-		r.t.Fatalf("%s: %v", q, err)
+		return nil, err
 	}
 	defer rows.Close()
-	cols, _ := rows.Columns()
+	cols, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
 	for rows.Next() {
 		vals, to := make([]sql.NullString, len(cols)), make([]any, len(cols))
 		for i := range vals {
 			to[i] = &vals[i]
 		}
 		if err := rows.Scan(to...); err != nil {
-			r.t.Fatal(err)
+			return nil, err
 		}
 		line := make([]string, len(cols))
 		for i, v := range vals {
@@ -223,10 +239,7 @@ func (r *rescue) ask(db *sql.DB, q string) (out [][]string) {
 		}
 		out = append(out, line)
 	}
-	if err := rows.Err(); err != nil {
-		r.t.Fatalf("%s: %v", q, err)
-	}
-	return out
+	return out, rows.Err()
 }
 
 // patient makes a pool for statements that take long, with times in UTC.
@@ -630,7 +643,7 @@ func (r *rescue) newest(lost time.Time) {
 		t.Errorf("transfers of %s are lost", last.Sub(kept))
 	}
 	r.consistent("newest")
-	exec1(t, db, "DROP DATABASE newest")
+	r.try("DROP DATABASE IF EXISTS newest")
 }
 
 func later(a, b time.Time) time.Time {
@@ -704,7 +717,12 @@ func (r *rescue) consistent(name string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	checks, err := r.w.Check(ctx, workload.Target{Region: r.c.regions[1], URLs: []string{r.c.nodes[1].url(name)}})
+	target := workload.Target{Region: r.c.regions[1], URLs: []string{r.c.nodes[1].url(name)}}
+	checks, err := r.w.Check(ctx, target)
+	for workload.Retryable(err) && ctx.Err() == nil {
+		pause(ctx, 200*time.Millisecond)
+		checks, err = r.w.Check(ctx, target)
+	}
 	if err != nil || len(checks) == 0 {
 		t.Errorf("TPC-C's checks of %s: %d, %v", name, len(checks), err)
 	}
@@ -739,6 +757,13 @@ func (r *rescue) compare(s *snapshot, name string) (took time.Duration) {
 	defer db.Close()
 	for _, o := range r.tables {
 		got, rows, err := rowsAt(t.Context(), db, name, o, "")
+		for range 100 {
+			if !workload.Retryable(err) {
+				break
+			}
+			time.Sleep(200 * time.Millisecond)
+			got, rows, err = rowsAt(t.Context(), db, name, o, "")
+		}
 		if err != nil {
 			t.Error(err)
 			continue
@@ -763,6 +788,6 @@ func (r *rescue) compare(s *snapshot, name string) (took time.Duration) {
 	}
 	r.ledger(db, s.at)
 	r.consistent(name)
-	exec1(t, db, "DROP DATABASE "+name)
+	r.try("DROP DATABASE IF EXISTS " + name)
 	return took
 }
