@@ -24,6 +24,7 @@ import (
 	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/dolthub/vitess/go/mysql"
 
@@ -140,9 +141,11 @@ func put(t kv.Txn, key base.Key, v any) error {
 	return err
 }
 
-// each reads the rows of a span; n is the last number of their keys.
+// each reads the rows of a span; n is the last number of their keys. Rows of the meta shard are read
+// from the local replica, which may be behind: only under locks they are looked at again when the
+// transaction commits. So nothing of a book is read in a transaction that is read-only.
 func each(ctx context.Context, t kv.Txn, span base.Span, fn func(n uint64, key base.Key, value []byte) error) error {
-	for req := (&kv.ScanRequest{Spans: []base.Span{span}}); req != nil; {
+	for req := (&kv.ScanRequest{Spans: []base.Span{span}, Lock: kv.LockShared}); req != nil; {
 		res, err := t.Scan(ctx, *req)
 		if err != nil {
 			return err
@@ -184,8 +187,8 @@ func (b *Book) Begin(ctx context.Context, lease *job.Lease) error {
 
 // Head reads the head; nil: the job has ended, or nobody has begun.
 func (b *Book) Head(ctx context.Context) (h *Head, err error) {
-	_, err = kv.Run(ctx, b.db, kv.Options{ReadOnly: true}, func(t kv.Txn) error {
-		h, err = b.head(ctx, t, kv.LockNone)
+	_, err = kv.Run(ctx, b.db, kv.Options{}, func(t kv.Txn) error {
+		h, err = b.head(ctx, t, kv.LockShared)
 		return err
 	})
 	return h, err
@@ -256,7 +259,7 @@ type State struct {
 
 // Look reads how the job is.
 func (b *Book) Look(ctx context.Context) (s State, err error) {
-	_, err = kv.Run(ctx, b.db, kv.Options{ReadOnly: true}, func(t kv.Txn) error {
+	_, err = kv.Run(ctx, b.db, kv.Options{}, func(t kv.Txn) error {
 		s = State{Progress: map[uint64]Progress{}}
 		claims, ws, err := b.all(ctx, t)
 		if err != nil {
@@ -304,11 +307,28 @@ func (b *Book) all(ctx context.Context, t kv.Txn) (claims map[int]*claim, ws map
 	return claims, ws, err
 }
 
+// record is one of a unit.
+type record struct {
+	n     uint64
+	value []byte
+}
+
 // Each reads the records of a unit, in their order.
 func (b *Book) Each(ctx context.Context, unit int, fn func(n uint64, value []byte) error) error {
-	t := b.db.Begin(kv.Options{ReadOnly: true})
-	defer t.Rollback(context.WithoutCancel(ctx))
-	return each(ctx, t, under(b.job, uint64(unit)+1), func(n uint64, _ base.Key, value []byte) error { return fn(n, value) })
+	var all []record
+	_, err := kv.Run(ctx, b.db, kv.Options{}, func(t kv.Txn) error {
+		all = nil
+		return each(ctx, t, under(b.job, uint64(unit)+1), func(n uint64, _ base.Key, value []byte) error {
+			all = append(all, record{n, slices.Clone(value)})
+			return nil
+		})
+	})
+	for _, r := range all {
+		if err == nil {
+			err = fn(r.n, r.value)
+		}
+	}
+	return err
 }
 
 // Remove removes the book, in the transaction that ends the job.
