@@ -63,20 +63,31 @@ func (w *watched) Begin(o kv.Options) kv.Txn {
 	if o.ReadTS == 0 {
 		return t
 	}
-	return &watchedTxn{t, w, o.ReadTS}
+	return &watchedTxn{t, t, t, t, t, t, t, t, t, w, o.ReadTS}
 }
 
+// watchedTxn watches what a transaction reads, and all else is the transaction's.
 type watchedTxn struct {
-	kv.Txn
+	kv.Prefetcher
+	kv.Writer
+	kv.Patcher
+	kv.Mover
+	kv.Pinner
+	kv.Savepoints
+	kv.Snapshots
+	kv.Ender
+	in kv.Txn
 	w  *watched
 	at base.Timestamp
 }
+
+func (t *watchedTxn) ID() base.TxnID { return t.in.ID() }
 
 func (t *watchedTxn) Get(ctx context.Context, keys []base.Key, m kv.LockMode) ([]kv.Row, error) {
 	if err := t.w.old(t.at); err != nil {
 		return nil, err
 	}
-	rows, err := t.Txn.Get(ctx, keys, m)
+	rows, err := t.in.Get(ctx, keys, m)
 	t.w.count(rows)
 	return rows, err
 }
@@ -85,7 +96,7 @@ func (t *watchedTxn) Scan(ctx context.Context, q kv.ScanRequest) (kv.ScanResult,
 	if err := t.w.old(t.at); err != nil {
 		return kv.ScanResult{}, err
 	}
-	res, err := t.Txn.Scan(ctx, q)
+	res, err := t.in.Scan(ctx, q)
 	t.w.count(res.Rows)
 	return res, err
 }

@@ -30,8 +30,5 @@ func AddCheck(ctx *sql.Context, n *plan.CreateCheck, build func(sql.Node) (sql.R
 	if err == nil {
 		err = t.CreateCheck(ctx, c)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return sql.RowsToRowIter(sql.NewRow(types.NewOkResult(0))), nil
+	return sql.RowsToRowIter(sql.NewRow(types.NewOkResult(0))), err
 }
