@@ -15,6 +15,7 @@ import (
 
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/rules"
+	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/standin"
 )
@@ -140,7 +141,9 @@ func (in *inner) load(ctx context.Context, l *loading) error {
 	if err != nil {
 		return err
 	}
-	s.SetIgnoreAutoCommit(l.trial || !l.exact)
+	// The statement must not commit, nor be done again in another transaction after a conflict: what
+	// before has written would not be in it.
+	s.SetIgnoreAutoCommit(true)
 	s.SetTransaction(t)
 	affected := uint64(0)
 	done, err := in.try(ctx, l.query, func(r *sqltypes.Result) error { affected = r.RowsAffected; return nil })
@@ -148,8 +151,11 @@ func (in *inner) load(ctx context.Context, l *loading) error {
 	if err = in.named(err); err == nil && !done {
 		err = errNotOurs
 	}
-	if err != nil || l.exact {
+	switch {
+	case err != nil || l.exact && l.trial:
 		return err
+	case l.exact:
+		return in.named(schema.ClientError(t.Commit(sctx)))
 	}
 	return in.rest(sctx, t, l, affected)
 }

@@ -141,9 +141,9 @@ func put(t kv.Txn, key base.Key, v any) error {
 	return err
 }
 
-// each reads the rows of a span; n is the last number of their keys. Rows of the meta shard are read
-// from the local replica, which may be behind: only under locks they are looked at again when the
-// transaction commits. So nothing of a book is read in a transaction that is read-only.
+// each reads the rows of a span; n is the last number of their keys. Rows of the meta shard are
+// read from the local replica, which may be behind: only under locks they are looked at again when
+// the transaction commits. So nothing of a book is read in a transaction that is read-only.
 func each(ctx context.Context, t kv.Txn, span base.Span, fn func(n uint64, key base.Key, value []byte) error) error {
 	for req := (&kv.ScanRequest{Spans: []base.Span{span}, Lock: kv.LockShared}); req != nil; {
 		res, err := t.Scan(ctx, *req)
@@ -194,9 +194,15 @@ func (b *Book) Head(ctx context.Context) (h *Head, err error) {
 	return h, err
 }
 
+// head reads the head. That there is none is looked at under a lock at the owner: a transaction
+// that fails because of it does not come to validate what it has read.
 func (b *Book) head(ctx context.Context, t kv.Txn, lock kv.LockMode) (*Head, error) {
 	h := new(Head)
-	if ok, err := read(ctx, t, keyOf(b.job, 0, 0), lock, h); err != nil || !ok {
+	ok, err := read(ctx, t, keyOf(b.job, 0, 0), lock, h)
+	if err == nil && !ok && lock != kv.LockExclusive {
+		return b.head(ctx, t, kv.LockExclusive)
+	}
+	if err != nil || !ok {
 		return nil, err
 	}
 	return h, nil

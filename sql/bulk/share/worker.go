@@ -166,7 +166,7 @@ func (w *Worker) Claim(ctx context.Context, units int) (got []*Claim, left int, 
 			return lost(err)
 		}
 		var me worker
-		if ok, err := read(ctx, t, keyOf(w.job, workers, w.id), kv.LockShared, &me); err != nil || !ok || me.Gone {
+		if ok, err := read(ctx, t, keyOf(w.job, workers, w.id), kv.LockExclusive, &me); err != nil || !ok || me.Gone {
 			return lost(err)
 		}
 		claims, ws, err := w.all(ctx, t)
@@ -269,10 +269,14 @@ func (c *Claim) Check(ctx context.Context, t kv.Txn) error {
 
 func (c *Claim) check(ctx context.Context, t kv.Txn, lock kv.LockMode) (now claim, err error) {
 	ok, err := read(ctx, t, keyOf(c.job, 0, uint64(c.Unit)+1), lock, &now)
-	if err == nil && (!ok || now.Worker != c.id || now.Term != c.term) {
-		err = job.ErrLost
+	if err != nil || ok && now.Worker == c.id && now.Term == c.term {
+		return now, err
 	}
-	return now, err
+	if lock != kv.LockExclusive { // as [Book.head] does
+		now = claim{}
+		return c.check(ctx, t, kv.LockExclusive)
+	}
+	return now, job.ErrLost
 }
 
 // Has reports whether the unit has a record, in a transaction in which none can come.
