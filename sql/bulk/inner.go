@@ -141,8 +141,8 @@ func (in *inner) load(ctx context.Context, l *loading) error {
 	if err != nil {
 		return err
 	}
-	// The statement must not commit, nor be done again in another transaction after a conflict: what
-	// before has written would not be in it.
+	// The statement must not commit, nor be done again in another transaction after a conflict:
+	// what before has written would not be in it.
 	s.SetIgnoreAutoCommit(true)
 	s.SetTransaction(t)
 	affected := uint64(0)
