@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	readAtOnce = 4 // streams that are read at the same time
+	readAtOnce = 4 // streams that are read at the same time, at most
 	cleanFor   = 30 * time.Second
 	// longestChain bounds how many backups build on each other: a restore reads them side by side.
 	longestChain = 100

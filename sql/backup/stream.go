@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -84,7 +85,10 @@ func (t *taking) streams(ctx context.Context, tables []*schema.Table) error {
 		}
 	}
 	t.job.Total(estimate)
-	return parallel.Each(ctx, len(todo), readAtOnce, func(ctx context.Context, i int) error {
+	// Half of the processors at most: clients of this node take turns with it, those of others that
+	// share the machine do not.
+	atOnce := max(1, min(readAtOnce, runtime.GOMAXPROCS(0)/2))
+	return parallel.Each(ctx, len(todo), atOnce, func(ctx context.Context, i int) error {
 		x := todo[i]
 		todo[i] = nil
 		if err := x.run(ctx); err != nil {
