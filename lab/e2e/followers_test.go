@@ -188,16 +188,19 @@ type follower struct {
 	stop func()
 	done chan struct{}
 	name string
-	rep  *workload.Report
 	err  error
+	// of transactions
+	committed, failed uint64
 }
 
-// startFollowed loads a small workload, whose tables have keys, and runs it.
+// startFollowed loads a small workload, whose tables have keys, and runs it: TPC-C with the keying
+// and think times of its terminals, the other one for 3 s out of 10, so that followers that have
+// died can catch up on a machine of two processors.
 func startFollowed(t *testing.T, c *processes, name string) *follower {
 	t.Helper()
 	o := workload.DefaultOptions()
 	o.Loaders = 1
-	o.TPCC.Warehouses, o.TPCC.Scale, o.TPCC.HistoryKey = len(c.regions), 0.01, true
+	o.TPCC.Warehouses, o.TPCC.Scale, o.TPCC.HistoryKey, o.TPCC.Wait = len(c.regions), 0.01, true, true
 	o.YCSB.Records, o.YCSB.Mix, o.YCSB.Remote = 3000, "A", 0.1
 	w, err := workload.New(name, o)
 	if err != nil {
@@ -214,7 +217,17 @@ func startFollowed(t *testing.T, c *processes, name string) *follower {
 	l.stop = stop
 	go func() {
 		defer close(l.done)
-		l.rep, l.err = w.Run(run, targets, workload.RunOptions{ClientsPerTarget: 1, TolerateErrors: true})
+		for run.Err() == nil {
+			opts := workload.RunOptions{TolerateErrors: true}
+			if name != "tpcc" {
+				opts.ClientsPerTarget, opts.Duration = 1, 3*time.Second
+			}
+			var rep *workload.Report
+			if rep, l.err = w.Run(run, targets, opts); rep != nil {
+				l.committed, l.failed = l.committed+rep.Total.Count, l.failed+rep.Total.Errors
+			}
+			pause(run, 7*time.Second) // also when it could not begin, since a node was dead
+		}
 	}()
 	t.Cleanup(func() { stop(); <-l.done })
 	return l
@@ -225,11 +238,10 @@ func (l *follower) end(t *testing.T) {
 	t.Helper()
 	l.stop()
 	<-l.done
-	if l.err != nil || l.rep == nil || l.rep.Total.Count == 0 {
-		t.Errorf("%s ended with %v: %+v", l.name, l.err, l.rep)
-		return
+	if l.err != nil || l.committed == 0 {
+		t.Errorf("%s ended after %d transactions with %v", l.name, l.committed, l.err)
 	}
-	t.Logf("%s: %d transactions, %d errors", l.name, l.rep.Total.Count, l.rep.Total.Errors)
+	t.Logf("%s: %d transactions, %d errors", l.name, l.committed, l.failed)
 }
 
 // begin waits until Debezium tells marks: those before its first look are not told.

@@ -4,7 +4,6 @@ import (
 	"io"
 
 	"github.com/dolthub/go-mysql-server/sql"
-	"github.com/dolthub/vitess/go/mysql"
 )
 
 // Satisfied is the error for rows that violate a CHECK constraint. It closes the rows.
@@ -26,7 +25,7 @@ func Satisfied(ctx *sql.Context, rows sql.RowIter, check sql.Expression, name st
 		case err != nil:
 			return err
 		case sql.IsFalse(ok):
-			return mysql.NewSQLError(3819, "HY000", "Check constraint '%s' is violated.", name)
+			return sql.ErrCheckConstraintViolated.New(name)
 		}
 	}
 }
