@@ -19,6 +19,7 @@ import (
 	"github.com/godwitdb/godwit/kv/job"
 	"github.com/godwitdb/godwit/sql/backup/archive"
 	"github.com/godwitdb/godwit/sql/backup/residence"
+	"github.com/godwitdb/godwit/sql/backup/sanity"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
@@ -315,7 +316,7 @@ func (t *taking) choose(snap *schema.Snapshot) ([]*schema.Table, error) {
 	t.m.Skipped = multi
 	t.m.Databases, t.m.Objects = c.databases(), c.objects()
 	for _, d := range tables {
-		t.m.Tables = append(t.m.Tables, archive.Table{Desc: schema.Marshal(stored(d.Desc))})
+		t.m.Tables = append(t.m.Tables, archive.Table{Desc: schema.Marshal(sanity.Stored(d.Desc))})
 	}
 	return tables, nil
 }
@@ -325,16 +326,6 @@ func noMultiMaster(tables []string) error {
 		". (Tables with a placement get into a backup in which a region of each of their placements has a place of its own: " +
 		"INTO 'place' PLACES ('region' = 'place', ...). Without PLACES a BACKUP at a node that is in all of these placements reads " +
 		"them, and no schedule and no log does.) Or leave them out: WITH SKIP_MULTI_MASTER")
-}
-
-// stored is a descriptor without what is under way.
-func stored(d *schema.TableDesc) *schema.TableDesc {
-	d = d.Clone()
-	d.Version--
-	d.Next = nil
-	d.Indexes = slices.DeleteFunc(d.Indexes, func(x schema.IndexDesc) bool { return x.State != schema.IndexPublic })
-	d.V = d.Format()
-	return d
 }
 
 // choice is what of a catalog is backed up.
@@ -383,20 +374,10 @@ func (c *choice) table(n name) error {
 	if c.parts[db] == nil {
 		c.parts[db] = map[string]bool{}
 	}
-	for _, name := range append(fulltextTables(t.Desc), t.Desc.Name) {
+	for _, name := range append(sanity.FulltextTables(t.Desc), t.Desc.Name) {
 		c.parts[db][strings.ToLower(name)] = true
 	}
 	return nil
-}
-
-// fulltextTables are the tables with which the engine keeps the full-text indexes of a table.
-func fulltextTables(d *schema.TableDesc) (names []string) {
-	for _, x := range d.Indexes {
-		if f := x.Fulltext; f != nil {
-			names = append(names, f.Config, f.Position, f.DocCount, f.GlobalCount, f.RowCount)
-		}
-	}
-	return names
 }
 
 // tables are those chosen, in the order of their names; multi are MULTI MASTER, or have a placement
@@ -408,7 +389,7 @@ func (c *choice) tables() (out []*schema.Table, multi []string) {
 			switch t := db.Tables[tn]; {
 			case !c.whole[name] && !c.parts[name][tn]:
 			case t.Desc.Locality.Kind == schema.MultiMaster, slices.ContainsFunc(residence.Placements(t.Desc), c.unreadable):
-				multi = append(multi, unread(t.Desc))
+				multi = append(multi, residence.Unread(t.Desc))
 			default:
 				out = append(out, t)
 			}
@@ -423,20 +404,6 @@ func (c *choice) unreadable(p base.Placed) bool {
 		return p.ID != 0 && c.by.Deputy(p) == 0
 	}
 	return !p.Allows(c.here)
-}
-
-// unread names a table that is left out.
-func unread(d *schema.TableDesc) string {
-	if d.Locality.Parts != nil {
-		return d.DB + "." + d.Name + " (with PLACEMENT BY)"
-	}
-	if d.Locality.Sets != nil {
-		return d.DB + "." + d.Name + " (spread over a placement in which not all regions vote)"
-	}
-	if d.Locality.Placed.ID != 0 {
-		return d.DB + "." + d.Name + " (with a placement)"
-	}
-	return d.DB + "." + d.Name
 }
 
 func (c *choice) databases() (out []json.RawMessage) {

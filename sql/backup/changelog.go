@@ -20,6 +20,7 @@ import (
 	"github.com/godwitdb/godwit/sql/backup/archive"
 	"github.com/godwitdb/godwit/sql/backup/parallel"
 	"github.com/godwitdb/godwit/sql/backup/residence"
+	"github.com/godwitdb/godwit/sql/backup/sanity"
 	"github.com/godwitdb/godwit/sql/schema"
 	"github.com/godwitdb/godwit/sql/session"
 	"github.com/godwitdb/godwit/sql/table"
@@ -297,7 +298,7 @@ func (s *segmentOf) states(ctx context.Context) (now map[base.TableID]*schema.Ta
 			x.Databases = append(x.Databases, s.def(d))
 		}
 		for _, t := range tables {
-			x.Tables = append(x.Tables, s.def(schema.Marshal(stored(t.Desc))))
+			x.Tables = append(x.Tables, s.def(schema.Marshal(sanity.Stored(t.Desc))))
 			if s.l.last[t.Desc.ID] == nil {
 				s.fresh[t.Desc.ID] = t
 				if s.l.by != nil && s.m.Fresh[t.Desc.ID] == 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/backup/archive"
 	"github.com/godwitdb/godwit/sql/backup/delta"
+	"github.com/godwitdb/godwit/sql/backup/merge"
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
@@ -117,7 +118,7 @@ func (x *stream) compares(ctx context.Context) {
 const manyLists = mostPieces / readAtOnce
 
 // list is the keys of a stream of the parent with their versions; release ends its use.
-func (t *taking) list(ctx context.Context, id base.TableID, shard base.ShardID) (m *merged, release func(), err error) {
+func (t *taking) list(ctx context.Context, id base.TableID, shard base.ShardID) (m *merge.Rows, release func(), err error) {
 	t.mu.Lock()
 	if t.chain == nil {
 		t.chain, err = t.l.chain(ctx, t.parent)
@@ -151,18 +152,18 @@ func (t *taking) list(ctx context.Context, id base.TableID, shard base.ShardID) 
 		t.lists.Lock()
 		release = t.lists.Unlock
 	}
-	m = &merged{}
+	m = &merge.Rows{}
 	for i, v := range slices.Backward(of) {
 		kind := archive.KeyPiece
 		if streams[i].Changes {
 			kind = archive.RowPiece
 		}
 		c := v.cursor(streams[i], kind)
-		if err := c.next(ctx); err != nil {
+		if err := c.Next(ctx); err != nil {
 			release()
 			return nil, nil, err
 		}
-		m.cursors = append(m.cursors, c)
+		m.Cursors = append(m.Cursors, c)
 	}
 	return m, release, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/admit"
 	"github.com/godwitdb/godwit/sql/backup/archive"
+	"github.com/godwitdb/godwit/sql/backup/merge"
 	"github.com/godwitdb/godwit/sql/backup/pace"
 	"github.com/godwitdb/godwit/sql/backup/place"
 	"github.com/godwitdb/godwit/sql/ddl"
@@ -84,7 +85,7 @@ func (g *Env) Run(ctx *sql.Context, st *Statement) ([]sql.Row, error) {
 		rows, err = l.show(ctx)
 	case verbVerify:
 		if st.byTable {
-			rows, err = l.rehearse(ctx)
+			rows, err = l.rehearse(ctx, st)
 		} else {
 			rows, err = l.verify(ctx)
 		}
@@ -212,87 +213,15 @@ func (v *volume) read(ctx context.Context, f archive.File, kind archive.Kind) (*
 	return archive.Open(v.ID, f, kind, b, v.key)
 }
 
-// cursor reads the records of a stream, piece by piece, in the order of their keys.
-type cursor struct {
-	v    *volume
-	kind archive.Kind
-	left []archive.File
-	dec  *archive.Decoder
-	rec  archive.Record
-	last []byte
-	done bool
-}
-
-func (v *volume) cursor(s *archive.Stream, kind archive.Kind) *cursor {
-	if s == nil {
-		return &cursor{done: true}
-	}
+// cursor reads the records of a stream.
+func (v *volume) cursor(s *archive.Stream, kind archive.Kind) *merge.Cursor {
 	files := s.Rows
 	if kind == archive.KeyPiece {
 		files = s.Keys
 	}
-	return &cursor{v: v, kind: kind, left: files}
-}
-
-// next makes rec the next record, or sets done.
-func (c *cursor) next(ctx context.Context) error {
-	for !c.done {
-		if c.dec != nil {
-			ok, err := c.dec.Next(&c.rec)
-			if err != nil {
-				return c.v.l.in(err)
-			}
-			if ok {
-				if c.last != nil && string(c.rec.PK) <= string(c.last) {
-					return c.dec.Bad("its records are not behind those of the file before")
-				}
-				c.last = c.rec.PK
-				return nil
-			}
-			c.dec = nil
-		}
-		if len(c.left) == 0 {
-			c.done = true
-			break
-		}
-		var err error
-		if c.dec, err = c.v.read(ctx, c.left[0], c.kind); err != nil {
-			return c.v.l.in(err)
-		}
-		c.left = c.left[1:]
-	}
-	return nil
-}
-
-// merged reads the records of several cursors, the oldest backup first, as one: of each key what
-// the newest of them says, and nothing of keys that are gone.
-type merged struct {
-	cursors []*cursor
-	rec     archive.Record
-	dec     *archive.Decoder
-	done    bool
-}
-
-// next makes rec the next record, or sets done.
-func (m *merged) next(ctx context.Context) error {
-	for {
-		best := newest(m.cursors)
-		if best == nil {
-			m.done = true
-			return nil
-		}
-		m.rec, m.dec = best.rec, best.dec
-		for _, c := range m.cursors {
-			if !c.done && string(c.rec.PK) == string(m.rec.PK) {
-				if err := c.next(ctx); err != nil {
-					return err
-				}
-			}
-		}
-		if !m.rec.Deleted {
-			return nil
-		}
-	}
+	return &merge.Cursor{Left: files, In: v.l.in, Read: func(ctx context.Context, f archive.File) (*archive.Decoder, error) {
+		return v.read(ctx, f, kind)
+	}}
 }
 
 // at runs a transaction that reads one snapshot, with the patience of a statement that has just

@@ -15,9 +15,9 @@ import (
 
 // Small makes pieces of so many bytes, and has restores note their progress after so many rows.
 func Small(bytes int, rows int64) (undo func()) {
-	p, g, n := pieceSize, pageBytes, noteEvery
-	pieceSize, pageBytes, noteEvery = bytes, 4*bytes, rows
-	return func() { pieceSize, pageBytes, noteEvery = p, g, n }
+	p, g, n, s := pieceSize, pageBytes, noteEvery, sortBytes
+	pieceSize, pageBytes, noteEvery, sortBytes = bytes, 4*bytes, rows, 4*bytes
+	return func() { pieceSize, pageBytes, noteEvery, sortBytes = p, g, n, s }
 }
 
 // ClaimWithin is for how long a part of a backup may wait for a node of its region.

@@ -26,7 +26,7 @@ import (
 //	   [HOMES ('region of the backup' = 'region' [, ...])] [AS OF [SYSTEM TIME | TIMESTAMP] time] [AS name] [WITH option [, ...]]
 //	   options: SKIP_MISSING_FOREIGN_KEYS, DETACHED, ENCRYPTION_PASSPHRASE = 'text'
 //	SHOW BACKUP FROM 'place' [WITH ENCRYPTION_PASSPHRASE = 'text']
-//	VERIFY BACKUP 'place' [places] [WITH option [, ...]]
+//	VERIFY BACKUP 'place' [places] [AS OF [SYSTEM TIME | TIMESTAMP] time] [WITH option [, ...]]
 //	   options: TABLES, ENCRYPTION_PASSPHRASE = 'text'
 //	CANCEL JOB number
 //	CREATE BACKUP SCHEDULE name FOR [DATABASE d [, ...] | TABLE [d.]t [, ...]] INTO 'place' [places]
@@ -298,7 +298,7 @@ func (p *reader) place(st *Statement, before string) {
 }
 
 func (p *reader) tail(st *Statement) {
-	moves := st.verb == verbBackup || st.verb == verbRestore || st.live()
+	moves := st.verb == verbBackup || st.verb == verbRestore || st.verb == verbVerify || st.live()
 	for moves && p.Word("AS") {
 		switch {
 		case st.asOf == nil && !st.live() && p.Word("OF"):
@@ -318,6 +318,9 @@ func (p *reader) tail(st *Statement) {
 		for more := true; more; more = p.Sign(',') {
 			p.option(st)
 		}
+	}
+	if st.verb == verbVerify && st.asOf != nil && !st.byTable {
+		p.Wrong("VERIFY BACKUP reads all files of all moments: AS OF goes with WITH TABLES")
 	}
 }
 

@@ -303,6 +303,10 @@ func TestLogsOfRegions(t *testing.T) {
 		x.everywhere.query("RESTORE DATABASE test" + from + " AS OF SYSTEM TIME '" + at + "' AS " + db)
 		x.eu.expect("SELECT id, v, home_region FROM "+db+".t JOIN "+db+".t__homes USING (id) ORDER BY id", want[i]...)
 		x.eu.expect("SELECT id FROM "+db+".t WHERE v = 'xx' ORDER BY id", "american 1", "asian 1", "european 1")
+		of := "VERIFY BACKUP 'file://" + x.all + "/eu/main' AS OF SYSTEM TIME '" + at + "' WITH TABLES"
+		if got, want := x.everywhere.rehearsed(of), fmt.Sprintf("test.t %d", len(want[i])); got[len(got)-1] != want {
+			t.Errorf("moment %d: %q, want %s", i, got, want)
+		}
 	}
 	x.eu.expect("SELECT id FROM r5.late ORDER BY id", "american", "european")
 	for _, line := range x.everywhere.query("VERIFY BACKUP 'file://" + x.all + "/eu/main'") {

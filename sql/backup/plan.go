@@ -176,7 +176,7 @@ func (p *plan) chooseTables(w *wanted) error {
 			continue
 		}
 		found[n] = true
-		for _, x := range fulltextTables(t.was) {
+		for _, x := range sanity.FulltextTables(t.was) {
 			if p.o.As != nil {
 				return schema.Invalid("table " + t.was.Name + " has a full-text index: it can be restored under its own name only")
 			}

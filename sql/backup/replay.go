@@ -81,8 +81,7 @@ func (r *replaying) read(ctx context.Context, w *window, s *segment, byID map[ba
 		err := s.each(ctx, f, func(d *archive.Decoder, rec *archive.Record, shard base.ShardID, table base.TableID, pk []byte) error {
 			t := byID[table]
 			switch {
-			case t == nil, rec.TS > p.o.Moment, several && !w.has(s, rec.TS, table):
-			case p.base.byID[table] != nil && rec.TS <= p.base.Timestamp: // the backup has it
+			case t == nil, !p.applies(rec.TS, table), several && !w.has(s, rec.TS, table):
 			default:
 				r.note(&change{t, shard, pk, *rec, d})
 			}
@@ -100,6 +99,12 @@ func (r *replaying) read(ctx context.Context, w *window, s *segment, byID map[ba
 		}
 	}
 	return nil
+}
+
+// applies reports whether a version is to be applied: it is not behind the moment, and the backup
+// does not have it.
+func (p *plan) applies(ts base.Timestamp, t base.TableID) bool {
+	return ts <= p.o.Moment && (p.base.byID[t] == nil || ts > p.base.Timestamp)
 }
 
 // replayed notes how far the log has been applied.

@@ -17,6 +17,7 @@ import (
 	"github.com/godwitdb/godwit/sql/backup/archive"
 	"github.com/godwitdb/godwit/sql/backup/computed"
 	"github.com/godwitdb/godwit/sql/backup/decode"
+	"github.com/godwitdb/godwit/sql/backup/merge"
 	"github.com/godwitdb/godwit/sql/backup/parallel"
 	"github.com/godwitdb/godwit/sql/ddl"
 	"github.com/godwitdb/godwit/sql/rights"
@@ -489,12 +490,12 @@ func (f *filling) records(ctx context.Context, fn func(*archive.Decoder, *archiv
 	if err != nil {
 		return err
 	}
-	m := &merged{cursors: cursors}
+	m := &merge.Rows{Cursors: cursors}
 	for {
-		if err := m.next(ctx); err != nil || m.done {
+		if err := m.Next(ctx); err != nil || m.Done {
 			return err
 		}
-		if err := fn(m.dec, &m.rec); err != nil {
+		if err := fn(m.Dec, &m.Rec); err != nil {
 			return err
 		}
 	}
@@ -522,17 +523,6 @@ func (f *filling) flushAll(ctx context.Context) error {
 	return nil
 }
 
-// newest is the newest of the cursors that are at the least key; nil if all are at their ends. The
-// cursors are in the order of time.
-func newest(cursors []*cursor) (best *cursor) {
-	for _, c := range cursors {
-		if !c.done && (best == nil || string(c.rec.PK) <= string(best.rec.PK)) {
-			best = c
-		}
-	}
-	return best
-}
-
 // counted compares how many rows the stream has with what the newest backup says.
 func (f *filling) counted() error {
 	want := int64(0)
@@ -548,7 +538,7 @@ func (f *filling) counted() error {
 
 // cursors are those of the newest backup and of those that it builds on, up to one that stands
 // alone for this table, the oldest first, each at its first record.
-func (f *filling) cursors(ctx context.Context) (out []*cursor, err error) {
+func (f *filling) cursors(ctx context.Context) (out []*merge.Cursor, err error) {
 	for _, v := range slices.Backward(f.src.chain) {
 		at := v.byID[f.t.was.ID]
 		s := at.Stream(f.shard)
@@ -556,7 +546,7 @@ func (f *filling) cursors(ctx context.Context) (out []*cursor, err error) {
 			return nil, v.l.in(v.bad("table %s.%s, on which a later backup builds, is not in it", f.t.was.DB, f.t.was.Name))
 		}
 		c := v.cursor(s, archive.RowPiece)
-		if err := c.next(ctx); err != nil {
+		if err := c.Next(ctx); err != nil {
 			return nil, err
 		}
 		out = append(out, c)

@@ -14,6 +14,7 @@ import (
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/sql/admit"
 	"github.com/godwitdb/godwit/sql/backup/archive"
+	"github.com/godwitdb/godwit/sql/backup/merge"
 	"github.com/godwitdb/godwit/sql/backup/parallel"
 	"github.com/godwitdb/godwit/sql/backup/turns"
 	"github.com/godwitdb/godwit/sql/schema"
@@ -24,8 +25,8 @@ type stream struct {
 	t     *taking
 	table int // in the manifest
 	of    *schema.Table
-	at    int     // in the streams of the table
-	was   *merged // keys that the parent had, while rows are compared with them
+	at    int         // in the streams of the table
+	was   *merge.Rows // keys that the parent had, while rows are compared with them
 	// old is the parent's stream; nil: this one stands alone. byTime: the timestamps of commits
 	// tell what has changed since.
 	old    *archive.Stream
@@ -150,7 +151,7 @@ func (x *stream) sums() {
 
 // whole reads all rows of the shard, and writes what differs from the parent.
 func (x *stream) whole(ctx context.Context) error {
-	x.was = &merged{}
+	x.was = &merge.Rows{}
 	if x.old != nil {
 		was, release, err := x.t.list(ctx, x.of.Desc.ID, x.out.Shard)
 		if err != nil {
@@ -159,7 +160,7 @@ func (x *stream) whole(ctx context.Context) error {
 		defer release()
 		x.was = was
 	}
-	if err := x.was.next(ctx); err != nil {
+	if err := x.was.Next(ctx); err != nil {
 		return err
 	}
 	p := x.of.Prefix(x.out.Shard, 0, 0)
@@ -169,8 +170,8 @@ func (x *stream) whole(ctx context.Context) error {
 			return nil
 		}
 		span.Start = append(p.Clone(), done.Next...)
-		for !x.was.done && string(x.was.rec.PK) < string(done.Next) {
-			if err := x.was.next(ctx); err != nil {
+		for !x.was.Done && string(x.was.Rec.PK) < string(done.Next) {
+			if err := x.was.Next(ctx); err != nil {
 				return err
 			}
 		}
@@ -200,7 +201,7 @@ func (x *stream) whole(ctx context.Context) error {
 			}
 		}
 	}
-	for !x.was.done {
+	for !x.was.Done {
 		if err := x.gone(ctx); err != nil {
 			return err
 		}
@@ -320,15 +321,15 @@ func (x *stream) row(ctx context.Context, r *kv.Row) error {
 		return nil
 	}
 	rec := recordOf(r)
-	for !x.was.done && string(x.was.rec.PK) < string(rec.PK) {
+	for !x.was.Done && string(x.was.Rec.PK) < string(rec.PK) {
 		if err := x.gone(ctx); err != nil {
 			return err
 		}
 	}
 	same := false
-	if !x.was.done && string(x.was.rec.PK) == string(rec.PK) {
-		same = x.was.rec.Same(rec)
-		if err := x.was.next(ctx); err != nil {
+	if !x.was.Done && string(x.was.Rec.PK) == string(rec.PK) {
+		same = x.was.Rec.Same(rec)
+		if err := x.was.Next(ctx); err != nil {
 			return err
 		}
 	}
@@ -346,8 +347,8 @@ func (x *stream) row(ctx context.Context, r *kv.Row) error {
 
 // gone notes that a row of the parent is not there any more.
 func (x *stream) gone(ctx context.Context) error {
-	err := x.add(ctx, &x.rows, &archive.Record{PK: x.was.rec.PK, TS: x.t.m.Timestamp, Deleted: true})
-	return cmp.Or(err, x.was.next(ctx))
+	err := x.add(ctx, &x.rows, &archive.Record{PK: x.was.Rec.PK, TS: x.t.m.Timestamp, Deleted: true})
+	return cmp.Or(err, x.was.Next(ctx))
 }
 
 func (x *stream) add(ctx context.Context, e *archive.Encoder, r *archive.Record) error {

@@ -188,13 +188,16 @@ var allowed = map[string][]string{
 	"sql/lent":   {"sql/bound", "sql/expr", "sql/expr/fn", "sql/function"},
 	// archive is bytes, place is where they lie: neither knows a table, and fuzzing is fast. delta
 	// reads changes, computed virtual columns; pace is how fast it writes, residence to whose place
-	// rows go, sanity judges definitions, decode rows
+	// rows go, sanity judges definitions, decode rows, merge puts them in order, rehearse adds them
+	// up
 	"sql/backup/archive": nil, "sql/backup/place": nil, "sql/backup/pace": nil, "sql/backup/delta": nil, "sql/backup/parallel": nil, "sql/backup/answer": nil, "sql/backup/turns": {"sql/admit"},
+	"sql/backup/merge":    {"base/sealed", "sql/backup/archive", "sql/exec/tempfile"},
+	"sql/backup/rehearse": {"sql/admit", "sql/backup/archive", "sql/backup/decode", "sql/backup/parallel", "sql/backup/residence", "sql/backup/turns", "sql/schema"},
 	"sql/backup/computed": {"sql/schema"}, "sql/backup/decode": {"sql/backup/archive", "sql/schema"}, "sql/backup/residence": {"sql/schema"}, "sql/backup/sanity": {"sql/schema"},
 	// backup reads and writes rows by the contract of transactions, without the engine's plans
 	// phrase reads words, and knows no statement
 	"sql/phrase": {"sql/schema"},
-	"sql/backup": {"kv/hold", "kv/job", "sql/admit", "sql/backup/answer", "sql/backup/turns", "sql/backup/archive", "sql/backup/computed", "sql/backup/decode", "sql/backup/delta", "sql/backup/pace", "sql/backup/parallel", "sql/backup/place", "sql/backup/residence", "sql/backup/sanity", "sql/ddl", "sql/ddl/placing", "sql/phrase", "sql/rights", "sql/schema",
+	"sql/backup": {"kv/hold", "kv/job", "sql/admit", "sql/backup/answer", "sql/backup/turns", "sql/backup/archive", "sql/backup/computed", "sql/backup/decode", "sql/backup/delta", "sql/backup/merge", "sql/backup/rehearse", "sql/backup/pace", "sql/backup/parallel", "sql/backup/place", "sql/backup/residence", "sql/backup/sanity", "sql/ddl", "sql/ddl/placing", "sql/phrase", "sql/rights", "sql/schema",
 		"sql/session", "sql/table"},
 	// feed tells what was committed: it knows rows and definitions, and no statement
 	"sql/feed": {"kv/hold", "sql/schema"},

@@ -229,20 +229,24 @@ func (d *Decoder) Bad(format string, args ...any) error { return bad(d.file, for
 // LogKey is what the record of a version has in the place of its PK: shard, table, key, and the
 // timestamp, turned over. So the versions of a key follow on each other, the newest first.
 func LogKey(shard base.ShardID, table base.TableID, pk []byte, ts base.Timestamp) []byte {
-	b := make([]byte, 0, logHead+len(pk)+8)
+	b := make([]byte, 0, LogHead+len(pk)+8)
 	b = binary.BigEndian.AppendUint16(b, uint16(shard))
 	b = binary.BigEndian.AppendUint64(b, uint64(table))
 	b = append(b, pk...)
 	return binary.BigEndian.AppendUint64(b, ^uint64(ts))
 }
 
-const logHead = 2 + 8
+// LogHead is the length of shard and table at the beginning of a [LogKey].
+const LogHead = 2 + 8
+
+// LogTable is the table of a [LogKey], of which the first LogHead bytes are enough.
+func LogTable(key []byte) base.TableID { return base.TableID(binary.BigEndian.Uint64(key[2:])) }
 
 // LogRow takes the PK of a log's record apart.
 func (d *Decoder) LogRow(r *Record) (shard base.ShardID, table base.TableID, pk []byte, err error) {
 	n := len(r.PK) - 8
-	if n < logHead || ^binary.BigEndian.Uint64(r.PK[n:]) != uint64(r.TS) {
+	if n < LogHead || ^binary.BigEndian.Uint64(r.PK[n:]) != uint64(r.TS) {
 		return 0, 0, nil, d.Bad("a record has no place or another timestamp")
 	}
-	return base.ShardID(binary.BigEndian.Uint16(r.PK)), base.TableID(binary.BigEndian.Uint64(r.PK[2:])), r.PK[logHead:n], nil
+	return base.ShardID(binary.BigEndian.Uint16(r.PK)), base.TableID(binary.BigEndian.Uint64(r.PK[2:])), r.PK[LogHead:n], nil
 }

@@ -72,3 +72,17 @@ func Placements(d *schema.TableDesc) []base.Placed {
 	}
 	return d.Locality.Places()
 }
+
+// Unread names a table that is left out.
+func Unread(d *schema.TableDesc) string {
+	if d.Locality.Parts != nil {
+		return d.DB + "." + d.Name + " (with PLACEMENT BY)"
+	}
+	if d.Locality.Sets != nil {
+		return d.DB + "." + d.Name + " (spread over a placement in which not all regions vote)"
+	}
+	if d.Locality.Placed.ID != 0 {
+		return d.DB + "." + d.Name + " (with a placement)"
+	}
+	return d.DB + "." + d.Name
+}
