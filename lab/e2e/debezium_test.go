@@ -155,13 +155,17 @@ func (d *debezium) await(source *sql.DB, mark int) {
 	}
 }
 
-// why is what it says of errors, the last ones.
+// why is what it says of errors, the last ones, or what it has said last.
 func (d *debezium) why() string {
-	var out []string
+	var out, all []string
 	for line := range strings.Lines(d.errs.String()) {
 		if strings.Contains(line, "ERROR") || strings.Contains(line, "Caused by") || strings.Contains(line, "Exception") {
 			out = append(out, line)
 		}
+		all = append(all, line)
+	}
+	if len(out) == 0 {
+		return strings.Join(all[max(0, len(all)-30):], "")
 	}
 	return strings.Join(out[max(0, len(out)-12):], "")
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -86,10 +85,7 @@ func (t *taking) streams(ctx context.Context, tables []*schema.Table) error {
 		}
 	}
 	t.job.Total(estimate)
-	// Half of the processors at most: clients of this node take turns with it, those of others that
-	// share the machine do not.
-	atOnce := max(1, min(readAtOnce, runtime.GOMAXPROCS(0)/2))
-	return parallel.Each(ctx, len(todo), atOnce, func(ctx context.Context, i int) error {
+	return parallel.Each(ctx, len(todo), parallel.Half(readAtOnce), func(ctx context.Context, i int) error {
 		x := todo[i]
 		todo[i] = nil
 		if err := x.run(ctx); err != nil {

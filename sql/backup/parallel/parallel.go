@@ -3,8 +3,13 @@ package parallel
 
 import (
 	"context"
+	"runtime"
 	"sync"
 )
+
+// Half is as many as half of the processors, at most most: clients of this node take turns with a
+// backup, and those of other processes of the machine do not.
+func Half(most int) int { return max(1, min(most, runtime.GOMAXPROCS(0)/2)) }
 
 // Each runs fn for all indexes below n, several at a time, until one fails.
 func Each(ctx context.Context, n, atOnce int, fn func(ctx context.Context, i int) error) error {
