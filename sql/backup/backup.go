@@ -323,9 +323,8 @@ func (t *taking) choose(snap *schema.Snapshot) ([]*schema.Table, error) {
 
 func noMultiMaster(tables []string) error {
 	return schema.Invalid("MULTI MASTER tables have no reads of the past, and so no backup: " + strings.Join(tables, ", ") +
-		". (Tables with a placement get into a backup in which a region of each of their placements has a place of its own: " +
-		"INTO 'place' PLACES ('region' = 'place', ...). Without PLACES a BACKUP at a node that is in all of these placements reads " +
-		"them, and no schedule and no log does.) Or leave them out: WITH SKIP_MULTI_MASTER")
+		". (Tables with a placement get into a backup in which a region of each of their placements has a place of its own: INTO 'place' PLACES " +
+		"('region' = 'place', ...). Without PLACES a BACKUP at a node that is in all of these reads them, no schedule and no log.) Or leave them out: WITH SKIP_MULTI_MASTER")
 }
 
 // choice is what of a catalog is backed up.

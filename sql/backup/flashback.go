@@ -80,8 +80,7 @@ func errParted(o *order) error {
 func (g *Env) beforeDrop(ctx context.Context, n name) (base.Timestamp, error) {
 	key := schema.TableKey(n.DB, n.Table)
 	now := g.DB.Clock()
-	res, err := g.DB.Changes(ctx, kv.ChangesRequest{Spans: []base.Span{{Start: key, End: key.Next()}}, Since: now.Prev(), UpTo: now,
-		Whole: true})
+	res, err := g.DB.Changes(ctx, kv.ChangesRequest{Spans: []base.Span{{Start: key, End: key.Next()}}, Since: now.Prev(), UpTo: now, Whole: true})
 	switch {
 	case err != nil:
 		return 0, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/sql/backup/archive"
+	"github.com/godwitdb/godwit/sql/backup/residence"
 	"github.com/godwitdb/godwit/sql/schema"
 )
 
@@ -132,9 +133,8 @@ func (l *library) reach(ctx context.Context, ts base.Timestamp) (v *volume, at b
 			if short.region != "" {
 				of = " of region " + short.region
 			}
-			return nil, 0, schema.Invalid("there is no backup of " + moment(ts) + " in that place, and the log of changes" + of + " leads from " +
-				"the one of " + moment(v.Timestamp) + " to " + moment(to) + " only; the newest are of " + strings.Join(moments, ", ") +
-				" (SHOW BACKUP lists all)")
+			return nil, 0, schema.Invalid("there is no backup of " + moment(ts) + " in that place, and the log of changes" + of + " leads from the one of " +
+				moment(v.Timestamp) + " to " + moment(to) + " only; the newest are of " + strings.Join(moments, ", ") + " (SHOW BACKUP lists all)")
 		}
 		return v, ts, nil
 	}
@@ -143,14 +143,14 @@ func (l *library) reach(ctx context.Context, ts base.Timestamp) (v *volume, at b
 		return nil, 0, schema.Invalid("there is no complete backup of " + moment(ts) + " or before in that place; the newest are of " +
 			strings.Join(moments, ", ") + " (SHOW BACKUP lists all)")
 	case len(torn) > 0:
-		return nil, 0, &archive.FileError{File: torn[0] + "/" + archive.ManifestName,
-			Why: "it is missing: the backup was never completed"}
+		return nil, 0, &archive.FileError{File: torn[0] + "/" + archive.ManifestName, Why: "it is missing: the backup was never completed"}
 	}
 	return nil, 0, schema.Invalid("there is no backup in that place")
 }
 
-// asOf is a backup as segments make it: what it held at a moment behind it.
-func (v *volume) asOf(log []*segment, at base.Timestamp) (*volume, error) {
+// asOf is a backup as segments make it: what it held at a moment behind it. A log of the main place
+// alone has no rows with a placement: tables that have some are left out.
+func (v *volume) asOf(log []*segment, at base.Timestamp, alone bool) (*volume, error) {
 	m := *v.Manifest
 	out := &volume{Manifest: &m, l: v.l, key: v.key}
 	counters := map[uint64]uint64{}
@@ -169,13 +169,19 @@ func (v *volume) asOf(log []*segment, at base.Timestamp) (*volume, error) {
 			}
 		}
 	}
-	m.Tables = slices.Clone(m.Tables)
-	for i := range m.Tables {
-		_, d, err := out.table(&m.Tables[i])
-		if err != nil {
+	all := m.Tables
+	m.Tables = nil
+	for _, t := range all {
+		_, d, err := out.table(&t)
+		switch {
+		case err != nil:
 			return nil, err
+		case alone && residence.Placed(d):
+			m.Skipped = append(slices.Clone(m.Skipped), residence.Unread(d))
+		default:
+			t.Counter = max(t.Counter, counters[d.AutoKey])
+			m.Tables = append(m.Tables, t)
 		}
-		m.Tables[i].Counter = max(m.Tables[i].Counter, counters[d.AutoKey])
 	}
 	return out, nil
 }

@@ -103,8 +103,7 @@ func (p *reader) list(st *Statement) {
 		case named:
 			p.region(st, region, u.String())
 		default:
-			p.Wrong("%s=%s is neither default nor region%%3DNAME: other parts of a locality have no places of their own",
-				localityParameter, where)
+			p.Wrong("%s=%s is neither default nor region%%3DNAME: other parts of a locality have no places of their own", localityParameter, where)
 			return
 		}
 	}

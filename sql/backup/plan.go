@@ -68,7 +68,7 @@ func (g *Env) plan(o *order, srcs []*source, user string) (*plan, error) {
 	p.base = p.v
 	if log := srcs[0].log; len(log) > 0 {
 		var err error
-		if p.v, err = p.v.asOf(log, o.Moment); err != nil {
+		if p.v, err = p.v.asOf(log, o.Moment, len(srcs) == 1); err != nil {
 			return nil, err
 		}
 	}
@@ -311,8 +311,7 @@ func (p *plan) region(was base.RegionID) base.RegionID {
 	if here := p.here(was); here != 0 {
 		return here
 	}
-	p.note("rows of region %q, which does not exist here, are at home in %s", p.v.Regions[was],
-		p.g.DB.Topology().RegionName(kv.HomeRegion(p.g.DB)))
+	p.note("rows of region %q, which does not exist here, are at home in %s", p.v.Regions[was], p.g.DB.Topology().RegionName(kv.HomeRegion(p.g.DB)))
 	return kv.HomeRegion(p.g.DB)
 }
 

@@ -57,7 +57,7 @@ func (l *library) rehearse(ctx *sql.Context, st *Statement) (rows []sql.Row, err
 		}
 	}
 	if err == nil && r.behind() {
-		r.v, err = v.asOf(r.srcs[0].log, at)
+		r.v, err = v.asOf(r.srcs[0].log, at, len(r.srcs) == 1)
 	}
 	if err != nil {
 		return nil, err

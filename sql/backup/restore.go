@@ -363,8 +363,7 @@ func (p *plan) fill(ctx context.Context) error {
 		}
 		for _, src := range p.srcs {
 			for _, s := range src.streams(t.was.ID) {
-				todo = append(todo, &filling{p: p, t: t, src: src, eval: eval, slots: slots, shard: s.Shard, at: len(todo),
-					rowsOnly: p.behind()})
+				todo = append(todo, &filling{p: p, t: t, src: src, eval: eval, slots: slots, shard: s.Shard, at: len(todo), rowsOnly: p.behind()})
 			}
 		}
 	}

@@ -73,6 +73,11 @@ func Placements(d *schema.TableDesc) []base.Placed {
 	return d.Locality.Places()
 }
 
+// Placed reports whether a table has rows with a placement.
+func Placed(d *schema.TableDesc) bool {
+	return slices.ContainsFunc(Placements(d), func(p base.Placed) bool { return p.ID != 0 })
+}
+
 // Unread names a table that is left out.
 func Unread(d *schema.TableDesc) string {
 	if d.Locality.Parts != nil {
