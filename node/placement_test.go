@@ -218,7 +218,7 @@ func placementBackups(t *testing.T) {
 	refused(t, cs[1], "FLASHBACK TABLE e.r TO TIMESTAMP '-1s'", "has PLACEMENT BY")
 	mustExec(t, cs[1], "DROP TABLE e.r")
 	refused(t, cs[1], "UNDROP TABLE e.r", "PLACEMENT BY")
-	// A log without places of regions has no rows of such a table: it is left out behind the backup.
+	// A log without places of regions has no rows of such a table: behind the backup it is gone.
 	mustExec(t, cs[1], "CREATE DATABASE g")
 	mustExec(t, cs[1], "CREATE TABLE g.t (id INT PRIMARY KEY) PLACEMENT p")
 	mustExec(t, cs[1], "CREATE TABLE g.u (id INT PRIMARY KEY)")

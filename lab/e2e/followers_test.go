@@ -123,9 +123,11 @@ func TestFollowers(t *testing.T) {
 	begin, mark := time.Now(), 10
 	for round := 0; time.Since(begin) < time.Duration(minutes)*time.Minute; round++ {
 		next := time.Now().Add(30 * time.Second)
-		for _, q := range roundDefinitions(round) {
-			if !executed(t, source, q) {
-				return
+		if round%4 == 0 { // Debezium applies all definitions again when it is started anew
+			for _, q := range roundDefinitions(round / 4) {
+				if !executed(t, source, q) {
+					return
+				}
 			}
 		}
 		m.await(source, mark) // definitions that MariaDB applies do not know that they were applied
@@ -155,7 +157,7 @@ func TestFollowers(t *testing.T) {
 	}
 }
 
-// roundDefinitions change definitions in each round: tables come, get and lose columns and indexes,
+// roundDefinitions change definitions, a few at a time: tables come, get and lose columns and indexes,
 // lose all rows, and go. New columns have their rows written, since events alone do not tell what a
 // new column holds.
 func roundDefinitions(i int) []string {
