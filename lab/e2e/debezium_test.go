@@ -148,8 +148,8 @@ func (d *debezium) await(source *sql.DB, mark int) {
 			d.t.Logf("mark %d arrived after %s", mark, time.Since(begin).Round(time.Millisecond))
 			return
 		}
-		// An engine that was started anew applies all definitions again first: a second each, and more
-		// on a busy machine.
+		// An engine that was started anew applies all definitions again first: a second each, and
+		// more on a busy machine.
 		if time.Since(begin) > 4*patience {
 			d.t.Fatalf("mark %d has not arrived:\n%s", mark, d.why())
 		}

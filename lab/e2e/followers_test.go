@@ -157,9 +157,9 @@ func TestFollowers(t *testing.T) {
 	}
 }
 
-// roundDefinitions change definitions, a few at a time: tables come, get and lose columns and indexes,
-// lose all rows, and go. New columns have their rows written, since events alone do not tell what a
-// new column holds.
+// roundDefinitions change definitions, a few at a time: tables come, get and lose columns and
+// indexes, lose all rows, and go. New columns have their rows written, since events alone do not
+// tell what a new column holds.
 func roundDefinitions(i int) []string {
 	table := func(age int) string { return fmt.Sprintf("follow.round%d", i-age) }
 	out := []string{
