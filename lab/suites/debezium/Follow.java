@@ -40,7 +40,7 @@ public class Follow {
         p.setProperty("converter.schemas.enable", "false");
         p.setProperty("errors.max.retries", "-1");
         p.setProperty("retriable.restart.connector.wait.ms", "1000");
-        p.setProperty("connect.keep.alive.interval.ms", "10000");
+        p.setProperty("connect.keep.alive.interval.ms", "1000");
         PrintStream out = System.out;
         System.setOut(System.err);
         DebeziumEngine<ChangeEvent<String, String>> engine = DebeziumEngine.create(Json.class).using(p)
