@@ -387,11 +387,7 @@ func (r *Reader) look(ctx context.Context) error {
 	r.to, r.moments = to, sorted(moments)
 	defer func() {
 		r.again = time.Now().Add(max(everyLeast-time.Since(began), load*time.Duration(r.work.Load())))
-		if w := time.Duration(r.waited.Load()); w > 0 {
-			r.age = min(r.age+w, mostAge)
-		} else {
-			r.age -= r.age / 8
-		}
+		r.age = aged(r.age, time.Duration(r.waited.Load()))
 	}()
 	// What follows is part of what the look costs, if nothing has changed.
 	if len(moments) == 0 {
@@ -400,6 +396,15 @@ func (r *Reader) look(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// aged is the age of timestamps for the next look, after one that has waited. What takes less than
+// a millisecond is no wait: to find that nothing is to be waited for takes a moment, too.
+func aged(age, waited time.Duration) time.Duration {
+	if waited > time.Millisecond {
+		return min(age+waited, mostAge)
+	}
+	return age - age/8
 }
 
 func (r *Reader) computed(t *schema.Table, row sql.Row) error {
