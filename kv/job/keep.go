@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 )
 
@@ -28,6 +29,40 @@ func Regularly(ctx context.Context, every time.Duration, renew func(context.Cont
 		}
 	})
 	return func() { end(); wg.Wait() }
+}
+
+// followEvery is how often a node looks for jobs that nobody does.
+const followEvery = 5 * time.Second
+
+// Follow calls adopt with the jobs of a kind whose lease nobody holds, now and then, until ctx
+// ends. It reads them only when jobs have changed, or some run that may become free. That they
+// cannot be read is not told: backups look for theirs, too, and say so.
+func Follow(ctx context.Context, db kv.DB, kind string, adopt func(context.Context, Record)) {
+	var seen base.Timestamp
+	running := true
+	stop := Regularly(ctx, followEvery, func(ctx context.Context) bool {
+		at, _ := db.MetaVersion(Span())
+		if at <= seen && !running {
+			return true
+		}
+		all, err := List(ctx, db)
+		if err != nil {
+			return true
+		}
+		seen, running = at, false
+		for _, rec := range all {
+			if rec.Kind != kind {
+				continue
+			}
+			running = running || rec.State == Running
+			if rec.Free(db.Time()) {
+				adopt(ctx, rec)
+			}
+		}
+		return true
+	})
+	<-ctx.Done()
+	stop()
 }
 
 // Keep renews a lease, with the progress of the job (nil: nobody knows it), until stop is called or

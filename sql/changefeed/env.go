@@ -320,37 +320,8 @@ func (g *Env) do(ctx context.Context, lease *job.Lease, x *spec) {
 	f.end(err)
 }
 
-// followEvery is how often a node looks for jobs that nobody does.
-const followEvery = 5 * time.Second
-
 // Follow goes on with jobs whose nodes have died, and with those that were resumed, until ctx ends.
-func (g *Env) Follow(ctx context.Context) {
-	var seen base.Timestamp
-	running := true
-	stop := job.Regularly(ctx, followEvery, func(ctx context.Context) bool {
-		at, _ := g.DB.MetaVersion(job.Span())
-		if at <= seen && !running {
-			return true
-		}
-		all, err := job.List(ctx, g.DB)
-		if err != nil {
-			return true // the jobs of backups are followed, too, and say so
-		}
-		seen, running = at, false
-		for _, rec := range all {
-			if rec.Kind != Kind {
-				continue
-			}
-			running = running || rec.State == job.Running
-			if rec.Free(g.DB.Time()) {
-				g.adopt(ctx, rec)
-			}
-		}
-		return true
-	})
-	<-ctx.Done()
-	stop()
-}
+func (g *Env) Follow(ctx context.Context) { job.Follow(ctx, g.DB, Kind, g.adopt) }
 
 // adopt goes on with a job, if this node may send to its sink, and sees its files.
 func (g *Env) adopt(ctx context.Context, rec job.Record) {

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/godwitdb/godwit/base"
 	"github.com/godwitdb/godwit/kv"
 	"github.com/godwitdb/godwit/kv/job"
 	"github.com/godwitdb/godwit/sql/ddl"
@@ -271,37 +270,8 @@ func (r *running) end(err error) {
 	}
 }
 
-// followEvery is how often a node looks for jobs that nobody does.
-const followEvery = 5 * time.Second
-
 // Follow goes on with jobs whose nodes have died, until ctx ends.
-func (g *Env) Follow(ctx context.Context) {
-	var seen base.Timestamp
-	busy := true
-	stop := job.Regularly(ctx, followEvery, func(ctx context.Context) bool {
-		at, _ := g.DB.MetaVersion(job.Span())
-		if at <= seen && !busy {
-			return true
-		}
-		all, err := job.List(ctx, g.DB)
-		if err != nil {
-			return true // the jobs of backups are followed, too, and say so
-		}
-		seen, busy = at, false
-		for _, rec := range all {
-			if rec.Kind != Kind {
-				continue
-			}
-			busy = busy || rec.State == job.Running
-			if rec.Free(g.DB.Time()) {
-				g.adopt(ctx, rec)
-			}
-		}
-		return true
-	})
-	<-ctx.Done()
-	stop()
-}
+func (g *Env) Follow(ctx context.Context) { job.Follow(ctx, g.DB, Kind, g.adopt) }
 
 // adopt goes on with a job.
 func (g *Env) adopt(ctx context.Context, rec job.Record) {
